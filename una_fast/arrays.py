@@ -1,0 +1,86 @@
+"""The array types that every stage hands to the next: dtypes, ragged rows, tables of strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from una_fast.errors import InputError
+
+ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and bytes are the cost
+POINTER = np.int64  # row bounds: a corpus holds more than 2**31 words
+SCORE = np.float64  # scores and probabilities: draws compare them, so they are never rounded
+TOKEN = np.int64  # what a torch embedding takes
+
+MAX_IDS = 2**31 - 1
+
+
+def check_id_range(n: int, what: str) -> None:
+    """Refuse more than 2**31 - 1 distinct `what`, the most that int32 ids can name."""
+    if n > MAX_IDS:
+        raise InputError(f"the corpus has {n:,} distinct {what}, and an index holds at most {MAX_IDS:,}: split it")
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
+
+    values: (T,) integers; indptr: int64 (N + 1,), starting at 0, never decreasing, ending at T.
+    """
+
+    values: np.ndarray
+    indptr: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.values[self.indptr[row] : self.indptr[row + 1]]
+
+    def lengths(self) -> np.ndarray:
+        """int64 (N,), the number of values of each row."""
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True)
+class StringTable(Sequence[str]):
+    """Strings as one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``, decoded when asked for.
+
+    utf8: uint8 (T,); offsets: int64 (n + 1,).
+    """
+
+    utf8: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str]) -> StringTable:
+        """Pack `strings`, in order."""
+        encoded = [s.encode("utf-8") for s in strings]
+        offsets = np.zeros(len(encoded) + 1, dtype=POINTER)
+        np.cumsum([len(e) for e in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"index {i} of a table of {n} strings")
+        i %= n
+        return self.utf8[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+
+    def __iter__(self) -> Iterator[str]:
+        buffer = self.utf8.tobytes()
+        bounds = self.offsets.tolist()
+        for start, stop in zip(bounds, bounds[1:], strict=False):
+            yield buffer[start:stop].decode("utf-8")
