@@ -1,6 +1,7 @@
 """The compiled kernels; all other metadata is in pyproject.toml.
 
 UNA_FAST_CHECKS=1 at build time turns bounds checks on; UNA_FAST_CFLAGS adds compiler flags ("-march=native").
+A build with other settings than the last rebuilds every kernel.
 """
 
 import os
@@ -20,8 +21,22 @@ DIRECTIVES = {
 }
 CFLAGS = [] if os.name == "nt" else ["-O3", *os.environ.get("UNA_FAST_CFLAGS", "").split()]
 
+
+def record_settings(file: Path) -> Path:
+    """Write `file` only when the settings differ from what it holds: extensions depend on it by its time."""
+    settings = f"{DIRECTIVES}\n{CFLAGS}\n"
+    if not file.exists() or file.read_text() != settings:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(settings)
+    return file
+
+
+settings_file = record_settings(Path("build/settings.txt"))
 extensions = [
-    Extension(f"una_fast._kernels.{path.stem}", [str(path)], extra_compile_args=CFLAGS)
+    Extension(
+        f"una_fast._kernels.{path.stem}", [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS
+    )
     for path in sorted(Path("una_fast/_kernels").glob("*.pyx"))
 ]
-setup(ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES))
+c_folder = "build/c_checked" if CHECKED else "build/c"
+setup(ext_modules=cythonize(extensions, build_dir=c_folder, compiler_directives=DIRECTIVES))

