@@ -8,7 +8,7 @@ from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: a test never waits for a network
 
-# The same examples in every run, so that a failure is a change of the code; HYPOTHESIS_PROFILE=explore looks for more.
+# The same examples in every run: a failure is a change of the code. HYPOTHESIS_PROFILE=explore looks for more.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
