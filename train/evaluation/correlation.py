@@ -1,0 +1,81 @@
+"""Scores of similarity: cosine of pairs, Pearson and Spearman, and the three ways of adding up a task's subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+Floats = NDArray[np.floating]
+
+AGGREGATES = ("all", "mean", "wmean")
+
+
+def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
+    """Cosine of each pair of rows, float64 (n,); 0 where a row is all zero or not finite, as in SentEval.
+
+    first, second: (n, D).
+    """
+    first, second = np.nan_to_num(first), np.nan_to_num(second)
+    dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)
+    norms = np.sqrt(
+        np.einsum("nd,nd->n", first, first, dtype=np.float64) * np.einsum("nd,nd->n", second, second, dtype=np.float64)
+    )
+    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of two (n,) arrays; NaN if either is constant, where it is not defined."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    x, y = x - x.mean(), y - y.mean()
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """Spearman's correlation: Pearson's of the ranks, ties taking their mean rank; NaN if either is constant."""
+    return pearson(rankdata(x), rankdata(y))
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Pearson and Spearman of one task, by aggregate, and Spearman of each subset. NaN where undefined."""
+
+    pearson: dict[str, float]
+    spearman: dict[str, float]
+    subsets: dict[str, float]
+
+
+def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> Correlations:
+    """Correlation of a task's similarities with its gold scores, each float (n,), by SentEval's three aggregates.
+
+    "all": over all pairs of the task at once; "mean": mean over subsets; "wmean": mean weighted by their pairs.
+    A subset whose correlation is undefined is left out of both means.
+    """
+    parts = dict(subsets) or {"all": slice(0, len(gold))}
+    sizes = np.array([len(gold[part]) for part in parts.values()])
+    by_subset = {
+        measure.__name__: np.array([measure(similarity[part], gold[part]) for part in parts.values()])
+        for measure in (pearson, spearman)
+    }
+    totals = {
+        measure.__name__: {
+            "all": measure(similarity, gold),
+            "mean": _defined_mean(by_subset[measure.__name__], np.ones(len(sizes))),
+            "wmean": _defined_mean(by_subset[measure.__name__], sizes),
+        }
+        for measure in (pearson, spearman)
+    }
+    return Correlations(
+        totals["pearson"], totals["spearman"], dict(zip(parts, by_subset["spearman"].tolist(), strict=True))
+    )
+
+
+def _defined_mean(values: Floats, weights: NDArray) -> float:
+    """Weighted mean of the values that are not NaN; NaN if there is none."""
+    defined = ~np.isnan(values)
+    return float(np.average(values[defined], weights=weights[defined])) if defined.any() else float("nan")

@@ -1,0 +1,75 @@
+"""Reading SentEval's files: where they lie, and what is wrong with a line when one cannot be read."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from una_fast.errors import InputError
+
+
+def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
+    """SentEval's `downstream` folder in `data`, which may hold `senteval/`, be one, or be `downstream` itself.
+
+    Without `data`, the folder named by UNA_FAST_DATA. Raises InputError if there is none.
+    """
+    named = data if data is not None else os.environ.get("UNA_FAST_DATA")
+    if not named:
+        raise InputError("no evaluation data: give --data FOLDER, or name the folder in UNA_FAST_DATA")
+    root = Path(named)
+    if not root.is_dir():
+        raise InputError(f"evaluation data: {root} is not a folder; `python -m train.download` fetches it")
+    for candidate in (root / "senteval" / "downstream", root / "downstream", root / "data" / "downstream", root):
+        if (candidate / "STS").is_dir() or candidate.name == "downstream" and candidate.is_dir():
+            return candidate
+    raise InputError(
+        f"evaluation data: {root} holds no senteval/downstream folder; `python -m train.download --to {root}` "
+        "fetches it"
+    )
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
+    """The lines of a text file without their ends ("\\n" or "\\r\\n"); InputError if it cannot be read."""
+    try:
+        with path.open(encoding=encoding) as file:
+            return [line.rstrip("\n") for line in file]
+    except FileNotFoundError:
+        raise InputError(f"{path}: missing") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: a folder where a file was expected") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def read_columns(
+    path: Path, columns: tuple[int, ...], skip: int = 0, first_line: int = 1
+) -> Iterator[tuple[int, list[str]]]:
+    """Line number and the asked columns of each line of a tab-separated file, after `skip` lines of heading."""
+    for number, line in enumerate(read_lines(path)[skip:], start=first_line + skip):
+        # SentEval strips the whole line first: the same but for an empty last column, which it cannot read
+        fields = line.split("\t")
+        if len(fields) <= max(columns):
+            raise InputError(
+                f"{path}, line {number}: {len(fields)} tab-separated columns, at least {max(columns) + 1} expected"
+            )
+        yield number, [fields[column] for column in columns]
+
+
+def number_in(text: str, path: Path, line: int) -> float:
+    """The finite number written in `text`, or InputError with its file and line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{path}, line {line}: score {text!r} is not a number")
+    return value
+
+
+def normalise_spaces(texts: Iterable[str]) -> list[str]:
+    """Each text as SentEval hands it on: split at white space and joined by one space."""
+    return [" ".join(text.split()) for text in texts]
