@@ -19,7 +19,8 @@ DIRECTIVES = {
     "cdivision": True,
     "embedsignature": True,
 }
-CFLAGS = [] if os.name == "nt" else ["-O3", *os.environ.get("UNA_FAST_CFLAGS", "").split()]
+# no fused multiply-add: a probability has the same bits on every processor
+CFLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off", *os.environ.get("UNA_FAST_CFLAGS", "").split()]
 
 
 def record_settings(file: Path) -> Path:

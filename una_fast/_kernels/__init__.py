@@ -1,0 +1,17 @@
+"""Compiled inner loops, one stage of the hot path a module.
+
+The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
+read-only ones included), fills arrays that the caller allocated, holds no lock, moves no global state, and never sees a
+string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
+
+    csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
+    chunks       text -> dictionary-encoded chunks                                            (Cython)
+    treebank     chunks -> words                                                              (Cython)
+    random       the one generator: a draw is a function of seed, epoch, row, position, number (Cython)
+    law          scores and settings that one augmenter draws by                              (Cython)
+    probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)
+    replace      probabilities -> replaced terms, step 3                                      (Cython)
+    emit         terms -> padded token ids                                                    (Cython)
+    negatives    rows of the index -> the three stages above, block by block in cache         (Cython)
+    encode       chunks -> token ids of the original sentences                                (Cython)
+"""

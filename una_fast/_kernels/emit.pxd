@@ -1,0 +1,14 @@
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef class Pieces:
+    cdef const int32_t[:, ::1] records
+    cdef const int32_t[:, ::1] first_records
+    cdef const int32_t[::1] values
+    cdef const int32_t[::1] first_values
+    cdef const int64_t[::1] prefix
+    cdef const int64_t[::1] suffix
+    cdef readonly int64_t pad_id
+    cdef int prefetch(self, int32_t term) except -1 nogil
+    cdef int64_t write(self, const int32_t[::1] terms, int64_t start, int64_t stop, int64_t[:, ::1] input_ids,
+                       int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil

@@ -1,0 +1,29 @@
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+
+cdef enum:
+    BLOCK_BITS = 6  # 64 scores share one entry of `blocks`: 88 KB at V = 700,000, which stays in the second-level cache
+
+
+cdef struct Window:
+    int64_t start
+    int64_t stop
+
+
+cdef class Law:
+    cdef readonly const double[::1] idf
+    cdef readonly const double[::1] scores
+    cdef const double[::1] blocks
+    cdef const int32_t[::1] starts
+    cdef const int32_t[::1] stops
+    cdef readonly double unseen_idf
+    cdef readonly double beta
+    cdef readonly double radius
+    cdef readonly uint64_t seed
+    cdef readonly bint by_score
+    cdef readonly bint released
+    cdef readonly bint random_select
+    cdef readonly bint random_replace
+    cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
+    cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil
+    cdef int score_window(self, double score, Window *window) except -1 nogil

@@ -1,0 +1,11 @@
+"""Ask for a cache line before it is read; nothing where the compiler has no such request."""
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define una_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define una_prefetch(address) ((void)(address))
+    #endif
+    """
+    void una_prefetch(const void *address) noexcept nogil

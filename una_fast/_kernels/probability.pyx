@@ -1,0 +1,123 @@
+"""Rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
+
+from libc.math cimport log1p
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+import numpy as np
+
+from una_fast._kernels.law cimport Law
+
+
+cdef class FirstPlaces:
+    """Finds where each term of a row stands first: a hash table that is never cleared, its entries carry the row's stamp.
+
+    longest_row: the most words that a row can have.
+    """
+
+    def __init__(self, int64_t longest_row):
+        self.table = np.zeros(table_size(longest_row), dtype=np.uint64)
+        self.stamp = 0
+
+    cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil:
+        """first[k], for k in start .. stop - 1: the first place, counted from start, with the id of place k."""
+        cdef uint64_t mask = <uint64_t>table_size(stop - start) - 1, slot, stamp
+        cdef int64_t k, place
+        self.stamp += 1
+        if self.stamp == 0:  # after 2**32 rows the stamps begin again
+            self.table[:] = 0
+            self.stamp = 1
+        stamp = <uint64_t>self.stamp << 32
+        for k in range(start, stop):
+            slot = ((<uint32_t>ids[k] * <uint64_t>0x9E3779B97F4A7C15ULL) >> 32) & mask
+            while self.table[slot] >> 32 == self.stamp:
+                place = <int64_t>(self.table[slot] & 0xFFFFFFFFULL)
+                if ids[start + place] == ids[k]:
+                    first[k] = <int32_t>place
+                    break
+                slot = (slot + 1) & mask
+            else:
+                self.table[slot] = stamp | <uint64_t>(k - start)
+                first[k] = <int32_t>(k - start)
+        return 0
+
+
+cdef int64_t table_size(int64_t n) noexcept nogil:
+    """The lowest power of two of at least 2 n, so that at least half of the table is free."""
+    cdef int64_t size = 16
+    while size < 2 * n:
+        size *= 2
+    return size
+
+
+cdef int row_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t start, int64_t stop,
+                           int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil:
+    """Fill first, z and p at start .. stop - 1 for the row of terms that stands there. Negative ids are unseen words.
+
+    z is the tf-idf in this row (equation 2). Paper: C is the mean over distinct terms, the first term of the highest z
+    has p = 1. Released code: C is the mean over words, the first word of the highest p has p = 1 if none reaches 1.
+    """
+    cdef int64_t n = stop - start, k, distinct = 0, highest = start
+    cdef double lowest, scale, total = 0.0
+    if n == 0:
+        return 0
+    places.fill(ids, start, stop, first)
+    row_tfidf(law, ids, start, stop, first, z, p)
+    lowest = z[start]
+    for k in range(start, stop):
+        lowest = min(lowest, z[k])
+        if z[k] > z[highest]:
+            highest = k
+    for k in range(start, stop):
+        if law.released or first[k] == k - start:
+            total += z[k] - lowest
+            distinct += 1
+    # all z equal, one distinct term included: equation 3 is 0 / 0, and each term has the mean probability beta
+    scale = law.beta / (total / distinct) if total > 0 else 0.0
+    for k in range(start, stop):
+        p[k] = law.beta if total == 0 or law.random_select else min(scale * (z[k] - lowest), 1.0)
+    if not law.random_select:
+        force_highest(law, start, stop, highest, first, p)
+    return 0
+
+
+cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop, const int32_t[::1] first,
+                   double[::1] z, double[::1] count) except -1 nogil:
+    """z = ln(1 + n_t / n) idf at each place of the row; `count` is scratch for n_t."""
+    cdef int64_t n = stop - start, k
+    cdef double once = log1p(1.0 / n), tf
+    for k in range(start, stop):
+        count[k] = 0.0
+        count[start + first[k]] += 1.0
+    for k in range(start, stop):
+        if first[k] < k - start:
+            z[k] = z[start + first[k]]
+        else:
+            tf = once if count[k] == 1.0 else log1p(count[k] / n)
+            z[k] = tf * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+    return 0
+
+
+cdef int force_highest(Law law, int64_t start, int64_t stop, int64_t highest, const int32_t[::1] first,
+                       double[::1] p) except -1 nogil:
+    """p = 1 for the term (paper) or for the word (released, unless another has p = 1) at `highest`."""
+    cdef int64_t k
+    if law.released:
+        for k in range(start, stop):
+            if p[k] >= 1.0:
+                return 0
+        p[highest] = 1.0
+        return 0
+    for k in range(highest, stop):
+        if start + first[k] == highest:
+            p[k] = 1.0
+    return 0
+
+
+def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] first,
+                              double[::1] z, double[::1] p):
+    """Fill `first` (int32), `z` and `p` (float64), all (T,), for rows ``ids[indptr[i]:indptr[i + 1]]``."""
+    cdef int64_t row, longest = int(np.max(np.diff(indptr), initial=0))
+    cdef FirstPlaces places = FirstPlaces(longest)
+    with nogil:
+        for row in range(indptr.shape[0] - 1):
+            row_probabilities(law, places, ids, indptr[row], indptr[row + 1], first, z, p)

@@ -1,0 +1,80 @@
+"""Words -> idf and highest tf-idf of each term, and the order of terms by it (step 1 of the paper)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from una_fast._kernels import csr
+from una_fast.arrays import ID, POINTER, SCORE, Ragged
+
+
+@dataclass(frozen=True)
+class TermScores:
+    """What the corpus says of each term.
+
+    document_frequency: int64 (V,), N_t; idf: float64 (V,), -ln(N_t / N); max_tfidf: float64 (V,), s, the highest
+    tf-idf of the term in any document.
+    """
+
+    document_frequency: np.ndarray
+    idf: np.ndarray
+    max_tfidf: np.ndarray
+
+    def take(self, order: np.ndarray) -> TermScores:
+        """The same for the terms ``order``, in that order."""
+        return TermScores(self.document_frequency[order], self.idf[order], self.max_tfidf[order])
+
+
+def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
+    """tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
+    return np.log1p(np.divide(count, length, dtype=SCORE))
+
+
+def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
+    """idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
+    return 0.0 - np.log(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
+
+
+def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
+    """Scores of each of `n_terms` terms over the documents `words` (int32 term ids). O(words) time.
+
+    ln(1 + x) never decreases, so the highest tf of a term is that of its highest n_t / n: one logarithm a term, not
+    one a word.
+    """
+    csr.warm_up()
+    document_frequency = np.zeros(n_terms, dtype=POINTER)
+    highest_ratio = np.zeros(n_terms, dtype=SCORE)
+    with ThreadPoolExecutor(n_jobs) as threads:
+        for frequency, ratio in threads.map(lambda part: _scan(part, n_terms), _parts(words, n_jobs)):
+            document_frequency += frequency
+            np.maximum(highest_ratio, ratio, out=highest_ratio)
+    idf = inverse_document_frequency(document_frequency, len(words))
+    return TermScores(document_frequency, idf, np.log1p(highest_ratio) * idf)
+
+
+def rank(max_tfidf: np.ndarray) -> np.ndarray:
+    """int32 (V,), the terms from the highest score to the lowest; of equal scores the one that appeared first."""
+    return np.argsort(-max_tfidf, kind="stable").astype(ID)
+
+
+def _scan(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+    document_frequency = np.zeros(n_terms, dtype=POINTER)
+    highest_ratio = np.zeros(n_terms, dtype=SCORE)
+    csr.document_statistics(
+        words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio
+    )
+    return document_frequency, highest_ratio
+
+
+def _parts(words: Ragged, n_parts: int) -> list[Ragged]:
+    """The rows cut into `n_parts` runs of about the same number of words; they share one array of values."""
+    targets = np.linspace(0, words.indptr[-1], n_parts + 1)[1:-1]
+    bounds = [0, *np.searchsorted(words.indptr, targets).tolist(), len(words)]
+    return [
+        Ragged(words.values, words.indptr[start : stop + 1])
+        for start, stop in zip(bounds, bounds[1:], strict=False)
+        if stop > start
+    ]
