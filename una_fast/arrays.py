@@ -63,6 +63,14 @@ class StringTable(Sequence[str]):
         np.cumsum([len(e) for e in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
 
+    def take(self, order: np.ndarray) -> StringTable:
+        """The strings ``order``, in that order. order: integers (m,)."""
+        lengths = np.diff(self.offsets)[order]
+        offsets = np.zeros(len(order) + 1, dtype=POINTER)
+        np.cumsum(lengths, out=offsets[1:])
+        shift = self.offsets[:-1][order] - offsets[:-1]
+        return StringTable(self.utf8[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -1,0 +1,176 @@
+"""Plain Python written from the paper (una.tex, section 3) and from design.md, section 3: nothing of una_fast in it.
+
+A sentence is a list of words (or ids). Scores are in dicts or lists. Short loops, no cleverness, one function an equation.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+
+MASK = 2**64 - 1
+GAMMA = 0x9E3779B97F4A7C15
+TRIES = 64
+NUMBERS = 128
+
+
+# --- step 1, equation 2 ---------------------------------------------------------------------------------------------
+
+
+def idf(documents):
+    """Term -> -ln(N_t / N)."""
+    frequency = {}
+    for words in documents:
+        for term in set(words):
+            frequency[term] = frequency.get(term, 0) + 1
+    return {term: 0.0 - math.log(n / len(documents)) for term, n in frequency.items()}
+
+
+def tfidf(words, idf_of, unseen):
+    """Term -> ln(1 + n_t / n) idf, in order of first appearance."""
+    z = {}
+    for term in words:
+        if term not in z:
+            z[term] = math.log1p(words.count(term) / len(words)) * idf_of.get(term, unseen)
+    return z
+
+
+def max_tfidf(documents):
+    """Term -> its highest tf-idf in any document, in order of first appearance."""
+    idf_of, highest = idf(documents), {}
+    for words in documents:
+        for term, z in tfidf(words, idf_of, 0.0).items():
+            highest[term] = max(z, highest.get(term, z))
+    return highest
+
+
+def ranking(documents):
+    """Terms from the highest score to the lowest, ties by first appearance (dicts keep it, sorting is stable)."""
+    highest = max_tfidf(documents)
+    return sorted(highest, key=lambda term: -highest[term])
+
+
+# --- step 2, equations 3 and 4 --------------------------------------------------------------------------------------
+
+
+def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf"):
+    """One p a word."""
+    if not words or select == "random":
+        return [beta] * len(words)
+    z = tfidf(words, idf_of, unseen)
+    lowest = min(z.values())
+    over = list(z) if variant == "paper" else words  # the mean C: over distinct terms, or over words
+    total = 0.0
+    for term in over:
+        total += z[term] - lowest
+    if total == 0:
+        p = [beta for _ in words]
+    else:
+        scale = beta / (total / len(over))
+        p = [min(scale * (z[term] - lowest), 1.0) for term in words]
+    top = max(z, key=lambda term: z[term])  # the first of the highest
+    if variant == "paper":
+        return [1.0 if term == top else p[k] for k, term in enumerate(words)]
+    if max(p) < 1:
+        p[words.index(top)] = 1.0
+    return p
+
+
+# --- step 3 ---------------------------------------------------------------------------------------------------------
+
+
+def rank_window(scores, term, z, radius):
+    """Ids from `radius` below to `radius` above a term, or around the place of an unseen word's score z."""
+    if term is None:
+        place = bisect.bisect_right([-s for s in scores], -z)  # after all scores >= z
+        return max(0, place - radius), min(len(scores), place + radius)
+    return max(0, term - radius), min(len(scores), term + radius + 1)
+
+
+def score_window(scores, term, z, distance):
+    """Ids whose score is within `distance`, and the next ranks."""
+    at = scores[term] if term is not None else z
+    inside = [j for j, s in enumerate(scores) if abs(s - at) <= distance]
+    place = term if term is not None else bisect.bisect_right([-s for s in scores], -z)
+    after = place + 1
+    low = max(0, place - 1)
+    high = min(len(scores), after + 1 if term is not None else after)
+    return min([low, *inside]), max([high, *(j + 1 for j in inside)])
+
+
+def candidate_weights(scores, window, excluded, replace="tfidf"):
+    """Weight of each id of the window: the law of a replacement, before it is normalised."""
+    ids = [j for j in range(*window) if j != excluded]
+    if replace == "random" or all(scores[j] == 0 for j in ids):
+        return {j: 1.0 for j in ids}
+    return {j: scores[j] for j in ids}
+
+
+# --- the draws: SplitMix64 by counter -------------------------------------------------------------------------------
+
+
+def mix64(x):
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def draw64(seed, epoch, row, position, number):
+    key = mix64((mix64(seed & MASK) + (epoch + 1) * GAMMA) & MASK)
+    key = mix64((key + (row + 1) * GAMMA) & MASK)
+    return mix64((key + (position * NUMBERS + number + 1) * GAMMA) & MASK)
+
+
+def unit(bits):
+    return (bits >> 11) * 2.0**-53
+
+
+def draw_replacement(scores, window, excluded, replace, bits_of):
+    """An id of the window by `candidate_weights`: uniform candidates, each kept in proportion to its weight."""
+    start, stop = window
+    envelope = 0.0 if replace == "random" else scores[start - start % 64]
+    for number in range(1, TRIES + 1):
+        product = bits_of(number) * (stop - start)
+        j = start + (product >> 64)
+        if j != excluded and (envelope == 0 or unit(product & MASK) * envelope < scores[j]):
+            return j
+    ids = [j for j in range(start, stop) if j != excluded]
+    if replace == "random" or all(scores[j] == 0 for j in ids):
+        return ids[(bits_of(TRIES + 1) * len(ids)) >> 64]
+    return invert(ids, [scores[j] for j in ids], unit(bits_of(TRIES + 1)))
+
+
+def invert(ids, weights, u):
+    """The first id at which the cumulative weight exceeds u times the whole."""
+    total = 0.0
+    for weight in weights:
+        total += weight
+    target, last = u * total, None
+    for j, weight in zip(ids, weights, strict=True):
+        if weight > 0:
+            last = j
+            target -= weight
+            if target < 0:
+                break
+    return last
+
+
+def negative(ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, variant="paper", select="tfidf",
+             replace="tfidf"):
+    """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z)."""
+    p = probabilities(ids, idf_of, unseen, beta, variant, select)
+    z = tfidf(ids, idf_of, unseen)
+    out, drawn = [], {}
+    for k, term in enumerate(ids):
+        position = k if variant == "released" else ids.index(term)
+        if position not in drawn:
+            new = term
+            if unit(draw64(seed, epoch, row, position, 0)) < p[k]:
+                known = term if not isinstance(term, str) else None
+                excluded = term if variant == "paper" else None
+                window = (0, len(scores)) if replace == "random" else window_of(known, z[term])
+                new = draw_replacement(scores, window, excluded, replace,
+                                       lambda n, at=position: draw64(seed, epoch, row, at, n))
+            drawn[position] = new
+        out.append(drawn[position])
+    return out
