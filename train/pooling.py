@@ -29,7 +29,7 @@ def check_pooling(pooling: str) -> str:
 
 
 def needs_hidden_states(pooling: str) -> bool:
-    """True if `pool` reads layers below the last, so the model must be called with output_hidden_states=True."""
+    """True if `pool` reads layers below the last: call the model with output_hidden_states=True."""
     return pooling in ("avg_first_last", "avg_top2")
 
 
@@ -37,8 +37,8 @@ def pool(output: Any, attention_mask: Tensor, pooling: str = DEFAULT_POOLING) ->
     """Sentence embeddings (B, D) of a Hugging Face model's output.
 
     output: has last_hidden_state (B, L, D) and, where the pooling asks for them, pooler_output (B, D) and
-    hidden_states, a tuple of (B, L, D) that starts with the embedding layer: as SimCSE, "first" is the output of
-    the first encoder layer, hidden_states[1]. attention_mask: (B, L), 1 on tokens, special ones included.
+    hidden_states, a tuple of (B, L, D) that starts with the embeddings: as in SimCSE, "first" is the output
+    of the first encoder layer, hidden_states[1]. attention_mask: (B, L), 1 on tokens, special ones included.
     """
     if pooling == "cls":
         if getattr(output, "pooler_output", None) is None:

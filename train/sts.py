@@ -1,4 +1,4 @@
-"""Semantic textual similarity: SentEval's seven tasks, any file of scored pairs, and a scorer for use in training."""
+"""Semantic textual similarity: SentEval's seven tasks, any file of scored pairs, a scorer for training."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def read_sts(downstream: Path, name: str, split: str = "test") -> StsTask:
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
-    """Pairs of a file: STS-B's own csv (score in column 5, sentences in 6 and 7), or "score<TAB>first<TAB>second".
+    """Pairs of a file: STS-B's csv (score in column 5, sentences in 6 and 7) or "score<TAB>first<TAB>second".
 
-    Raises InputError for a file without pairs, a line with too few columns, a score that is not a number, or scores
-    that are all the same.
+    Raises InputError for a file without pairs, a line with too few columns, a score that is not a number, or
+    scores that are all the same.
     """
     path = Path(path)
     lines = read_lines(path)
     columns = (4, 5, 6) if lines and lines[0].count("\t") >= 6 else (0, 1, 2)
     task = _read_table(path, path.stem, columns)
     if np.ptp(task.gold) == 0:
-        raise InputError(f"{path}: all {len(task):,} scores are {task.gold[0]:g}, so no correlation is defined")
+        raise InputError(f"{path}: all {len(task):,} scores are {task.gold[0]:g}: no correlation is defined")
     return task
 
 
@@ -99,7 +99,7 @@ def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int 
 
 
 def _read_year(folder: Path, name: str) -> StsTask:
-    """One of STS12 to STS16: pairs and gold scores lie in two files a subset; a pair without a score is left out."""
+    """One of STS12 to STS16: two files a subset, pairs and scores; a pair without a score is left out."""
     first: list[str] = []
     second: list[str] = []
     gold: list[float] = []
@@ -109,7 +109,8 @@ def _read_year(folder: Path, name: str) -> StsTask:
         pairs, golds = list(read_columns(inputs, (0, 1))), read_lines(scores)
         if len(pairs) != len(golds):
             raise InputError(
-                f"{name}: {inputs} has {len(pairs):,} pairs and {scores} {len(golds):,} scores; they belong line to line"
+                f"{inputs} has {len(pairs):,} pairs but {scores} has {len(golds):,} scores: line i of one "
+                "belongs to line i of the other"
             )
         start = len(gold)
         for (line, (text1, text2)), score in zip(pairs, golds, strict=True):
@@ -122,12 +123,12 @@ def _read_year(folder: Path, name: str) -> StsTask:
 
 
 def score_pairs(task: StsTask, embeddings: NDArray, first: NDArray, second: NDArray) -> Correlations:
-    """Correlations of a task, given embeddings (n, D) and the rows of its sentences in them, int64 (pairs,)."""
+    """Correlations of a task from embeddings (n, D) and the rows of its sentences in them, int64 (pairs,)."""
     return correlate(cosine(embeddings[first], embeddings[second]), task.gold, task.subsets)
 
 
 class PairScorer:
-    """Spearman of tasks under an encoder that changes: tokenised and sorted by length once, encoded at every call."""
+    """Spearman of tasks under an encoder that changes: tokenised and sorted once, encoded at every call."""
 
     def __init__(
         self,
@@ -145,8 +146,8 @@ class PairScorer:
     def __call__(self, encode: Encode) -> dict[str, float]:
         """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.
 
-        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is
-        called in inference mode; the model's own mode (eval) is the caller's.
+        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It
+        is called in inference mode; the model's own mode (eval) is the caller's.
         """
         embeddings = self._batches.embed(encode).cpu().numpy()
         return {

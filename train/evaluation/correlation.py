@@ -1,4 +1,4 @@
-"""Scores of similarity: cosine of pairs, Pearson and Spearman, and the three ways of adding up a task's subsets."""
+"""Cosine of pairs, Pearson and Spearman, and the three ways of adding up a task's subsets."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
     """
     first, second = np.nan_to_num(first), np.nan_to_num(second)
     dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)
-    norms = np.sqrt(
-        np.einsum("nd,nd->n", first, first, dtype=np.float64) * np.einsum("nd,nd->n", second, second, dtype=np.float64)
-    )
+    norms = _norms(first) * _norms(second)
     return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+
+
+def _norms(rows: Floats) -> NDArray[np.float64]:
+    return np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
 
 
 def pearson(x: Floats, y: Floats) -> float:
@@ -37,7 +39,7 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Spearman's correlation: Pearson's of the ranks, ties taking their mean rank; NaN if either is constant."""
+    """Pearson's correlation of the ranks, ties taking their mean rank; NaN if either is constant."""
     return pearson(rankdata(x), rankdata(y))
 
 
@@ -51,9 +53,9 @@ class Correlations:
 
 
 def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> Correlations:
-    """Correlation of a task's similarities with its gold scores, each float (n,), by SentEval's three aggregates.
+    """Correlation of a task's similarities (n,) with its gold scores (n,), by SentEval's three aggregates.
 
-    "all": over all pairs of the task at once; "mean": mean over subsets; "wmean": mean weighted by their pairs.
+    "all": over all pairs of the task at once; "mean": over subsets; "wmean": over subsets, weighted by pairs.
     A subset whose correlation is undefined is left out of both means.
     """
     parts = dict(subsets) or {"all": slice(0, len(gold))}

@@ -16,8 +16,8 @@ from torch import Tensor
 
 Encode = Callable[[dict[str, Tensor]], Tensor]
 
-# tokens of a batch, padding included. On a CPU a batch's activations should stay in the cache; on a GPU it should
-# fill the card.
+# Tokens of a batch, padding included. On a CPU a batch's activations should stay in the cache; on a GPU it
+# should fill the card.
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 65_536
 
@@ -67,8 +67,8 @@ class Batches:
     def embed(self, encode: Encode, threads: int = 1) -> Tensor:
         """Embeddings in the order of the texts, float32 (n, D), on the device.
 
-        `threads` batches are encoded at the same time: for a CPU, where one intra-op thread a batch wastes less
-        than all threads on one.
+        `threads` batches are encoded at the same time: for a CPU, where one intra-op thread a batch wastes
+        less than all threads on one.
         """
         with torch.inference_mode():
             if threads > 1 and len(self.batches) > 1:
@@ -83,10 +83,10 @@ class Batches:
 
 
 def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
-    """Bounds (start, stop) of batches over never decreasing lengths (n,), each of at most `budget` padded tokens.
+    """Bounds (start, stop) of batches over never decreasing lengths (n,), of at most `budget` padded tokens.
 
-    A batch ends early where the length changes, once it holds a quarter of the budget: short batches cost calls,
-    mixed ones cost padding.
+    A batch ends early where the length changes, once it holds a quarter of the budget: short batches cost
+    calls, mixed ones cost padding.
     """
     bounds = []
     start = 0

@@ -11,7 +11,7 @@ from una_fast.errors import InputError
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
-    """SentEval's `downstream` folder in `data`, which may hold `senteval/`, be one, or be `downstream` itself.
+    """SentEval's `downstream` folder in `data`, which may hold `senteval/`, be it, or be `downstream` itself.
 
     Without `data`, the folder named by UNA_FAST_DATA. Raises InputError if there is none.
     """
@@ -21,17 +21,17 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     root = Path(named)
     if not root.is_dir():
         raise InputError(f"evaluation data: {root} is not a folder; `python -m train.download` fetches it")
-    for candidate in (root / "senteval" / "downstream", root / "downstream", root / "data" / "downstream", root):
-        if (candidate / "STS").is_dir() or candidate.name == "downstream" and candidate.is_dir():
+    for candidate in (root / "senteval" / "downstream", root / "downstream", root):
+        if candidate.name == "downstream" and candidate.is_dir():
             return candidate
     raise InputError(
-        f"evaluation data: {root} holds no senteval/downstream folder; `python -m train.download --to {root}` "
+        f"evaluation data: {root} holds no senteval/downstream; `python -m train.download --to {root}` "
         "fetches it"
     )
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file without their ends ("\\n" or "\\r\\n"); InputError if it cannot be read."""
+    """The lines of a text file without their line ends; InputError if it cannot be read."""
     try:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
@@ -45,17 +45,13 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def read_columns(
-    path: Path, columns: tuple[int, ...], skip: int = 0, first_line: int = 1
-) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the asked columns of each line of a tab-separated file, after `skip` lines of heading."""
-    for number, line in enumerate(read_lines(path)[skip:], start=first_line + skip):
-        # SentEval strips the whole line first: the same but for an empty last column, which it cannot read
+def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """Line number and asked columns of each line of a tab-separated file, after `skip` lines of heading."""
+    needed = max(columns) + 1
+    for number, line in enumerate(read_lines(path)[skip:], start=1 + skip):
         fields = line.split("\t")
-        if len(fields) <= max(columns):
-            raise InputError(
-                f"{path}, line {number}: {len(fields)} tab-separated columns, at least {max(columns) + 1} expected"
-            )
+        if len(fields) < needed:
+            raise InputError(f"{path}, line {number}: {len(fields)} columns between tabs, {needed} expected")
         yield number, [fields[column] for column in columns]
 
 
