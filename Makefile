@@ -5,6 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 KERNELS := $(wildcard una_fast/_kernels/*.pyx una_fast/_kernels/*.pxd)
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
 
 demo: .venv/kernels
 	$(BIN)/python -m train.ddp --demo --output runs/demo
@@ -16,6 +17,8 @@ lint: .venv/kernels
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint una_fast/_kernels
+	$(BIN)/codespell
 
 clean:
 	rm -rf .venv build dist runs/demo *.egg-info una_fast/_kernels/*.so
@@ -24,8 +27,8 @@ clean:
 # what it builds with is held by the same file, whichever pip this Python came with.
 .venv/packages: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools cython numpy
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[test,lint]'
+	$(INSTALL) setuptools cython numpy
+	$(INSTALL) --editable '.[test,lint]'
 	touch $@
 
 .venv/kernels: .venv/packages setup.py $(KERNELS)

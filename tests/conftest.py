@@ -8,7 +8,7 @@ from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: a test never waits for a network
 
-# The same examples in every run: a failure is a change of the code. HYPOTHESIS_PROFILE=explore looks for more.
+# The same examples in every run: a failure is the code's. HYPOTHESIS_PROFILE=explore looks for more.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
@@ -54,7 +54,7 @@ def tiny_model(minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         intermediate_size=64,
         max_position_embeddings=128,
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = BertModel(config, add_pooling_layer=False)
     model.save_pretrained(folder)
