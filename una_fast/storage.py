@@ -120,7 +120,7 @@ def _read_manifest(folder: Path, kind: str, version: int) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         seal = manifest.pop("seal")
         found, found_version = manifest["kind"], manifest["version"]
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: damaged, it is not the JSON that was written; {REBUILD}") from error
     if found != kind:
         raise InputError(f"{folder}: holds a saved {found!r}, not a {kind!r}; give another folder")

@@ -1,0 +1,103 @@
+"""Folders of arrays: what was saved comes back; anything else is refused with a sentence."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from una_fast import storage
+from una_fast.errors import InputError
+from una_fast.storage import load_arrays, save_arrays
+
+ARRAYS = {
+    "ids": np.arange(1000, dtype=np.int32),
+    "scores": np.linspace(0, 1, 7),
+    "empty": np.empty(0, dtype=np.int64),
+    "records": np.arange(24, dtype=np.int32).reshape(3, 8),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_arrays(tmp_path / "saved", "index", 3, {"name": "né"}, ARRAYS)
+    return tmp_path / "saved"
+
+
+def test_what_was_saved_comes_back_read_only(folder):
+    meta, arrays = load_arrays(folder, "index", 3)
+    assert meta == {"name": "né"}
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert np.array_equal(arrays[name], array)
+        assert not arrays[name].size or not arrays[name].flags.writeable
+
+
+def test_saving_again_replaces_and_leaves_nothing_behind(folder):
+    before = load_arrays(folder, "index", 3)[1]["ids"]
+    save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
+    assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [0, 0, 0]
+    assert before[-1] == 999  # who has the old one open keeps it
+    assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.npy" for name in ARRAYS), "manifest.json"])
+def test_a_flipped_bit_anywhere_is_refused(folder, name):
+    path = folder / name
+    content = path.read_bytes()
+    for at in {0, len(content) // 2, len(content) - 1}:
+        changed = bytearray(content)
+        changed[at] ^= 1
+        path.write_bytes(changed)
+        if name == "manifest.json" and at == len(content) - 1:
+            continue  # the newline at the end
+        with pytest.raises(InputError, match="damaged|not a saved|version"):
+            load_arrays(folder, "index", 3)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100])
+def test_a_file_cut_short_is_refused(folder, keep):
+    path = folder / "ids.npy"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"ids\.npy: damaged \(cut short or changed\)"):
+        load_arrays(folder, "index", 3)
+
+
+def test_a_missing_file_is_named(folder):
+    (folder / "ids.npy").unlink()
+    with pytest.raises(InputError, match=r"ids\.npy: missing"):
+        load_arrays(folder, "index", 3)
+
+
+def test_another_kind_version_or_folder_is_refused(folder, tmp_path):
+    with pytest.raises(InputError, match="holds a saved 'index', not a 'tokens'"):
+        load_arrays(folder, "tokens", 3)
+    with pytest.raises(InputError, match="written in version 3 of the index layout, and this is version 4"):
+        load_arrays(folder, "index", 4)
+    with pytest.raises(InputError, match="not a saved index"):
+        load_arrays(tmp_path, "index", 3)
+    (folder / "manifest.json").write_text(json.dumps([1]))
+    with pytest.raises(InputError, match="not the JSON that was written"):
+        load_arrays(folder, "index", 3)
+
+
+def test_a_full_disk_leaves_the_old_folder_as_it_was(folder, monkeypatch):
+    def full(*_args, **_kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.np, "save", full)
+    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\); nothing was changed"):
+        save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3)})
+    monkeypatch.undo()
+    assert load_arrays(folder, "index", 3)[0] == {"name": "né"}
+    assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+
+
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path):
+    (tmp_path / "saved").write_text("mine")
+    with pytest.raises(InputError, match="saved: cannot be written"):
+        save_arrays(tmp_path / "saved", "index", 3, {}, ARRAYS)
+    assert (tmp_path / "saved").read_text() == "mine"
