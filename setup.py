@@ -34,9 +34,7 @@ def record_settings(file: Path) -> Path:
 
 settings_file = record_settings(Path("build/settings.txt"))
 extensions = [
-    Extension(
-        f"una_fast._kernels.{path.stem}", [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS
-    )
+    Extension(f"una_fast._kernels.{path.stem}", [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS)
     for path in sorted(Path("una_fast/_kernels").glob("*.pyx"))
 ]
 c_folder = "build/c_checked" if CHECKED else "build/c"

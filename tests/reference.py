@@ -102,7 +102,7 @@ def candidate_weights(scores, window, excluded, replace="tfidf"):
     """Weight of each id of the window: the law of a replacement, before it is normalised."""
     ids = [j for j in range(*window) if j != excluded]
     if replace == "random" or all(scores[j] == 0 for j in ids):
-        return {j: 1.0 for j in ids}
+        return dict.fromkeys(ids, 1.0)
     return {j: scores[j] for j in ids}
 
 

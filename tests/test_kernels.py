@@ -7,10 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from una_fast._kernels import csr
 from una_fast._kernels.emit import Pieces, write_tokens
 from una_fast._kernels.law import Law

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from scipy.stats import chisquare, kstest
-from test_kernels import law, ragged
 
+import reference
+from test_kernels import law, ragged
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.replace import replace_terms
 from una_fast.arrays import ID

@@ -52,6 +52,7 @@ class Augmenter:
 
     Raises:
         InputError: a setting out of its range, or a vocabulary of one term, which nothing could replace.
+
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Augmenter:
 
         Raises:
             InputError: not a term of the index (`explain` shows the window of an unseen word in its sentence).
+
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else operator.index(term)
         if not 0 <= term_id < self.index.n_terms:
@@ -167,6 +169,7 @@ class Augmenter:
 
         Raises:
             InputError: no tokenizer was given, a row is out of range, or `out` does not fit.
+
         """
         if self.tokens is None:
             raise InputError("negative_ids needs a tokenizer: Augmenter(index, tokenizer=AutoTokenizer...)")

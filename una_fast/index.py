@@ -33,6 +33,7 @@ class Index:
         chunks: the distinct pieces of text between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
         path: the folder that the index was saved to or loaded from, or None.
+
     """
 
     def __init__(
@@ -167,6 +168,7 @@ def build_index(
 
     Raises:
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
+
     """
     parsed = parse_corpus(corpus, word_tokenizer, lowercase, column, n_jobs, progress)
     return _rank_terms(parsed, word_tokenizer, lowercase, n_cores(n_jobs))
@@ -188,6 +190,7 @@ def load_index(
 
     Raises:
         InputError: not an index, another version, damaged, or made from another corpus.
+
     """
     folder = Path(path)
     meta, arrays = load_arrays(folder, KIND, VERSION)

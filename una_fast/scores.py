@@ -29,12 +29,12 @@ class TermScores:
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
+    """Tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
     return np.log1p(np.divide(count, length, dtype=SCORE))
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
+    """Idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
     return 0.0 - np.log(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 

