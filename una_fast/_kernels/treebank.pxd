@@ -8,3 +8,4 @@ cdef enum:
     EXTRA = 16
 
 cdef int apply_treebank(Rewriter text) except -1 nogil
+cdef int is_closing(unsigned int c) except -1 nogil

@@ -26,6 +26,7 @@ cdef enum:
     CLOSING_BRACKET = 2048
     HYPHEN = 4096
     SPACE = 8192
+    CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE | CLOSING_QUOTE | SPACE
     LAST_KIND = 0x201e  # no rule names a character above
     UNLIMITED = 2147483647
 
@@ -158,6 +159,11 @@ cdef int opening_single_quotes(Rewriter text) except -1 nogil:
             if not (i > 0 and regex_word(at(text, i - 1))) and not is_clitic(text, i + 1):
                 put(text, c' ')
     return flip(text)
+
+
+cdef int is_closing(unsigned int c) except -1 nogil:
+    """Whether the final-period rules look through `c`."""
+    return c <= LAST_KIND and KINDS[c] & CLOSERS or regex_space(c)
 
 
 cdef int final_period(Rewriter text, unsigned int closers, bint spaced) except -1 nogil:
@@ -333,7 +339,7 @@ cdef int starting_quotes(Rewriter text, unsigned int present) except -1 nogil:
 
 cdef int punctuation(Rewriter text, unsigned int present) except -1 nogil:
     if present & DOT:
-        final_period(text, CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE | CLOSING_QUOTE | SPACE, True)
+        final_period(text, CLOSERS, True)
     if present & COMMA_COLON:
         commas(text)
         last_comma(text)
