@@ -9,6 +9,7 @@ cdef class Pieces:
     cdef const int64_t[::1] prefix
     cdef const int64_t[::1] suffix
     cdef readonly int64_t pad_id
-    cdef int prefetch(self, int32_t term) except -1 nogil
-    cdef int64_t write(self, const int32_t[::1] terms, int64_t start, int64_t stop, int64_t[:, ::1] input_ids,
-                       int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil
+
+
+cdef int write_rows(Pieces pieces, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
+                    int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil

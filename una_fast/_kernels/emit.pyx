@@ -24,32 +24,40 @@ cdef class Pieces:
         self.first_values = first_terms.values
         self.prefix, self.suffix, self.pad_id = prefix, suffix, pad_id
 
-    cdef int prefetch(self, int32_t term) except -1 nogil:
-        una_prefetch(&self.records[term, 0])
-        return 0
 
-    cdef int64_t write(self, const int32_t[::1] terms, int64_t start, int64_t stop, int64_t[:, ::1] input_ids,
-                       int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
-        """Write the text of terms[start:stop] to `row`: prefix, sub-words cut to fit, suffix, padding."""
-        cdef int64_t length = input_ids.shape[1], room = length - self.suffix.shape[0], end = self.prefix.shape[0], k
-        for k in range(end):
-            input_ids[row, k] = self.prefix[k]
-        for k in range(start, stop):
-            if end >= room:
-                break
-            if k == start:
-                end = write_term(self.first_records, self.first_values, terms[k], input_ids, row, end, room)
-            else:
-                end = write_term(self.records, self.values, terms[k], input_ids, row, end, room)
-        for k in range(self.suffix.shape[0]):
-            input_ids[row, end] = self.suffix[k]
-            end += 1
-        for k in range(end):
-            attention_mask[row, k] = 1
-        for k in range(end, length):
-            input_ids[row, k] = self.pad_id
-            attention_mask[row, k] = 0
-        return end
+cdef int write_rows(Pieces pieces, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
+                    int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil:
+    """Write the texts ``terms[bounds[i]:bounds[i + 1]]`` to the rows from `first_row` on."""
+    cdef int64_t k
+    for k in range(bounds[0], bounds[n_rows]):
+        una_prefetch(&pieces.records[terms[k], 0])
+    for k in range(n_rows):
+        write_row(pieces, terms, bounds[k], bounds[k + 1], input_ids, attention_mask, first_row + k)
+    return 0
+
+
+cdef int write_row(Pieces pieces, const int32_t[::1] terms, int64_t start, int64_t stop, int64_t[:, ::1] input_ids,
+                   int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
+    """Prefix, sub-words cut to fit, suffix, padding."""
+    cdef int64_t length = input_ids.shape[1], room = length - pieces.suffix.shape[0], end = pieces.prefix.shape[0], k
+    for k in range(end):
+        input_ids[row, k] = pieces.prefix[k]
+    for k in range(start, stop):
+        if end >= room:
+            break
+        if k == start:
+            end = write_term(pieces.first_records, pieces.first_values, terms[k], input_ids, row, end, room)
+        else:
+            end = write_term(pieces.records, pieces.values, terms[k], input_ids, row, end, room)
+    for k in range(pieces.suffix.shape[0]):
+        input_ids[row, end] = pieces.suffix[k]
+        end += 1
+    for k in range(end):
+        attention_mask[row, k] = 1
+    for k in range(end, length):
+        input_ids[row, k] = pieces.pad_id
+        attention_mask[row, k] = 0
+    return 0
 
 
 cdef inline int64_t write_term(const int32_t[:, ::1] records, const int32_t[::1] values, int32_t term,
@@ -92,7 +100,5 @@ def aligned_records(int64_t n):
 def write_tokens(Pieces pieces, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
                  int64_t[:, ::1] attention_mask):
     """Fill `input_ids` and `attention_mask` (int64 (N, L)) with the texts of ``terms[indptr[i]:indptr[i + 1]]``."""
-    cdef int64_t row
     with nogil:
-        for row in range(indptr.shape[0] - 1):
-            pieces.write(terms, indptr[row], indptr[row + 1], input_ids, attention_mask, row)
+        write_rows(pieces, terms, indptr, indptr.shape[0] - 1, input_ids, attention_mask, 0)

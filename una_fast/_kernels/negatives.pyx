@@ -5,12 +5,12 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.emit cimport Pieces
+from una_fast._kernels.emit cimport Pieces, write_rows
 from una_fast._kernels.law cimport Law
 from una_fast._kernels.prefetch cimport una_prefetch
-from una_fast._kernels.probability cimport FirstPlaces, row_probabilities
+from una_fast._kernels.probability cimport FirstPlaces, fill_probabilities
 from una_fast._kernels.random cimport epoch_key, row_key
-from una_fast._kernels.replace cimport replace_row
+from una_fast._kernels.replace cimport fill_replacements
 
 cdef enum:
     BLOCK = 16  # rows; 8 to 64 were within 5 %, 1 is 1.5 times slower
@@ -23,6 +23,7 @@ cdef class Workspace:
     cdef int32_t[::1] ids, first, chosen, terms
     cdef double[::1] z, p
     cdef int64_t[::1] bounds
+    cdef uint64_t[::1] keys
 
     def __init__(self, int64_t longest_row):
         capacity = BLOCK * max(longest_row, 1)
@@ -30,6 +31,7 @@ cdef class Workspace:
         self.ids, self.first, self.chosen, self.terms = (np.empty(capacity, dtype=np.int32) for _ in range(4))
         self.z, self.p = (np.empty(capacity, dtype=np.float64) for _ in range(2))
         self.bounds = np.zeros(BLOCK + 1, dtype=np.int64)
+        self.keys = np.empty(BLOCK, dtype=np.uint64)
 
 
 cdef class Negatives:
@@ -47,17 +49,13 @@ cdef class Negatives:
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the negatives of `rows` (B,)."""
-        cdef int64_t begin = 0, stop, row, k
+        cdef int64_t begin = 0, stop
         cdef uint64_t key = epoch_key(self.law.seed, epoch)
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
                 self.block(rows, begin, stop, key, work)
-                for k in range(work.bounds[stop - begin]):
-                    self.pieces.prefetch(work.terms[k])
-                for row in range(begin, stop):
-                    k = row - begin
-                    self.pieces.write(work.terms, work.bounds[k], work.bounds[k + 1], input_ids, attention_mask, row)
+                write_rows(self.pieces, work.terms, work.bounds, stop - begin, input_ids, attention_mask, begin)
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out):
@@ -76,16 +74,14 @@ cdef class Negatives:
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
                    Workspace work) except -1 nogil:
         """work.terms and work.bounds: the negatives of rows[begin:stop]."""
-        cdef int64_t k
+        cdef int64_t n_rows = stop - begin, k
         self.gather(rows, begin, stop, work)
         self.announce(rows, stop)
-        for k in range(stop - begin):
-            row_probabilities(self.law, work.places, work.ids, work.bounds[k], work.bounds[k + 1], work.first,
-                              work.z, work.p)
-        for k in range(stop - begin):
-            replace_row(self.law, row_key(key, <uint64_t>rows[begin + k]), work.ids, work.bounds[k],
-                        work.bounds[k + 1], work.first, work.z, work.p, work.chosen,
-                        work.terms)
+        for k in range(n_rows):
+            work.keys[k] = row_key(key, <uint64_t>rows[begin + k])
+        fill_probabilities(self.law, work.places, work.ids, work.bounds, n_rows, work.first, work.z, work.p)
+        fill_replacements(self.law, work.keys, work.ids, work.bounds, n_rows, work.first, work.z, work.p, work.chosen,
+                          work.terms)
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:

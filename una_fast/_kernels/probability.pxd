@@ -9,5 +9,5 @@ cdef class FirstPlaces:
     cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil
 
 
-cdef int row_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t start, int64_t stop,
-                           int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil
+cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, const int64_t[::1] bounds,
+                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil

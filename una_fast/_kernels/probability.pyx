@@ -49,40 +49,21 @@ cdef int64_t table_size(int64_t n) noexcept nogil:
     return size
 
 
-cdef int row_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t start, int64_t stop,
-                           int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil:
-    """Fill first, z and p at start .. stop - 1 for the row of terms that stands there. Negative ids are unseen words.
-
-    z is the tf-idf in this row (equation 2). Paper: C is the mean over distinct terms, the first term of the highest z
-    has p = 1. Released code: C is the mean over words, the first word of the highest p has p = 1 if none reaches 1.
-    """
-    cdef int64_t n = stop - start, k, distinct = 0, highest = start
-    cdef double lowest, scale, total = 0.0
-    if n == 0:
-        return 0
-    places.fill(ids, start, stop, first)
-    row_tfidf(law, ids, start, stop, first, z, p)
-    lowest = z[start]
-    for k in range(start, stop):
-        lowest = min(lowest, z[k])
-        if z[k] > z[highest]:
-            highest = k
-    for k in range(start, stop):
-        if law.released or first[k] == k - start:
-            total += z[k] - lowest
-            distinct += 1
-    # all z equal, one distinct term included: equation 3 is 0 / 0, and each term has the mean probability beta
-    scale = law.beta / (total / distinct) if total > 0 else 0.0
-    for k in range(start, stop):
-        p[k] = law.beta if total == 0 or law.random_select else min(scale * (z[k] - lowest), 1.0)
-    if not law.random_select:
-        force_highest(law, start, stop, highest, first, p)
+cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, const int64_t[::1] bounds,
+                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil:
+    """Fill first, z and p for `n_rows` rows, row i being ``ids[bounds[i]:bounds[i + 1]]``."""
+    cdef int64_t row
+    for row in range(n_rows):
+        if bounds[row] < bounds[row + 1]:
+            places.fill(ids, bounds[row], bounds[row + 1], first)
+            row_tfidf(law, ids, bounds[row], bounds[row + 1], first, z, p)
+            row_probabilities(law, bounds[row], bounds[row + 1], first, z, p)
     return 0
 
 
 cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop, const int32_t[::1] first,
                    double[::1] z, double[::1] count) except -1 nogil:
-    """z = ln(1 + n_t / n) idf at each place of the row; `count` is scratch for n_t."""
+    """z = ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words. count: scratch."""
     cdef int64_t n = stop - start, k
     cdef double once = log1p(1.0 / n), tf
     for k in range(start, stop):
@@ -94,6 +75,33 @@ cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop,
         else:
             tf = once if count[k] == 1.0 else log1p(count[k] / n)
             z[k] = tf * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+    return 0
+
+
+cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[::1] first, const double[::1] z,
+                           double[::1] p) except -1 nogil:
+    """p from z. Paper: C is the mean over distinct terms, the first term of the highest z has p = 1.
+    Released code: C is the mean over words, the first word of the highest p has p = 1 if none reaches 1."""
+    cdef int64_t k, n_averaged = 0, highest = start
+    cdef double lowest = z[start], total = 0.0, scale
+    for k in range(start, stop):
+        lowest = min(lowest, z[k])
+        if z[k] > z[highest]:
+            highest = k
+    for k in range(start, stop):
+        if law.released or first[k] == k - start:
+            total += z[k] - lowest
+            n_averaged += 1
+    if total == 0.0 or law.random_select:
+        # all z equal, one distinct term included: equation 3 is 0 / 0, and each term has the mean probability
+        for k in range(start, stop):
+            p[k] = law.beta
+    else:
+        scale = law.beta / (total / n_averaged)
+        for k in range(start, stop):
+            p[k] = min(scale * (z[k] - lowest), 1.0)
+    if not law.random_select:
+        force_highest(law, start, stop, highest, first, p)
     return 0
 
 
@@ -115,9 +123,10 @@ cdef int force_highest(Law law, int64_t start, int64_t stop, int64_t highest, co
 
 def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] first,
                               double[::1] z, double[::1] p):
-    """Fill `first` (int32), `z` and `p` (float64), all (T,), for rows ``ids[indptr[i]:indptr[i + 1]]``."""
-    cdef int64_t row, longest = int(np.max(np.diff(indptr), initial=0))
-    cdef FirstPlaces places = FirstPlaces(longest)
+    """Fill `first` (int32), `z` and `p` (float64), all (T,), for rows ``ids[indptr[i]:indptr[i + 1]]``.
+
+    first: where in its row each word stands first; z: tf-idf; p: replacement probability.
+    """
+    cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
     with nogil:
-        for row in range(indptr.shape[0] - 1):
-            row_probabilities(law, places, ids, indptr[row], indptr[row + 1], first, z, p)
+        fill_probabilities(law, places, ids, indptr, indptr.shape[0] - 1, first, z, p)

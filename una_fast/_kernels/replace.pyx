@@ -14,6 +14,16 @@ from una_fast._kernels.law cimport BLOCK_BITS, Law, Window
 from una_fast._kernels.random cimport LAST_NUMBER, TRIES, below, draw64, epoch_key, row_key, unit
 
 
+cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1] ids, const int64_t[::1] bounds,
+                           int64_t n_rows, const int32_t[::1] first, const double[::1] z, const double[::1] p,
+                           int32_t[::1] chosen, int32_t[::1] out) except -1 nogil:
+    """Fill `out` with the terms of the negatives of `n_rows` rows. keys: `row_key` of each; chosen: scratch."""
+    cdef int64_t row
+    for row in range(n_rows):
+        replace_row(law, keys[row], ids, bounds[row], bounds[row + 1], first, z, p, chosen, out)
+    return 0
+
+
 cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop,
                      const int32_t[::1] first, const double[::1] z, const double[::1] p, int32_t[::1] chosen,
                      int32_t[::1] out) except -1 nogil:
@@ -81,10 +91,11 @@ def replace_terms(Law law, const uint64_t[::1] rows, uint64_t epoch, const int32
 
     rows: uint64 (N,), what names each row in its draws; first, z, p: as `replacement_probabilities` fills them.
     """
-    cdef int64_t row
+    cdef uint64_t[::1] keys = np.empty(rows.shape[0], dtype=np.uint64)
+    cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0), dtype=np.int32)
     cdef uint64_t key = epoch_key(law.seed, epoch)
-    cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0) + 1, dtype=np.int32)
+    cdef int64_t row
     with nogil:
         for row in range(rows.shape[0]):
-            replace_row(law, row_key(key, rows[row]), ids, indptr[row], indptr[row + 1], first, z, p, chosen,
-                        out)
+            keys[row] = row_key(key, rows[row])
+        fill_replacements(law, keys, ids, indptr, rows.shape[0], first, z, p, chosen, out)
