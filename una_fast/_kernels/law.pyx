@@ -18,6 +18,7 @@ cdef class Law:
     def __init__(self, const double[::1] idf, const double[::1] scores, const int32_t[::1] starts,
                  const int32_t[::1] stops, *, double unseen_idf, double beta, double radius, uint64_t seed,
                  bint by_score, bint released, bint random_select, bint random_replace):
+        cdef int64_t count, length
         self.idf, self.scores, self.starts, self.stops = idf, scores, starts, stops
         # scores[j] lies between blocks[j >> BLOCK_BITS] and blocks[(j >> BLOCK_BITS) + 1]
         self.blocks = np.append(np.asarray(scores)[:: 1 << BLOCK_BITS], 0.0)
