@@ -1,0 +1,150 @@
+"""N ranks are one rank: the same losses and weights for any world size, on the same batches."""
+
+import multiprocessing
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing
+
+from train.config import Run
+
+BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
+SETTINGS = {
+    "batch_size": BATCH,
+    "dropout": 0.0,
+    "learning_rate": 3e-4,
+    "schedule": "linear",
+    "alpha": 3,
+    "device": "cpu",
+}
+# The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
+# rounding leaves of it to full steps, so it is no measure of anything.
+NOISE = "key.bias"
+
+
+class FakeTokens:
+    """Token ids by row from a fixed generator, as TokenIds and Augmenter give them."""
+
+    def __init__(self, key):
+        self.key = key
+
+    def anchor_ids(self, rows, max_length=32):
+        ids = torch.zeros(len(rows), max_length, dtype=torch.int64)
+        for i, row in enumerate(rows):
+            drawn = np.random.default_rng([self.key, int(row)]).integers(1000, 2000, 4 + int(row) % 11)
+            ids[i, : len(drawn)] = torch.from_numpy(drawn)
+        return {"input_ids": ids, "attention_mask": (ids > 0).long()}
+
+    def negative_ids(self, rows, epoch=0, max_length=32):
+        return self.anchor_ids(rows, max_length)
+
+
+def train_rank(rank, world, port, folder, model, settings, scale):
+    """Train 20 steps as one of `world` ranks; rank 0 leaves its losses and weights in `folder`."""
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+    )  # fmt: skip
+    from train import distributed
+    from train.checkpoint import Progress
+    from train.data import BatchMaker, Plan
+    from train.encoder import load_config, load_encoder, quiet
+    from train.loop import Trainer
+    from train.losses import NEGATIVE_VIEWS
+
+    quiet()
+    run = Run(model=model, output=folder, **settings)
+    ranks = distributed.join("cpu")
+    if scale:
+        plain = distributed._Gather.backward
+        distributed._Gather.backward = lambda ctx, *grads: (
+            plain(ctx, *grads)[0] / ctx.world * scale,
+            None,
+            None,
+        )
+    encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
+    plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
+    make = BatchMaker(
+        FakeTokens(0), FakeTokens(1) if run.augment == "una" else None, 32, run.alpha, NEGATIVE_VIEWS[run.loss],
+        None, rank, world, rows_of_part=run.grad_cache,
+    )  # fmt: skip
+    trainer = Trainer(run, ranks, encoder, plan, Progress(), None)
+    losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    if rank == 0:
+        moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
+        result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
+        torch.save(result, Path(folder) / "result.pt")
+    distributed.leave()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_model, tmp_path_factory):
+    """Runs by their settings, each trained once."""
+    multiprocessing.set_forkserver_preload(["train.loop"])  # imports torch once for all ranks of all worlds
+    done = {}
+
+    def get(world, scale=0.0, **settings):
+        key = (world, scale, *sorted(settings.items()))
+        if key not in done:
+            folder = str(tmp_path_factory.mktemp("ranks"))
+            arguments = (world, free_port(), folder, str(tiny_model), {**SETTINGS, **settings}, scale)
+            torch.multiprocessing.start_processes(train_rank, arguments, nprocs=world, start_method="forkserver")
+            done[key] = torch.load(Path(folder) / "result.pt")
+        return done[key]
+
+    return get
+
+
+def difference(a, b):
+    """Largest relative difference of a weight tensor, by norm."""
+    return max(
+        float((a[name] - b[name]).norm() / a[name].norm()) for name in a if not name.endswith(NOISE) and a[name].norm()
+    )
+
+
+KINDS = {
+    "negatives": {"augment": "una"},
+    "plain": {"augment": "none"},
+    "triplet": {"augment": "una", "loss": "triplet"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
+    if kind == "triplet" and world == 3:
+        pytest.skip("two worlds are enough for the second loss")
+    one, many = trained(1, **KINDS[kind]), trained(world, **KINDS[kind])
+    assert len(one["losses"]) == STEPS
+    assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert difference(one["weights"], many["weights"]) < 1e-5
+    largest = max(one["moments"], key=lambda i: one["moments"][i].norm())
+    assert torch.allclose(one["moments"][largest], many["moments"][largest], rtol=1e-3, atol=1e-5)
+
+
+def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
+    """What SimCSE #212 and open_clip #616 are about: without the factor, DDP's average is 1 / ranks too small.
+
+    Adam takes a common factor out of its steps again, so the first moments show it best.
+    """
+    one, wrong = trained(1, **KINDS["negatives"]), trained(2, scale=1.0, **KINDS["negatives"])
+    assert difference(one["weights"], wrong["weights"]) > 1e-5
+    largest = max(one["moments"], key=lambda i: one["moments"][i].norm())
+    assert torch.allclose(wrong["moments"][largest] * 2, one["moments"][largest], rtol=0.05, atol=1e-4)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_gradient_caching_gives_the_plain_gradient(trained, world):
+    plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
+    assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
+    assert difference(plain["weights"], cached["weights"]) < 1e-5

@@ -1,0 +1,235 @@
+"""Which rows a step takes, and their token ids made ready ahead of the step in a background thread.
+
+Letters: B sentences of a step over all ranks, b those of one rank, V views, L tokens.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+AHEAD = 3  # batches ready before they are needed: rides out one slow batch, costs 100 kB each
+COLUMN_MULTIPLE = 8  # a GPU's matrix units take columns by eight
+CPU_PARTS = 4  # parts of a step by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
+
+
+class NegativeSource(Protocol):
+    """What the loop asks of una_fast.Augmenter."""
+
+    def negative_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> dict[str, Tensor]:
+        """Token ids of the negatives of rows, int64 (B, L)."""
+
+
+class AnchorSource(Protocol):
+    """What the loop asks of una_fast.tokens.TokenIds."""
+
+    def anchor_ids(self, rows: NDArray, max_length: int = 32) -> dict[str, Tensor]:
+        """Token ids of the sentences of rows, int64 (B, L)."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of every step, the same whatever the ranks: a function of the settings alone.
+
+    rows: int64 (n,), the sentences to train on, in the corpus's order.
+    """
+
+    rows: NDArray[np.int64]
+    batch_size: int
+    seed: int
+    epochs: int = 1
+    max_steps: int | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps of one pass; the last one may hold fewer sentences."""
+        return -(-len(self.rows) // self.batch_size)
+
+    @property
+    def n_steps(self) -> int:
+        """Optimiser steps of the run."""
+        steps = self.steps_per_epoch * self.epochs
+        return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def order(self, epoch: int) -> NDArray[np.int64]:
+        """The rows of one epoch in the order of training, int64 (n,)."""
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch])))
+        return generator.permutation(self.rows)
+
+    def batches(self, start: int = 0) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """(step, epoch, rows of the step) from step `start` to the end."""
+        order, order_epoch = self.rows[:0], -1
+        for step in range(start, self.n_steps):
+            epoch, position = divmod(step, self.steps_per_epoch)
+            if epoch != order_epoch:
+                order, order_epoch = self.order(epoch), epoch
+            yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
+
+
+def share(n: int, rank: int, world: int) -> slice:
+    """The consecutive part of n rows that a rank takes; parts differ by one at most, and may be empty."""
+    return slice(n * rank // world, n * (rank + 1) // world)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One rank's part of a step, as the encoder takes it.
+
+    parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,), the row of the encoded
+    parts that holds view v of sentence i at v * b + i. sizes: b of every rank. A rank without sentences (b = 0)
+    encodes one that no loss sees, since gradients are exchanged by all.
+    """
+
+    step: int
+    parts: list[dict[str, Tensor]]
+    place: Tensor
+    n_views: int
+    sizes: list[int]
+    negatives: bool
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on `device`; from pinned memory the copy does not wait."""
+        if device.type == "cpu":
+            return self
+        parts = [{name: ids.to(device, non_blocking=True) for name, ids in part.items()} for part in self.parts]
+        place = self.place.to(device, non_blocking=True)
+        return Batch(self.step, parts, place, self.n_views, self.sizes, self.negatives)
+
+
+@dataclass(frozen=True)
+class BatchMaker:
+    """From the rows of a step to one rank's Batch; makes negatives on the steps that use them only.
+
+    paraphrase_offset: row of the first paraphrase in the index, or None where a sentence is its own positive.
+    negative_views: views of a negative that the loss takes (1 or 2), or 0. alpha: see Run.
+    """
+
+    tokens: AnchorSource
+    augmenter: NegativeSource | None
+    max_length: int
+    alpha: int
+    negative_views: int
+    paraphrase_offset: int | None
+    rank: int
+    world: int
+    rows_of_part: int = 0  # at most so many rows in a part; 0: by length
+    by_length: bool = True
+    pin: bool = False
+
+    def uses_negatives(self, step: int) -> bool:
+        """True on the optimiser steps that alpha divides, counted from 0."""
+        return bool(self.augmenter and self.negative_views and self.alpha and step % self.alpha == 0)
+
+    def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> Batch:
+        """The part of this rank."""
+        sizes = [len(rows[share(len(rows), rank, self.world)]) for rank in range(self.world)]
+        mine = rows[share(len(rows), self.rank, self.world)]
+        negatives = self.uses_negatives(step)
+        views = self._views(mine if len(mine) else rows[:1], epoch, negatives)
+        texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
+        parts, place = self._cut(texts)
+        if not len(mine):
+            place = place[:0]
+        if self.pin:
+            parts = [{name: ids.pin_memory() for name, ids in part.items()} for part in parts]
+            place = place.pin_memory()
+        return Batch(step, parts, place, len(views), sizes, negatives)
+
+    def _views(self, rows: NDArray[np.int64], epoch: int, negatives: bool) -> list[dict[str, Tensor]]:
+        """Token ids (b, L) of each view: the anchor twice or with its paraphrase, the negative once or twice."""
+        anchors = self.tokens.anchor_ids(rows, self.max_length)
+        positives = anchors
+        if self.paraphrase_offset is not None:
+            positives = self.tokens.anchor_ids(rows + self.paraphrase_offset, self.max_length)
+        if not negatives:
+            return [anchors, positives]
+        assert self.augmenter is not None
+        negative = self.augmenter.negative_ids(rows, epoch, self.max_length)
+        return [anchors, positives] + [negative] * self.negative_views
+
+    def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:
+        """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
+        lengths = texts["attention_mask"].sum(1)  # (V b,)
+        order = lengths.argsort(stable=True) if self.by_length else torch.arange(len(lengths))
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order))
+        n_rows = self.rows_of_part or (-(-len(order) // CPU_PARTS) if self.by_length else len(order))
+        multiple = 1 if self.by_length else COLUMN_MULTIPLE
+        parts = []
+        for chosen in order.split(n_rows):
+            width = -(-int(lengths[chosen].max()) // multiple) * multiple
+            parts.append({name: ids[chosen, :width].contiguous() for name, ids in texts.items()})
+        return parts, place
+
+
+class Prefetcher:
+    """Makes batches in a background thread, a few ahead of the step; an error there is raised here.
+
+    busy: seconds the thread has worked; waited: seconds the loop has waited for it.
+    """
+
+    def __init__(self, plan: Plan, make: BatchMaker, start: int) -> None:
+        self.busy = self.waited = 0.0
+        self._queue: queue.Queue[Any] = queue.Queue(AHEAD)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(plan, make, start), daemon=True, name="batches")
+        self._thread.start()
+
+    def _work(self, plan: Plan, make: BatchMaker, start: int) -> None:
+        try:
+            for step, epoch, rows in plan.batches(start):
+                begun = time.perf_counter()
+                batch = make(step, epoch, rows)
+                self.busy += time.perf_counter() - begun
+                if not self._put(batch):
+                    return
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: Any) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._queue.put(item, timeout=0.2)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            begun = time.perf_counter()
+            item = self._queue.get()
+            self.waited += time.perf_counter() - begun
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+
+
+def usable_rows(n_words: Sequence[int] | NDArray[np.int64], n_anchors: int) -> tuple[NDArray[np.int64], int, int]:
+    """Rows to train on, and how many anchors and how many paraphrases are blank.
+
+    n_words: words of each document, anchors first and their paraphrases, if any, behind. A blank sentence has
+    nothing to compare; a sentence is left out if it or its paraphrase is blank.
+    """
+    blank = np.asarray(n_words) == 0
+    anchors = blank[:n_anchors]
+    paraphrases = blank[n_anchors : 2 * n_anchors]
+    unusable = anchors | paraphrases if len(paraphrases) else anchors
+    return np.flatnonzero(~unusable), int(anchors.sum()), int(paraphrases.sum())

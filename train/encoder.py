@@ -1,0 +1,108 @@
+"""Token ids -> embeddings: a Hugging Face encoder with dropout, and the head that training alone uses.
+
+Letters: B rows, L tokens, D width.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+import xxhash
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as hf_logging
+
+from una_fast.errors import InputError
+
+# names by which configurations of encoders call the two dropouts
+DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+
+
+def quiet() -> None:
+    """Silence transformers' progress bars and its notes on weights that are not used here."""
+    hf_logging.disable_progress_bar()
+    hf_logging.set_verbosity_error()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+
+def _from_pretrained(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
+    if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
+        raise InputError(f"--model {name}: there is no such folder")
+    try:
+        return kind.from_pretrained(name, **kwargs)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"--model {name}: no {what} in this {where}: {first_line}") from error
+
+
+def load_config(name: str, dropout: float) -> Any:
+    """The encoder's configuration, with `dropout` in hidden states and attention."""
+    config = _from_pretrained("configuration", AutoConfig, name)
+    for attribute in DROPOUT_NAMES:
+        if hasattr(config, attribute):
+            setattr(config, attribute, dropout)
+    return config
+
+
+def load_tokenizer(name: str) -> Any:
+    """The fast tokenizer of an encoder; InputError where there is none."""
+    folder = Path(name)
+    files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+    if folder.is_dir() and not any((folder / file).is_file() for file in files):
+        raise InputError(f"--model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
+    return _from_pretrained("tokenizer", AutoTokenizer, name)
+
+
+def is_roberta(config: Any) -> bool:
+    """True for the RoBERTa family, whose preset differs from BERT's."""
+    return "roberta" in config.model_type
+
+
+class SentenceEncoder(nn.Module):
+    """[CLS] of the last layer through Linear + tanh."""
+
+    def __init__(self, backbone: nn.Module, width: int, seed: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head = nn.Linear(width, width)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head.reset_parameters()
+
+    def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
+        """Embeddings (B, D) of parts of (B', L) token ids, one part below the other."""
+        cls = [self.backbone(**part).last_hidden_state[:, 0] for part in parts]
+        return torch.tanh(self.head(torch.cat(cls)))  # (B, D)
+
+
+def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
+    """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
+        backbone = _from_pretrained("weights", AutoModel, name, config=config).float()
+    encoder = SentenceEncoder(backbone, config.hidden_size, seed).train()
+    _freeze_unused(encoder)
+    return encoder
+
+
+def _freeze_unused(encoder: SentenceEncoder) -> None:
+    """Freeze what gets no gradient (a pooler): DDP and the optimiser would wait for it or carry it along."""
+    ids = torch.ones(1, 4, dtype=torch.int64)
+    encoder([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
+    for parameter in encoder.parameters():
+        if parameter.grad is None:
+            parameter.requires_grad_(False)
+    encoder.zero_grad(set_to_none=True)
+
+
+def weights_digest(module: nn.Module) -> str:
+    """xxh3-128 of all weights, by which a run knows its model again wherever it lies."""
+    digest = xxhash.xxh3_128()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).numpy().data)
+    return digest.hexdigest()

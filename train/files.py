@@ -1,0 +1,90 @@
+"""Files that appear whole or not at all, and the lock of an output folder."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from una_fast.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no fcntl; there the folder stays unlocked
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; on success it is synced and renamed to `path`, on failure removed.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written; what was at `path` is untouched.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        sync(partial)
+        partial.replace(path)
+        sync(path.parent)
+    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
+        partial.unlink(missing_ok=True)
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: Exception) -> InputError:
+    """What to say when `path` could not be written."""
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "file write failed" in str(error):
+        return InputError(f"{path}: the disk is full: free some space; what was saved before is intact")
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+    return InputError(f"{path}: cannot be written ({reason}); what was saved before is intact")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write indented JSON, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+class FolderLock:
+    """Keeps a second run out of an output folder; the system frees it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / LOCK).open("a+")
+        except OSError as error:
+            raise InputError(f"--output {folder}: cannot be made or written: {error.strerror}") from error
+        try:
+            if fcntl:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            owner = self._file.read().strip() or "another process"
+            self._file.close()
+            raise InputError(
+                f"--output {folder}: in use by another run ({owner}): wait for it, stop it, or choose another folder"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {os.uname().nodename}" if fcntl else "")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Let others in."""
+        self._file.close()

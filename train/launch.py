@@ -1,0 +1,100 @@
+"""Start the ranks of this machine and turn how they ended into an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import uuid
+from pathlib import Path
+
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from train.checkpoint import Progress, has_checkpoint, read_pointer
+from train.config import Run
+from train.files import FolderLock
+from train.loop import Outcome
+from train.prepare import check_output, make_index, settle
+from train.worker import work
+
+EXIT_BAD_INPUT = 2
+EXIT_DIED = 1
+
+
+def tell(message: str) -> None:
+    """A line for the user."""
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
+
+
+def launch(run: Run) -> int:
+    """Prepare, train on run.nproc ranks, and return the exit code."""
+    run = settle(run)
+    lock = FolderLock(Path(run.output))  # held while preparing; then rank 0 holds it
+    try:
+        if check_output(run):
+            tell(f"{run.output}: already finished; nothing to do")
+            return 0
+        make_index(run, tell)
+    finally:
+        lock.release()
+    return report(run, _start_ranks(run))
+
+
+def _start_ranks(run: Run) -> Outcome:
+    """Run `work` in run.nproc processes; those that die are started again, from last/ if it is there."""
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=run.nproc,
+        run_id=uuid.uuid4().hex,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        max_restarts=run.max_restarts,
+        start_method="spawn",  # a forked child could not use CUDA, nor the threads that built the index
+        logs_specs=DefaultLogsSpecs(),
+    )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the launcher's children; torch's own threads are set by `join`
+    try:
+        outcomes = elastic_launch(config, work)(run)
+    except SignalException as error:
+        return Outcome("stopped", _saved_progress(run), code=int(error.sigval))
+    except KeyboardInterrupt:
+        return Outcome("stopped", _saved_progress(run), code=signal.SIGINT)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        cause = f"rank {rank} died (exit code {failure.exitcode}) for the {run.max_restarts + 1}. time"
+        last_line = (
+            failure.message.strip().splitlines()[-1] if isinstance(failure.message, str) else str(failure.message)
+        )
+        return Outcome("died", _saved_progress(run), message=f"{cause}: {last_line}")
+    return worst(list(outcomes.values()))
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """The outcome of a run from those of its ranks: the first failure with a message, if there is one."""
+    return max(outcomes, key=lambda outcome: (outcome.status == "failed", bool(outcome.message)))
+
+
+def _saved_progress(run: Run) -> Progress:
+    output = Path(run.output)
+    return Progress(**read_pointer(output)["progress"]) if has_checkpoint(output) else Progress()
+
+
+def report(run: Run, outcome: Outcome) -> int:
+    """Say how the run ended; returns the exit code."""
+    progress = outcome.progress
+    if outcome.status == "finished":
+        if progress.best_score is not None:
+            tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}")
+        tell(f"finished after {progress.step} steps: {Path(run.output) / 'best'}")
+        return 0
+    saved = _saved_progress(run).step
+    advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
+    if outcome.status == "stopped":
+        tell(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
+        return 128 + outcome.code
+    tell(f"error: {outcome.message} ({advice})")
+    return EXIT_BAD_INPUT if outcome.status == "failed" else EXIT_DIED

@@ -1,0 +1,177 @@
+"""What is done once before ranks start: settle the options, check all inputs, build the index, bind the tokenizer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import una_fast
+from train.checkpoint import has_checkpoint
+from train.config import Run
+from train.data import Plan, usable_rows
+from train.encoder import is_roberta, load_config, load_tokenizer, quiet
+from train.sts import load_dev
+from train.telemetry import METRICS
+from una_fast.errors import InputError
+from una_fast.index import Index
+from una_fast.tokens import TokenIds
+
+SUMMARY = "run.json"
+
+
+def settle(run: Run) -> Run:
+    """`run` with what depends on the machine, the model or other options made explicit.
+
+    Raises:
+        InputError: more ranks than GPUs, fp16 without one, a model that is not there, a dev file that is not one.
+    """
+    quiet()
+    device = run.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {torch.cuda.device_count()} GPUs of this machine: "
+            "give as many ranks as GPUs at most, or --device cpu"
+        )
+    if device == "cpu" and run.precision == "fp16":
+        raise InputError("--precision fp16 needs a GPU, and there is none here: choose bf16 or fp32")
+    roberta = is_roberta(load_config(run.model, run.dropout))
+    if run.dev:
+        load_dev(run.dev)
+    return dataclasses.replace(
+        run,
+        device=device,
+        augment=run.augment or ("none" if run.loss == "simcse" else "una"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / "index"),
+    )
+
+
+def check_output(run: Run) -> bool:
+    """Refuse an output folder that holds another run; True if the run asked for is already finished.
+
+    A finished demo gives way to a new one.
+    """
+    output = Path(run.output)
+    summary = read_summary(output)
+    status = summary.get("status")
+    if run.resume:
+        if not has_checkpoint(output):
+            raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
+        return status == "finished"
+    if has_checkpoint(output) or status == "finished":
+        if run.demo and summary.get("settings", {}).get("demo"):
+            clear(output)
+            return False
+        state = "a finished run" if status == "finished" else "a run that can go on"
+        raise InputError(
+            f"--output {output}: holds {state}: {'' if status == 'finished' else 'give --resume, '}"
+            "choose another folder, or delete it"
+        )
+    clear(output)
+    return False
+
+
+def clear(output: Path) -> None:
+    """Remove what an earlier run left in `output`, its index aside."""
+    for name in ("best", "last", "tensorboard"):
+        shutil.rmtree(output / name, ignore_errors=True)
+    for name in (METRICS, SUMMARY):
+        (output / name).unlink(missing_ok=True)
+
+
+def read_summary(output: Path) -> dict[str, Any]:
+    """run.json, or {} where there is none."""
+    try:
+        return json.loads((output / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def sources(run: Run) -> list[str]:
+    """The files that the index is made from, paraphrases last."""
+    return [*run.corpus, *([run.paraphrases] if run.paraphrases else [])]
+
+
+def make_index(run: Run, say: Any) -> Index:
+    """The index of the corpus with the tokenizer bound to it: loaded from run.index, or built and saved there."""
+    tokenizer = load_tokenizer(run.model)
+    folder = Path(run.index)
+    if folder.exists():
+        index = una_fast.load_index(folder, corpus=sources(run), column=run.column)
+    else:
+        say(f"indexing {', '.join(sources(run))}")
+        index = una_fast.build_index(sources(run), column=run.column, progress=True)
+        index.save(folder)
+        index = una_fast.load_index(folder)
+    TokenIds(index, tokenizer)
+    material = Material.of(run, index)
+    say(material.describe())
+    return index
+
+
+@dataclasses.dataclass(frozen=True)
+class Material:
+    """What there is to train on.
+
+    rows: int64 (n,), usable rows of the index; paraphrase_offset: row of the first paraphrase, or None.
+    """
+
+    rows: np.ndarray
+    n_anchors: int
+    paraphrase_offset: int | None
+    blank: int
+    blank_paraphrases: int
+    n_terms: int
+
+    @classmethod
+    def of(cls, run: Run, index: Index) -> Material:
+        """Count and check the rows of an index against the options.
+
+        Raises:
+            InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
+        """
+        n_anchors, offset = index.n_documents, None
+        if run.paraphrases:
+            n_paraphrases = index.sources[-1]["n_documents"]
+            n_anchors = offset = index.n_documents - n_paraphrases
+            if n_anchors != n_paraphrases:
+                raise InputError(
+                    f"--paraphrases {run.paraphrases}: has {n_paraphrases:,} sentences and the corpus {n_anchors:,}: "
+                    "line i of one must be a paraphrase of line i of the other"
+                )
+        rows, blank, blank_paraphrases = usable_rows(index.word_ids.lengths(), n_anchors)
+        if len(rows) < run.batch_size:
+            raise InputError(
+                f"the corpus has {len(rows):,} sentences with words, fewer than --batch-size {run.batch_size}: "
+                "give more text or a smaller batch"
+            )
+        return cls(rows, n_anchors, offset, blank, blank_paraphrases, index.n_terms)
+
+    def plan(self, run: Run) -> Plan:
+        """The steps of the run."""
+        return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+
+    def describe(self) -> str:
+        """One line for the user."""
+        left_out = self.n_anchors - len(self.rows)
+        note = f", {left_out:,} left out because they are blank" if left_out else ""
+        return f"{len(self.rows):,} sentences to train on{note}; {self.n_terms:,} terms"
+
+    def counts(self) -> dict[str, int]:
+        """For run.json."""
+        return {
+            "sentences": self.n_anchors,
+            "trained_on": len(self.rows),
+            "blank": self.blank,
+            "blank_paraphrases": self.blank_paraphrases,
+            "terms": self.n_terms,
+        }
