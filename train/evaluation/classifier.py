@@ -1,0 +1,155 @@
+"""SentEval's logistic regression, many at once.
+
+SentEval seeds every fit alike, so all fits on folds of one size start from the same weights and walk
+through their rows in the same order: they can share one batched matrix product. Letters: F folds, R
+regularisations, n rows of a fold, D width, C classes, B rows of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
+SEED = 1111
+MAX_PASSES = 200
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How SimCSE asks SentEval to fit; tenacity counts checks on dev, one every `passes` passes."""
+
+    folds: int
+    optimiser: str
+    batch_size: int
+    tenacity: int
+    passes: int
+
+
+FULL = Protocol(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
+FAST = Protocol(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
+OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Fitted models: dev accuracy float64 (F, R), weights (F, R, D, C), biases (F, R, 1, C)."""
+
+    accuracy: NDArray[np.float64]
+    weights: Tensor
+    biases: Tensor
+
+    def predict(self, features: Tensor, fold: int = 0, regularisation: int = 0) -> NDArray[np.int64]:
+        """Classes (m,) of features (m, D) under one of the models."""
+        logits = features @ self.weights[fold, regularisation] + self.biases[fold, regularisation]  # (m, C)
+        return logits.argmax(dim=1).numpy()
+
+
+def fit_folds(
+    features: Tensor,
+    labels: Tensor,
+    train: NDArray[np.int64],
+    dev: NDArray[np.int64],
+    n_classes: int,
+    protocol: Protocol,
+    regularisations: Sequence[float] = REGULARISATIONS,
+    generator: np.random.RandomState | None = None,
+) -> Fits:
+    """Fit a model for every fold and regularisation, each stopped early by its accuracy on its own dev rows.
+
+    features: float32 (rows, D); labels: int64 (rows,); train: (F, n) and dev: (F, m) row numbers.
+    `generator` draws the order of rows; by default seeded as SentEval seeds it.
+    """
+    shuffle = generator or np.random.RandomState(SEED)
+    weights, biases = _initial(features.shape[1], n_classes, len(train), len(regularisations))
+    optimiser = OPTIMISERS[protocol.optimiser](
+        [
+            {"params": [weight, bias], "weight_decay": decay}
+            for weight, bias, decay in zip(weights, biases, regularisations, strict=True)
+        ]
+    )
+    best = Fits(np.full((len(train), len(regularisations)), -1.0), _stack(weights), _stack(biases))
+    misses = np.zeros(best.accuracy.shape, np.int64)
+    running = np.ones(best.accuracy.shape, bool)
+    passes = 0
+    while running.any() and passes <= MAX_PASSES:
+        for _ in range(protocol.passes):
+            _one_pass(features, labels, train, weights, biases, optimiser, protocol.batch_size, shuffle)
+        passes += protocol.passes
+        accuracy = _accuracy(features, labels, dev, weights, biases)
+        better = running & (accuracy > best.accuracy)
+        best = _keep(best, better, accuracy, _stack(weights), _stack(biases))
+        missed = running & ~better
+        running &= ~(missed & (misses >= protocol.tenacity))
+        misses += missed
+    return best
+
+
+def _initial(width: int, n_classes: int, folds: int, models: int) -> tuple[list[Tensor], list[Tensor]]:
+    """R weights (F, D, C) and biases (F, 1, C), all equal: those of nn.Linear under SentEval's seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        layer = nn.Linear(width, n_classes)
+    weight, bias = layer.weight.detach().T, layer.bias.detach()[None]  # (D, C), (1, C)
+    return (
+        [weight.expand(folds, -1, -1).clone() for _ in range(models)],
+        [bias.expand(folds, -1, -1).clone() for _ in range(models)],
+    )
+
+
+def _stack(tensors: list[Tensor]) -> Tensor:
+    """R tensors (F, ...) as one (F, R, ...)."""
+    return torch.stack(tensors, dim=1)
+
+
+def _one_pass(
+    features: Tensor,
+    labels: Tensor,
+    train: NDArray[np.int64],
+    weights: list[Tensor],
+    biases: list[Tensor],
+    optimiser: torch.optim.Optimizer,
+    batch_size: int,
+    shuffle: np.random.RandomState,
+) -> None:
+    """Step through all training rows once; the gradient of cross-entropy is written down, not recorded."""
+    n_classes = weights[0].shape[-1]
+    order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
+    for rows in order.split(batch_size, dim=1):
+        x = features[rows]  # (F, B, D)
+        target = nn.functional.one_hot(labels[rows], n_classes).float()  # (F, B, C)
+        logits = x @ torch.cat(weights, dim=2) + torch.cat(biases, dim=2)  # (F, B, R C)
+        error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(
+            2
+        )  # (F, B, R, C)
+        error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
+        by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
+        by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)
+        for parameter, gradient in zip([*weights, *biases], [*by_weight, *by_bias], strict=True):
+            parameter.grad = gradient
+        optimiser.step()
+
+
+def _accuracy(
+    features: Tensor, labels: Tensor, rows: NDArray[np.int64], weights: list[Tensor], biases: list[Tensor]
+) -> NDArray[np.float64]:
+    """Share of rows (F, m) that each model classifies rightly, (F, R)."""
+    picked = torch.from_numpy(rows)
+    x, y = features[picked], labels[picked]  # (F, m, D), (F, m)
+    right = [((x @ w + b).argmax(dim=2) == y).sum(dim=1) for w, b in zip(weights, biases, strict=True)]
+    return torch.stack(right, dim=1).numpy() / rows.shape[1]
+
+
+def _keep(best: Fits, better: NDArray, accuracy: NDArray, weights: Tensor, biases: Tensor) -> Fits:
+    """`best` with the models that became better, bool (F, R), replaced by the present ones."""
+    chosen = torch.from_numpy(better)[..., None, None]
+    return Fits(
+        np.where(better, accuracy, best.accuracy),
+        torch.where(chosen, weights, best.weights),
+        torch.where(chosen, biases, best.biases),
+    )
