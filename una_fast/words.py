@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -38,7 +38,9 @@ from una_fast._kernels.strings import StringSet, split_chunks
 from una_fast._kernels.treebank import treebank_words
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range
 from una_fast.errors import InputError
-from una_fast.sources import Block, Source, open_sources
+from una_fast.sources import Block, Source, open_sources, source_digests
+
+__all__ = ["ParsedCorpus", "WordTokenizer", "n_cores", "parse_corpus", "source_digests", "word_tokenizer"]
 
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
@@ -68,11 +70,11 @@ class WordTokenizer:
     """How a sentence becomes words; `function` gets the sentence, lower-cased first if `lowercase`."""
 
     name: str
-    function: Callable[[str], list[str]]
+    function: Callable[[str], Sequence[str]]
     lowercase: bool
 
     @classmethod
-    def of(cls, tokenizer: str | Callable[[str], list[str]], lowercase: bool) -> WordTokenizer:
+    def of(cls, tokenizer: str | Callable[[str], Sequence[str]], lowercase: bool) -> WordTokenizer:
         """A tokenizer by name, or one made of any function of a str that returns a list of str."""
         named = {"treebank": treebank_words, "whitespace": str.split}
         if isinstance(tokenizer, str) and tokenizer in named:
@@ -84,9 +86,9 @@ class WordTokenizer:
     def words(self, text: str) -> list[str]:
         """The words of one sentence. Raises InputError where a caller's function returns no list of words."""
         words = self.function(text.lower() if self.lowercase else text)
-        if self.name == "custom" and not (isinstance(words, list) and all(isinstance(w, str) and w for w in words)):
+        if self.name == "custom" and not (isinstance(words, (list, tuple)) and all(isinstance(w, str) and w for w in words)):
             raise InputError(f"the word tokenizer made {words!r} of {text!r}, not a list of str without empty ones")
-        return words
+        return list(words)
 
     def words_batch(self, texts: Iterable[str]) -> list[list[str]]:
         """The words of each sentence."""
@@ -95,7 +97,7 @@ class WordTokenizer:
 
 def parse_corpus(
     corpus: Any,
-    word_tokenizer: str | Callable[[str], list[str]] = "treebank",
+    word_tokenizer: str | Callable[[str], Sequence[str]] = "treebank",
     lowercase: bool = True,
     column: str = "text",
     n_jobs: int | None = None,
@@ -110,7 +112,7 @@ def parse_corpus(
     tokenizer = WordTokenizer.of(word_tokenizer, lowercase)
     sources = open_sources(corpus, column)
     with (
-        ThreadPoolExecutor(thread_count(n_jobs)) as pool,
+        ThreadPoolExecutor(n_cores(n_jobs)) as pool,
         tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar,
     ):
         reader = _Reader(pool, bar, tokenizer)
@@ -125,12 +127,12 @@ def parse_corpus(
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 
-def word_tokenizer(tokenizer: str | Callable[[str], list[str]] = "treebank", lowercase: bool = True) -> WordTokenizer:
+def word_tokenizer(tokenizer: str | Callable[[str], Sequence[str]] = "treebank", lowercase: bool = True) -> WordTokenizer:
     """The tokenizer that `parse_corpus` uses for these arguments, for single sentences."""
     return WordTokenizer.of(tokenizer, lowercase)
 
 
-def thread_count(n_jobs: int | None) -> int:
+def n_cores(n_jobs: int | None) -> int:
     """`n_jobs`, or the number of cores this process may use."""
     if n_jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
