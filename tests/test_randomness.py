@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from checks import law, ragged
 from scipy.stats import chisquare, kstest
 
 import reference
-from test_kernels import law, ragged
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.replace import replace_terms
 from una_fast.arrays import ID
@@ -45,7 +45,7 @@ SCORES = {
 @pytest.mark.parametrize("shape", SCORES)
 def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant):
     scores = SCORES[shape]
-    rules = law(term_scores(scores), 10, radius=12, variant=variant, replace=replace, seed=3)
+    rules = law(term_scores(scores), 10, window=("rank", 12), variant=variant, replace=replace, seed=3)
     window = (0, 60) if replace == "random" else reference.rank_window(scores.tolist(), term, 0.0, 12)
     excluded = term if variant == "paper" else None
     weights = reference.candidate_weights(scores.tolist(), window, excluded, replace)
@@ -68,7 +68,7 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_a_term_is_replaced_with_its_probability(p):
-    rules = law(term_scores(SCORES["like"]), 10, radius=5)
+    rules = law(term_scores(SCORES["like"]), 10, window=("rank", 5))
     replaced = np.count_nonzero(replacements(rules, 30, p=p) != 30)
     assert abs(replaced - p * N_DRAWS) <= 4 * (p * (1 - p) * N_DRAWS) ** 0.5
 
@@ -96,7 +96,7 @@ def test_neighbouring_rows_positions_and_epochs_are_uncorrelated():
 def test_the_output_of_one_seed_is_fixed():
     """Frozen values: a change of them is a change of every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
-    kernel = Negatives(words, law(term_scores(SCORES["like"]), 10, radius=12, seed=42))
+    kernel = Negatives(words, law(term_scores(SCORES["like"]), 10, window=("rank", 12), seed=42))
     out = np.empty_like(words.values)
     found = {}
     for epoch in (0, 1):
