@@ -22,7 +22,7 @@ from una_fast.index import Index
 from una_fast.reading import TermRows, read_terms
 from una_fast.tokens import TokenIds, checked_rows, token_tensors
 from una_fast.windows import score_windows
-from una_fast.words import thread_count, word_tokenizer
+from una_fast.words import n_cores, word_tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +92,7 @@ class Augmenter:
             "n_jobs": n_jobs,
         }
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
-        self._n_jobs = thread_count(n_jobs)
+        self._n_jobs = n_cores(n_jobs)
         bounds = score_windows(index.max_tfidf, radius) if window == "score" else (np.empty(0, ID),) * 2
         self._law = Law(
             index.idf,

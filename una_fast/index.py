@@ -17,7 +17,7 @@ from una_fast.errors import InputError
 from una_fast.scores import TermScores, rank, score_terms, term_frequency
 from una_fast.sources import source_digests
 from una_fast.storage import load_arrays, save_arrays
-from una_fast.words import ParsedCorpus, parse_corpus, thread_count
+from una_fast.words import ParsedCorpus, n_cores, parse_corpus
 
 KIND, VERSION = "index", 1
 
@@ -172,7 +172,7 @@ def build_index(
 
     """
     parsed = parse_corpus(corpus, word_tokenizer, lowercase, column, n_jobs, progress)
-    return _rank_terms(parsed, word_tokenizer, lowercase, thread_count(n_jobs))
+    return _rank_terms(parsed, word_tokenizer, lowercase, n_cores(n_jobs))
 
 
 def load_index(
