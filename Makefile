@@ -13,6 +13,10 @@ demo: .venv/kernels
 test: .venv/kernels
 	$(BIN)/python -m pytest
 
+bench: .venv/kernels .venv/peers
+	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
+	$(BIN)/python bench/report.py
+
 lint: .venv/kernels
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,6 +35,10 @@ clean:
 	$(INSTALL) --editable '.[test,lint]'
 	touch $@
 
+.venv/peers: .venv/packages
+	$(INSTALL) --editable '.[peers]'
+	touch $@
+
 .venv/kernels: .venv/packages setup.py $(KERNELS)
-	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
+	$(BIN)/python setup.py --quiet build_ext --inplace
 	touch $@

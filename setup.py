@@ -38,4 +38,7 @@ extensions = [
     for path in sorted(Path("una_fast/_kernels").glob("*.pyx"))
 ]
 c_folder = "build/c_checked" if CHECKED else "build/c"
-setup(ext_modules=cythonize(extensions, build_dir=c_folder, compiler_directives=DIRECTIVES))
+setup(
+    ext_modules=cythonize(extensions, build_dir=c_folder, compiler_directives=DIRECTIVES),
+    options={"build_ext": {"parallel": os.cpu_count()}},
+)

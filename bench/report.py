@@ -1,7 +1,7 @@
 """Saved results -> the tables of the README, between its markers: ``python bench/report.py``.
 
-Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds one table:
-{"title", "machine", "columns", "rows", "note"}. Ratios are taken within one run, never between files.
+Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds one
+table: {"title", "columns", "rows"[, "machine", "note"]}. Ratios are taken within one run, never between files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
     parts = [benchmark_tables(_load(saved)), *(single_table(_load(path)) for path in others)]
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    README.write_text(f"{before}{BEGIN}\n\n{'\n\n'.join(parts)}\n\n{END}{after}", encoding="utf-8")
+    README.write_text("\n\n".join([before + BEGIN, *parts, END + after]), encoding="utf-8")
     return 0
 
 
