@@ -1,0 +1,31 @@
+"""Numba's cache: several processes that start at once compile once, and all get kernels that work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import numpy as np
+from una_fast._kernels import csr
+csr.warm_up()
+start, stop = np.empty((2, 3), dtype=np.int32)
+csr.score_windows(np.array([3.0, 2.5, 1.0]), 0.6, start, stop)
+print(start.tolist(), stop.tolist(), sum(sum(kernel.stats.cache_misses.values()) for kernel in csr._SIGNATURES))
+"""
+
+
+def test_processes_that_start_together_compile_once(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    running = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    printed = [process.communicate(timeout=120)[0].rsplit(" ", 1) for process in running]
+    assert [process.returncode for process in running] == [0] * 4
+    assert {result for result, _ in printed} == {"[0, 0, 2] [2, 2, 3]"}
+    misses = sorted(int(count) for _, count in printed)
+    assert misses[:3] == [0, 0, 0]  # three found what the first one compiled
+    assert misses[3] > 0
