@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-import checks  # noqa: E402
+import checks
 
 ROWS_A_CORPUS = 60
 

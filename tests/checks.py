@@ -9,8 +9,8 @@ import math
 from collections import Counter
 
 import numpy as np
-import reference
 
+import reference
 from una_fast._kernels import csr
 from una_fast._kernels.emit import Pieces, write_tokens
 from una_fast._kernels.law import Law

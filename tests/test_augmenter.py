@@ -7,8 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-import reference
 
+import reference
 import una_fast
 from una_fast import InputError
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import checks
 import numpy as np
 import pytest
-import reference
-from checks import law, ragged, ranked, reference_negatives, score, weigh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import checks
+import reference
+from checks import law, ragged, ranked, reference_negatives, score, weigh
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast.arrays import ID
 from una_fast.scores import rank

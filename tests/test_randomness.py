@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from checks import law, ragged
 from scipy.stats import chisquare, kstest
 
 import reference
+from checks import law, ragged
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.replace import replace_terms
 from una_fast.arrays import ID
