@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = "errors arrays sources words scores storage index windows tokens reading explain augmenter".split()
+ORDER = """
+    errors arrays sources words scores storage index windows pipelines subwords binding tokens reading explain augmenter
+""".split()
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))
 OWN_GENERATORS = {"SeedSequence", "Generator", "default_rng", "Philox", "PCG64", "BitGenerator"}

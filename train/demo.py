@@ -44,7 +44,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
     }
 
 
-def score_table(encoders: dict[str, Path]) -> str:
+def score_table(encoders: dict[str, str | Path]) -> str:
     """Spearman x 100 of the demo's pairs under the encoder in each folder, by its label, as lines of text."""
     task = load_dev(PAIRS)
     lines = [f"{'Spearman x 100 of the ' + str(len(task)) + ' demo pairs':<36}{'[CLS]':>8}"]

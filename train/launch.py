@@ -14,6 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from train.checkpoint import Progress, has_checkpoint, read_pointer
 from train.config import Run
+from train.demo import score_table
 from train.files import FolderLock
 from train.loop import Outcome
 from train.prepare import check_output, make_index, settle
@@ -90,6 +91,8 @@ def report(run: Run, outcome: Outcome) -> int:
         if progress.best_score is not None:
             tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}")
         tell(f"finished after {progress.step} steps: {Path(run.output) / 'best'}")
+        if run.demo:
+            tell(score_table({"before": Path(run.model), "after": Path(run.output) / "best"}))
         return 0
     saved = _saved_progress(run).step
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
