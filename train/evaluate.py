@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from train.evaluation.files import downstream_folder
 from train.evaluation.model import PRECISIONS, load_model
 from train.evaluation.results import Protocol, evaluate
 from train.evaluation.table import format_results
+from train.files import write_json
 from train.pooling import DEFAULT_POOLING, POOLINGS
 from train.sts import DEV_TASKS, STS_TASKS, StsTask, read_sts
 from train.transfer import TRANSFER_TASKS, TransferTask, read_transfer
@@ -78,17 +77,13 @@ def task_names(tasks: str, mode: str) -> list[str]:
     return list(dict.fromkeys(known[name.lower()] for name in names))
 
 
-def read_tasks(
-    downstream: Path, names: Sequence[str], split: str
-) -> tuple[list[StsTask | TransferTask], list[str]]:
+def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[StsTask | TransferTask], list[str]]:
     """The tasks whose files could be read, and a note for each other. InputError if none could."""
     tasks: list[StsTask | TransferTask] = []
     notes = []
     for name in names:
         try:
-            tasks.append(
-                read_sts(downstream, name, split) if name in STS_TASKS else read_transfer(downstream, name)
-            )
+            tasks.append(read_sts(downstream, name, split) if name in STS_TASKS else read_transfer(downstream, name))
         except InputError as error:
             notes.append(f"{name} left out: {error}")
     if not tasks:
@@ -122,18 +117,7 @@ def _run(options: argparse.Namespace) -> None:
     print(format_results(results))
     print(f"\n{len(tasks)} of {len(names)} tasks in {seconds:.1f} s on {torch.get_num_threads()} threads")
     if options.json:
-        _write_json(options.json, {**results.to_json(), "seconds": round(seconds, 3)})
-
-
-def _write_json(path: Path, content: dict) -> None:
-    """Write whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"--json {path}: {error.strerror}") from error
+        write_json(options.json, {**results.to_json(), "seconds": round(seconds, 3)})
 
 
 if __name__ == "__main__":

@@ -143,13 +143,14 @@ class PairScorer:
         self._rows = [(distinct.add(task.first), distinct.add(task.second)) for task in self.tasks]
         self._batches = Batches(distinct.texts, tokenizer, max_length, batch_tokens, device)
 
-    def __call__(self, encode: Encode) -> dict[str, float]:
+    def __call__(self, encode: Encode, threads: int | None = 1) -> dict[str, float]:
         """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.
 
         encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It
-        is called in inference mode; the model's own mode (eval) is the caller's.
+        is called in inference mode; the model's own mode (eval) is the caller's. On the CPU, `threads` batches
+        are encoded at once (None: PyTorch's threads): not for an `encode` that talks to other ranks.
         """
-        embeddings = self._batches.embed(encode).cpu().numpy()
+        embeddings = self._batches.embed(encode, threads).cpu().numpy()
         return {
             task.name: score_pairs(task, embeddings, first, second).spearman["all"]
             for task, (first, second) in zip(self.tasks, self._rows, strict=True)

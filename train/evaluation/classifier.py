@@ -124,9 +124,7 @@ def _one_pass(
         x = features[rows]  # (F, B, D)
         target = nn.functional.one_hot(labels[rows], n_classes).float()  # (F, B, C)
         logits = x @ torch.cat(weights, dim=2) + torch.cat(biases, dim=2)  # (F, B, R C)
-        error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(
-            2
-        )  # (F, B, R, C)
+        error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(2)  # (F, B, R, C)
         error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
         by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
         by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)

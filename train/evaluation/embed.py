@@ -20,6 +20,7 @@ Encode = Callable[[dict[str, Tensor]], Tensor]
 # should fill the card.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65_536
+LONGEST = 8192  # tokens; a tokenizer saved without its limit says 10^30
 
 
 class DistinctSentences:
@@ -54,7 +55,7 @@ class Batches:
         device: str | torch.device = "cpu",
     ) -> None:
         self.device = torch.device(device)
-        self.max_length = limit = min(max_length or tokenizer.model_max_length, tokenizer.model_max_length)
+        limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
         ids = tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if texts else []
         lengths = np.fromiter((len(row) for row in ids), np.int64, count=len(ids))
         budget = batch_tokens or (GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS)
@@ -64,12 +65,11 @@ class Batches:
             for start, stop in batch_bounds(lengths[self.order], budget)
         ]
 
-    def embed(self, encode: Encode, threads: int | None = None) -> Tensor:
+    def embed(self, encode: Encode, threads: int | None = 1) -> Tensor:
         """Embeddings in the order of the texts, float32 (n, D), on the device.
 
-        On a CPU, `threads` batches (default: PyTorch's threads) are encoded at the same time, each by one
-        thread: `encode` is called from other threads, so autocast, which belongs to a thread, must be
-        entered inside it.
+        On a CPU, `threads` batches (None: as many as PyTorch has threads) are encoded at the same time, each
+        by one thread: autocast, which belongs to a thread, must then be entered inside `encode`.
         """
         threads = 1 if self.device.type != "cpu" else threads or torch.get_num_threads()
         workers = min(threads, len(self.batches))

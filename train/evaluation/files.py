@@ -25,8 +25,7 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
         if candidate.name == "downstream" and candidate.is_dir():
             return candidate
     raise InputError(
-        f"evaluation data: {root} holds no senteval/downstream; `python -m train.download --to {root}` "
-        "fetches it"
+        f"evaluation data: {root} holds no senteval/downstream; `python -m train.download --to {root}` fetches it"
     )
 
 

@@ -24,6 +24,8 @@ def _packed_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
     linear = torch.ops.mkldnn._linear_pointwise
 
     def forward(x: Tensor) -> Tensor:
+        if x.dtype != weight.dtype or torch.is_autocast_enabled("cpu"):
+            return nn.functional.linear(x, layer.weight, layer.bias)
         return linear(x, weight, bias, "none", [], "")
 
     return forward

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
+from train.evaluation.embed import LONGEST
 from train.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
 from una_fast.errors import InputError
 
@@ -32,6 +33,15 @@ class EvaluatedModel:
         """Embeddings (B, D) of int64 (B, L) ids, by the model's pooling."""
         output = self.network(**batch, output_hidden_states=needs_hidden_states(self.pooling))
         return pool(output, batch["attention_mask"], self.pooling)
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a sentence that the model has positions for, or that its tokenizer allows."""
+        positions = getattr(self.network.config, "max_position_embeddings", LONGEST)
+        table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
+        if (padding := getattr(table, "padding_idx", None)) is not None:
+            positions -= padding + 1  # RoBERTa counts positions from after the padding's
+        return min(self.tokenizer.model_max_length, positions, LONGEST)
 
     @property
     def lower_cases(self) -> bool:

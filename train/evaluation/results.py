@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.classifier import FAST, FULL
-from train.evaluation.correlation import cosine, correlate
+from train.evaluation.correlation import correlate, cosine
 from train.evaluation.embed import Batches, DistinctSentences
 from train.evaluation.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows, whiten
 from train.evaluation.linear import packed_linears
@@ -59,15 +59,15 @@ def evaluate(
     model: EvaluatedModel,
     tasks: Sequence[StsTask | TransferTask],
     protocol: Protocol,
-    threads: int | None = None,
 ) -> Results:
     """Score `model` on all tasks; each distinct sentence of them is encoded once."""
     distinct = DistinctSentences()
     rows = [[distinct.add(texts) for texts in _texts(task)] for task in tasks]
-    batches = Batches(distinct.texts, model.tokenizer, protocol.max_length, device=model.device)
+    max_length = min(protocol.max_length or model.max_length, model.max_length)
+    batches = Batches(distinct.texts, model.tokenizer, max_length, device=model.device)
     with packed_linears(model.network):
-        embeddings = batches.embed(model.encode, threads).cpu().numpy()
-    results = Results(model.name, describe(protocol, model, batches.max_length))
+        embeddings = batches.embed(model.encode, threads=None).cpu().numpy()
+    results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
         if isinstance(task, StsTask):
@@ -117,11 +117,7 @@ def _sts_scores(
     notes += _undefined(task, similarity, scores.subsets)
     close = task.gold >= ALIGNMENT_SCORE
     distinct = unit_rows(space[np.unique(np.concatenate(rows))])
-    kept = (
-        {"similarity": np.round(similarity, 5).tolist(), "gold": task.gold.tolist()}
-        if protocol.keep_pairs
-        else {}
-    )
+    kept = {"similarity": np.round(similarity, 5).tolist(), "gold": task.gold.tolist()} if protocol.keep_pairs else {}
     return {
         "pairs": len(task),
         "spearman": _without_nan(scores.spearman),
@@ -143,21 +139,15 @@ def _undefined(task: StsTask, similarity: NDArray, subsets: dict[str, float]) ->
     for name, part in parts.items():
         for what, values in (("gold scores", task.gold[part]), ("similarities", similarity[part])):
             if np.ptp(values) == 0:
-                notes.append(
-                    f"{task.name}{name}: all {len(values):,} {what} are equal, so no correlation is defined"
-                )
+                notes.append(f"{task.name}{name}: all {len(values):,} {what} are equal, so no correlation is defined")
     if task.n_empty:
         notes.append(f"{task.name}: {task.n_empty} empty sentences, encoded as special tokens alone")
     return notes
 
 
-def _transfer_scores(
-    task: TransferTask, space: NDArray, rows: list[NDArray], protocol: Protocol
-) -> dict[str, Any]:
+def _transfer_scores(task: TransferTask, space: NDArray, rows: list[NDArray], protocol: Protocol) -> dict[str, Any]:
     lists = dict(zip(map(id, _texts(task)), rows, strict=True))
-    accuracies = score_transfer(
-        task, lambda texts: space[lists[id(texts)]], FULL if protocol.mode == "test" else FAST
-    )
+    accuracies = score_transfer(task, lambda texts: space[lists[id(texts)]], FULL if protocol.mode == "test" else FAST)
     scores = {
         "examples": {name: len(split) for name, split in task.splits.items()},
         "dev_accuracy": accuracies.dev,

@@ -22,15 +22,11 @@ def format_results(results: Results) -> str:
             parts.append(_table(title, scores, average, scale=100))
         for measure in ("alignment", "uniformity"):
             scores = {name: task[measure] for name, task in results.sts.items()}
-            parts.append(
-                _table(f"{measure.capitalize()} (lower is better)", scores, _mean(list(scores.values())), 1)
-            )
+            parts.append(_table(f"{measure.capitalize()} (lower is better)", scores, _mean(list(scores.values())), 1))
     if results.transfer:
         column = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
         scores = {name: task[column] for name, task in results.transfer.items()}
-        parts.append(
-            _table(f"Accuracy, %, {protocol['split']}", scores, results.averages["transfer"], scale=1)
-        )
+        parts.append(_table(f"Accuracy, %, {protocol['split']}", scores, results.averages["transfer"], scale=1))
     hidden = () if results.transfer else ("classifier",)
     lines = [f"  {name}: {value}" for name, value in protocol.items() if name not in hidden]
     parts.append("\n".join([f"model: {results.model}", "protocol", *lines]))

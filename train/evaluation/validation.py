@@ -39,9 +39,7 @@ def nested_folds(data: Labelled, n_classes: int, protocol: Protocol) -> Accuraci
     outer = [(train, test) for train, test in _folds(data.labels.numpy(), protocol.folds)]
 
     def run(split: tuple[NDArray, NDArray]) -> tuple[float, float]:
-        train, test = (
-            Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split)
-        )
+        train, test = (Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split))
         accuracies = cross_validated(train, test, n_classes, protocol)
         return accuracies.dev, accuracies.test
 
@@ -68,9 +66,7 @@ def cross_validated(train: Labelled, test: Labelled, n_classes: int, protocol: P
     return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
 
 
-def split_validated(
-    train: Labelled, dev: Labelled, test: Labelled, n_classes: int, protocol: Protocol
-) -> Accuracies:
+def split_validated(train: Labelled, dev: Labelled, test: Labelled, n_classes: int, protocol: Protocol) -> Accuracies:
     """Choose the regularisation on dev, which also stops the fits, and measure that same fit on test."""
     both = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
     rows = np.arange(len(both.labels))[None]
