@@ -221,7 +221,7 @@ def test_misuse_is_answered_with_a_sentence(index):
         una.negative_ids([0])
     with pytest.raises(InputError, match="'zebra' is not a term"):
         una.window("zebra")
-    with pytest.raises(InputError, match="row 21"):
+    with pytest.raises(InputError, match="rows: 21 \\(at position 1\\)"):
         una.negatives([0, 21])
     with pytest.raises(InputError, match="epoch=-1"):
         una.negatives([0], epoch=-1)

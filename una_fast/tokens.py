@@ -1,0 +1,143 @@
+"""A tokenizer bound to an index: sub-word ids of its sentences and terms, made once and kept with the index."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from una_fast._kernels import encode
+from una_fast.binding import bind, compare_with_tokenizer
+from una_fast.errors import InputError
+from una_fast.subwords import SubwordEncoder
+
+if TYPE_CHECKING:
+    from una_fast.index import Index
+
+
+class TokenIds:
+    """Sub-word ids of an index's sentences and terms under one Hugging Face fast tokenizer.
+
+    prefix, suffix: int64, the special tokens before and after a text; pad_id: int; has_token_type_ids: bool.
+    sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
+    special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
+    text, the same object where that makes no difference; the ids of any words joined by spaces are
+    ``first_terms[w0] + terms[w1] + ...``.
+
+    The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
+    index that is not saved, or cannot be written to, keeps them in memory.
+
+    Args:
+        index: the corpus.
+        tokenizer: of the BERT (WordPiece), RoBERTa (byte-level BPE) or XLM-R (SentencePiece) kind. Not changed.
+        n_jobs: threads; None for as many as there are cores.
+
+    Raises:
+        InputError: a tokenizer whose ids cannot be made word by word, or a saved binding that is damaged.
+    """
+
+    def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
+        encoder = SubwordEncoder(tokenizer)
+        self.prefix, self.suffix, self.pad_id = encoder.prefix, encoder.suffix, encoder.pad_id
+        self.has_token_type_ids = encoder.has_token_type_ids
+        ids = bind(index, encoder, n_jobs or os.cpu_count() or 1)
+        compare_with_tokenizer(ids, index, encoder, tokenizer)
+        self.sentences, self.terms = ids["sentences"], ids["terms"]
+        self.first_terms = ids.get("first_terms", self.terms)
+        self._pad_rows = encode.pad_rows[f"{self.sentences.values.dtype}_t"]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def anchor_ids(
+        self,
+        rows: Sequence[int] | np.ndarray | torch.Tensor,
+        max_length: int = 32,
+        out: dict[str, torch.Tensor] | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """The original sentences `rows` as a padded batch, without a tokenizer and without a string.
+
+        Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
+
+        Args:
+            rows: (B,) integers from 0 to N - 1, in any order, repeats allowed.
+            max_length: L, at least one more than the special tokens around a text (3 for BERT).
+            out: tensors to fill and return, as a former call returned them: int64 (B, L), contiguous, on the CPU
+                (pinned memory is).
+
+        Returns:
+            "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
+        """
+        checked = checked_rows(rows, len(self.sentences))
+        batch = token_tensors(len(checked), max_length, self, out)
+        self._pad_rows(
+            self.sentences.values,
+            self.sentences.indptr,
+            checked,
+            self.prefix,
+            self.suffix,
+            self.pad_id,
+            batch["input_ids"].numpy(),
+            batch["attention_mask"].numpy(),
+        )
+        return batch
+
+
+def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
+    """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
+    array = np.asarray(rows)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise InputError(
+            f"rows: got {array.dtype} of shape {array.shape}, and a list or array of integers is needed"
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array.size and array.view(np.uint64).max() >= n_documents:  # a negative row is huge without its sign
+        at = int(np.argmax(array.view(np.uint64) >= n_documents))
+        raise InputError(
+            f"rows: {array[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}"
+        )
+    return array
+
+
+def token_tensors(
+    n_rows: int, max_length: int, tokens: TokenIds, out: dict[str, torch.Tensor] | None = None
+) -> dict[str, torch.Tensor]:
+    """The tensors of a batch, `out` after a check or new ones: int64 (n_rows, max_length) on the CPU.
+
+    "input_ids" and "attention_mask" are to be filled; "token_type_ids", where the tokenizer has them, are zeros.
+
+    Raises:
+        InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
+    """
+    least = len(tokens.prefix) + len(tokens.suffix) + 1
+    if operator.index(max_length) < least:
+        raise InputError(
+            f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}"
+        )
+    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
+    if out is None:
+        out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
+    elif set(out) != set(names):
+        raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
+    else:
+        for name in names:
+            _check_tensor(name, out[name], (n_rows, max_length))
+    if tokens.has_token_type_ids:
+        out["token_type_ids"].zero_()
+    return out
+
+
+def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> None:
+    if tensor.dtype != torch.int64 or tensor.shape != shape:
+        raise InputError(
+            f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
+        )
+    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise InputError(
+            f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is), or leave `out` away"
+        )
