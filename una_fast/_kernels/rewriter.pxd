@@ -1,16 +1,46 @@
 """A text under rewriting: rules read the row that holds the text and write the other, so none sees its own output."""
 
+cdef enum:  # kinds of characters that rules name, as bits
+    APOSTROPHE = 1
+    DOUBLE_QUOTE = 2
+    BACKTICK = 4
+    OPENING_QUOTE = 8
+    CLOSING_QUOTE = 16
+    DOT = 32
+    COMMA_COLON = 64
+    SYMBOL_DASH = 128
+    QUERY = 256
+    STAR = 512
+    OPENING_BRACKET = 1024
+    CLOSING_BRACKET = 2048
+    HYPHEN = 4096
+    SPACE = 8192
+    CONTRACTED = 16384  # a letter that a contraction starts with
+    LAST_KIND = 0x201e  # no rule names a character above
+
+
 cdef class Rewriter:
-    cdef unsigned int[:, ::1] rows  # (2, capacity) code points
-    cdef int current                # the row that holds the text
-    cdef Py_ssize_t length          # of the text
-    cdef Py_ssize_t written         # of what is being written
+    cdef unsigned int[:, ::1] rows          # (2, capacity) code points
+    cdef const unsigned short[::1] kinds    # of the characters up to LAST_KIND
+    cdef int current                        # the row that holds the text
+    cdef Py_ssize_t length                  # of the text
+    cdef Py_ssize_t written                 # of what is being written
 
     cdef int reserve(self, Py_ssize_t capacity) except -1
 
 
 cdef inline unsigned int at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
     return text.rows[text.current, i]
+
+
+cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
+    cdef unsigned int c = at(text, i)
+    return text.kinds[c] if c <= LAST_KIND else 0
+
+
+cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
+    """Whether there is a character `i` and it is `c`."""
+    return i < text.length and at(text, i) == c
 
 
 cdef inline int put(Rewriter text, unsigned int c) except -1 nogil:
@@ -41,5 +71,8 @@ cdef inline int flip(Rewriter text) except -1 nogil:
     return 0
 
 
+cdef int pad(Rewriter text, unsigned int kinds) except -1 nogil
+cdef int pad_repeats(Rewriter text, unsigned int c, Py_ssize_t least, Py_ssize_t most) except -1 nogil
+cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil
-cdef Py_ssize_t encode_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t at) except -1 nogil
+cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil

@@ -1,18 +1,81 @@
-"""Buffers of a text under rewriting, and UTF-8 in and out of them."""
+"""Buffers of a text under rewriting, the patterns that several rules share, and UTF-8 in and out."""
 
 import numpy as np
+
+
+def _kinds():
+    kinds = np.zeros(LAST_KIND + 1, dtype=np.uint16)
+    members = {
+        APOSTROPHE: "'", DOUBLE_QUOTE: '"', BACKTICK: "`", OPENING_QUOTE: "«“‘„", CLOSING_QUOTE: "»”’", DOT: ".",
+        COMMA_COLON: ":,", SYMBOL_DASH: ";@#$%&\u2012\u2013\u2014\u2015", QUERY: "?!", STAR: "*",
+        OPENING_BRACKET: "([{<", CLOSING_BRACKET: ")]}>", HYPHEN: "-", SPACE: " ", CONTRACTED: "cdglmwCDGLMW",
+    }
+    for bit, characters in members.items():
+        kinds[[ord(c) for c in characters]] = bit
+    return kinds
+
+
+KINDS = _kinds()
 
 
 cdef class Rewriter:
     def __cinit__(self):
         self.rows = np.empty((2, 0), dtype=np.uint32)
+        self.kinds = KINDS
 
     cdef int reserve(self, Py_ssize_t capacity) except -1:
         """Make room for texts of `capacity` code points; drops the text."""
-        if self.rows.shape[1] < capacity:
-            self.rows = np.empty((2, 2 * capacity), dtype=np.uint32)
+        self.rows = np.empty((2, capacity), dtype=np.uint32)
         self.length = self.written = 0
         return 0
+
+
+cdef int pad(Rewriter text, unsigned int kinds) except -1 nogil:
+    # [...] -> " \g<0> "
+    cdef Py_ssize_t i
+    for i in range(text.length):
+        if kind(text, i) & kinds:
+            put_spaced(text, at(text, i))
+        else:
+            put(text, at(text, i))
+    return flip(text)
+
+
+cdef int pad_repeats(Rewriter text, unsigned int c, Py_ssize_t least, Py_ssize_t most) except -1 nogil:
+    # c{least,most} -> " \g<0> "
+    cdef Py_ssize_t i = 0, stop
+    while i < text.length:
+        stop = i
+        while stop - i < most and holds(text, stop, c):
+            stop += 1
+        if stop - i >= least:
+            put(text, c' ')
+            copy(text, i, stop)
+            put(text, c' ')
+            i = stop
+        else:
+            put(text, at(text, i))
+            i += 1
+    return flip(text)
+
+
+cdef inline unsigned int fold(unsigned int c) noexcept nogil:
+    """The ASCII letter that `c` equals under (?i), in `re` and in `regex`; other characters as they are."""
+    if c'A' <= c <= c'Z':
+        return c + 32
+    if c == 0x130 or c == 0x131:  # İ and ı
+        return c'i'
+    return c's' if c == 0x17f else c  # ſ
+
+
+cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
+    """Where `letters`, in lower case, end if they stand at `i` in any case; else 0."""
+    while letters[0]:
+        if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
+            return 0
+        i += 1
+        letters += 1
+    return i
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
@@ -23,29 +86,22 @@ cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start
     while i < stop:
         byte = utf8[i]
         n_more = (byte >= 0xc0) + (byte >= 0xe0) + (byte >= 0xf0)
-        c = byte if n_more == 0 else byte & (0x3f >> n_more)
-        for i in range(i + 1, i + 1 + n_more):
-            c = c << 6 | (utf8[i] & 0x3f)
+        c = byte & (0x3f >> n_more) if n_more else byte
         i += 1
+        while n_more:
+            c = c << 6 | (utf8[i] & 0x3f)
+            i += 1
+            n_more -= 1
         put(text, c)
     return 0
 
 
-cdef Py_ssize_t encode_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t at) except -1 nogil:
-    """Write the code point `c` to out[at:]; returns where it ends."""
-    if c < 0x80:
-        out[at] = c
-        return at + 1
-    if c < 0x800:
-        out[at] = 0xc0 | c >> 6
-    else:
-        if c < 0x10000:
-            out[at] = 0xe0 | c >> 12
-        else:
-            out[at] = 0xf0 | c >> 18
-            at += 1
-            out[at] = 0x80 | (c >> 12 & 0x3f)
-        at += 1
-        out[at] = 0x80 | (c >> 6 & 0x3f)
-    out[at + 1] = 0x80 | (c & 0x3f)
-    return at + 2
+cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil:
+    """Write the code point `c` to out[place:]; returns where it ends."""
+    cdef int shift = 0 if c < 0x80 else 6 if c < 0x800 else 12 if c < 0x10000 else 18
+    out[place] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
+    while shift:
+        place += 1
+        shift -= 6
+        out[place] = 0x80 | (c >> shift & 0x3f)
+    return place + 1

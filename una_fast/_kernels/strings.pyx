@@ -1,8 +1,8 @@
-"""Splitting text into lines and chunks, and numbering distinct strings by first appearance."""
+"""Distinct strings, numbered by first appearance."""
 
 import numpy as np
 
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memcmp, memcpy
 
 ctypedef unsigned long long uint64
 ctypedef long long int64
@@ -138,82 +138,3 @@ cdef class StringSet:
                 slots[place] = slot
         self.slots = slots
         return 0
-
-
-def split_lines(const unsigned char[::1] data):
-    """(starts, stops) int64 of the lines of `data`: they end at a newline or where `data` ends, less one trailing \\r."""
-    cdef Py_ssize_t n = data.shape[0], capacity = 1, i = 0, line = 0, stop
-    cdef const unsigned char* found
-    for i in range(n):
-        capacity += data[i] == c'\n'
-    starts_array = np.empty(capacity, dtype=np.int64)
-    stops_array = np.empty(capacity, dtype=np.int64)
-    cdef int64[::1] starts = starts_array, stops = stops_array
-    i = 0
-    with nogil:
-        while i < n:
-            found = <const unsigned char*>memchr(&data[i], c'\n', n - i)
-            stop = n if found is NULL else i + (found - &data[i])
-            starts[line] = i
-            stops[line] = stop - (stop > i and data[stop - 1] == c'\r')
-            line += 1
-            i = stop + 1
-    return starts_array[:line], stops_array[:line]
-
-
-def split_chunks(const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-    """Cut the documents ``data[starts[i]:stops[i]]`` at single spaces.
-
-    Returns (chunk starts, chunk stops, indptr), int64: document i has the chunks indptr[i] to indptr[i + 1].
-    """
-    cdef Py_ssize_t n = starts.shape[0], i, at, chunk = 0
-    indptr_array = np.zeros(n + 1, dtype=np.int64)
-    cdef int64[::1] indptr = indptr_array
-    with nogil:
-        for i in range(n):
-            chunk += 1
-            for at in range(starts[i], stops[i]):
-                chunk += data[at] == c' '
-            indptr[i + 1] = chunk
-    bounds = np.empty((2, chunk), dtype=np.int64)
-    cdef int64[:, ::1] chunks = bounds
-    with nogil:
-        chunk = 0
-        for i in range(n):
-            chunks[0, chunk] = starts[i]
-            for at in range(starts[i], stops[i]):
-                if data[at] == c' ':
-                    chunks[1, chunk] = at
-                    chunk += 1
-                    chunks[0, chunk] = at + 1
-            chunks[1, chunk] = stops[i]
-            chunk += 1
-    return bounds[0], bounds[1], indptr_array
-
-
-def first_invalid_utf8(const unsigned char[::1] data):
-    """The offset of the first byte that is not UTF-8 as Python's strict decoder reads it, or -1."""
-    cdef Py_ssize_t n = data.shape[0], i = 0, k, n_more
-    cdef unsigned int byte, second
-    with nogil:
-        while i < n:
-            byte = data[i]
-            if byte < 0x80:
-                i += 1
-                continue
-            n_more = 1 if 0xc2 <= byte < 0xe0 else 2 if 0xe0 <= byte < 0xf0 else 3 if 0xf0 <= byte < 0xf5 else 0
-            if n_more == 0 or i + n_more >= n:
-                break
-            second = data[i + 1]  # rules out overlong forms, surrogates, and what lies above U+10FFFF
-            if second < (0xa0 if byte == 0xe0 else 0x90 if byte == 0xf0 else 0x80):
-                break
-            if second > (0x9f if byte == 0xed else 0x8f if byte == 0xf4 else 0xbf):
-                break
-            for k in range(2, n_more + 1):
-                if data[i + k] & 0xc0 != 0x80:
-                    break
-            else:
-                i += n_more + 1
-                continue
-            break
-    return i if i < n else -1

@@ -3,9 +3,9 @@
 from una_fast._kernels.rewriter cimport Rewriter
 
 cdef enum:
-    # The rules put at most 5 characters beside a quote, fewer beside any other, and 16 once a text.
+    # A text of n characters never grows beyond GROWTH * n + EXTRA: the rules put at most 5 characters beside a quote
+    # and fewer beside any other; those that match once a text (its ends, final periods, last comma) put 16.
     GROWTH = 6
     EXTRA = 16
 
 cdef int apply_treebank(Rewriter text) except -1 nogil
-cdef int is_closing(unsigned int c) except -1 nogil
