@@ -19,10 +19,11 @@ from una_fast.arrays import ID
 from una_fast.errors import InputError
 from una_fast.explain import Explanation, explain_words
 from una_fast.index import Index
+from una_fast.parallel import n_cores
 from una_fast.reading import TermRows, read_terms
 from una_fast.tokens import TokenIds, checked_rows, token_tensors
 from una_fast.windows import score_windows
-from una_fast.words import n_cores, word_tokenizer
+from una_fast.words import word_tokenizer
 
 if TYPE_CHECKING:
     import torch

@@ -65,7 +65,8 @@ def encode_block(block: Block) -> EncodedBlock:
     starts, stops, indptr = split_chunks(block.data, block.starts, block.stops)
     chunks = StringSet()
     ids = chunks.add(block.data, starts, stops)
-    return EncodedBlock(*chunks.strings(), ids, np.diff(indptr))
+    utf8, offsets = chunks.strings()
+    return EncodedBlock(utf8, offsets, ids, np.diff(indptr))
 
 
 def row_bounds(lengths: np.ndarray) -> np.ndarray:

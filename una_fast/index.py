@@ -14,10 +14,11 @@ import xxhash
 from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER, Ragged, StringTable
 from una_fast.errors import InputError
+from una_fast.parallel import n_cores
 from una_fast.scores import TermScores, rank, score_terms, term_frequency
 from una_fast.sources import source_digests
 from una_fast.storage import load_arrays, save_arrays
-from una_fast.words import ParsedCorpus, n_cores, parse_corpus
+from una_fast.words import ParsedCorpus, parse_corpus
 
 KIND, VERSION = "index", 1
 

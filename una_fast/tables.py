@@ -19,6 +19,7 @@ from una_fast.arrays import POINTER
 from una_fast.blocks import BLOCK_BYTES, Block, FileSource, TextSource
 from una_fast.errors import InputError
 
+TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BATCH_ROWS = 1 << 13  # about BLOCK_BYTES of ordinary sentences
 
 
@@ -75,8 +76,9 @@ class JsonFile(FileSource):
             try:
                 values = pa.json.read_json(io.BytesIO(piece), read, parse).column(0)
             except pa.ArrowInvalid as error:
-                raise InputError(f"{self.path}, rows from {row + 1}: not JSON with a text {self.column!r} per line "
-                                 f"({error})") from error
+                raise InputError(
+                    f"{self.path}, rows from {row + 1}: not JSON with a text {self.column!r} per line ({error})"
+                ) from error
             if values.null_count:
                 first = values.is_null().index(True).as_py()
                 line = [line for line in piece.split(b"\n") if line.strip()][first]
@@ -127,16 +129,15 @@ class DatasetSource(TextSource):
 
 def missing_column(where: str, column: str, names: list[str]) -> InputError:
     """The error for a table without the column."""
-    return InputError(f"{where}: there is no column {column!r}, only {', '.join(map(repr, names))}; name one as `column`")
+    return InputError(f"{where}: no column {column!r}, only {', '.join(map(repr, names))}; name one with `column`")
 
 
 def _arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
-    """The documents of an Arrow array of strings, without a copy where its layout allows it."""
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        text = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if not any(is_text(text) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
-            raise InputError(f"{where} holds {values.type}, not text")
-        values = values.cast(pa.large_string())
+    """The documents of an Arrow array of text, in place where its layout is that of a block."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not any(is_kind(values.type) for is_kind in TEXT_TYPES):
+        raise InputError(f"{where} holds {values.type}, not text")
     if values.null_count:
         row = first_row + values.is_null().index(True).as_py()
         raise InputError(f"{where}: row {row} (from 0) is null; drop it or make it an empty text")
@@ -144,10 +145,9 @@ def _arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
         raise InputError(f"{where}, rows from {first_row} (from 0): {error}") from error
+    values = values.cast(pa.large_string())  # widens the offsets, and leaves the text where it is
     _, offsets, data = values.buffers()
-    width = np.int64 if pa.types.is_large_string(values.type) else np.int32
-    n = len(values)
-    bounds = np.frombuffer(offsets, dtype=width)[values.offset : values.offset + n + 1].astype(POINTER) if n else (
-        np.zeros(1, dtype=POINTER)
-    )
+    if len(values) == 0:
+        return Block(np.empty(0, dtype=np.uint8), np.empty(0, dtype=POINTER), np.empty(0, dtype=POINTER))
+    bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
     return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
