@@ -13,7 +13,7 @@ ORDER = """
 """.split()
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))
-OWN_GENERATORS = {"SeedSequence", "Generator", "default_rng", "Philox", "PCG64", "BitGenerator"}
+OWN_GENERATORS = {"SeedSequence", "Generator", "default_rng", "Philox", "PCG64", "BitGenerator", "RandomState"}
 
 
 def name_of(path: Path) -> str:
