@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from una_fast._kernels import encode
+from una_fast._kernels.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable
 from una_fast.errors import InputError
 from una_fast.storage import load_arrays, save_arrays
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 KIND, VERSION = "token ids", 1
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
-N_COMPARED = (
-    256  # sentences, and as many texts of random terms, that every bind compares with the tokenizer: 30 ms
-)
+N_COMPARED = 256  # sentences, and as many texts of random terms, that every bind compares with the tokenizer: 30 ms
 TERMS_A_TEXT = 8
 
 
@@ -44,9 +42,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
     if folder is None:
         return ids
-    arrays = {
-        f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")
-    }
+    arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
     try:
         save_arrays(folder, KIND, VERSION, {"index": index.fingerprint}, arrays)
         return _load(folder, index)  # memory-mapped: the processes of a machine share one copy
@@ -62,7 +58,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
 
     def measure(start: int) -> None:
         stop = min(start + ROWS_A_TASK, n_rows)
-        encode.sentence_lengths(chunks.values, chunks.indptr, lengths, first_offset, row_lengths, start, stop)
+        sentence_lengths(chunks.values, chunks.indptr, lengths, first_offset, row_lengths, start, stop)
 
     with ThreadPoolExecutor(n_jobs) as threads:
         list(threads.map(measure, range(0, n_rows, ROWS_A_TASK)))
@@ -73,7 +69,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
         np.cumsum(row_lengths, out=bounds[1:])
         largest = max(pieces.values.max(initial=0), whole.values.max(initial=0))
         values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
-        join = encode.join_chunks[f"{values.dtype}_t"]
+        join = join_chunks[f"{values.dtype}_t"]
 
         def fill(start: int) -> None:
             stop = min(start + ROWS_A_TASK, n_rows)
@@ -156,17 +152,13 @@ def _encode_both(
 def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ragged:
     """int32 ids of the sentences `rows`, each encoded as one text: 20 times the time, so only where it is needed."""
     starts = range(0, len(rows), TEXTS_A_CALL)
-    return encoder.encode_texts(
-        [index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts
-    )
+    return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
 
 
 def _load(folder: Path, index: Index) -> dict[str, Ragged]:
     meta, arrays = load_arrays(folder, KIND, VERSION)
     if meta["index"] != index.fingerprint:
-        raise InputError(
-            f"{folder}: made for another index (its folder was replaced); delete it, it is made again"
-        )
+        raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
     names = dict.fromkeys(name.rpartition("_")[0] for name in arrays)
     return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
 
@@ -180,9 +172,7 @@ def compare_with_tokenizer(
         InputError: a difference, with its text.
     """
     rows = np.unique(np.linspace(0, len(ids["sentences"]) - 1, N_COMPARED).astype(int)).tolist()
-    drawn = (
-        np.random.default_rng(0).integers(0, max(len(ids["terms"]), 1), (N_COMPARED, TERMS_A_TEXT)).tolist()
-    )
+    drawn = np.random.default_rng(0).integers(0, max(len(ids["terms"]), 1), (N_COMPARED, TERMS_A_TEXT)).tolist()
     drawn = drawn if len(ids["terms"]) else []
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
     texts = [index.sentence(row) for row in rows] + [" ".join(index.terms[i] for i in line) for line in drawn]
@@ -196,14 +186,14 @@ def compare_with_tokenizer(
         wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + body + suffix or wrong_types:
             raise InputError(
-                f"tokenizer: {type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one by"
-                " one, so it cannot be used; please report it with this text"
+                f"tokenizer: {type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one"
+                " by one, so it cannot be used; please report it with this text"
             )
 
 
 @contextmanager
 def _state_kept(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
-    """A call of a Hugging Face tokenizer leaves its truncation and padding in the Rust object: put the old ones back."""
+    """A call of a Hugging Face tokenizer leaves its truncation and padding in the Rust object: put back what was."""
     backend = tokenizer.backend_tokenizer
     truncation, padding, special = backend.truncation, backend.padding, backend.encode_special_tokens
     try:

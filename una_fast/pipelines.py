@@ -56,7 +56,7 @@ class Pipeline:
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
-        """bool (n,), True where a string's sub-words do not depend on what precedes and follows it in a text."""
+        """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text."""
         regular = np.ones(len(table), dtype=bool)
         if self._asks or self._edges:
             for row in _rows_not_plain(table).tolist():
@@ -66,7 +66,7 @@ class Pipeline:
         return regular
 
     def holds_added_token(self, ids: np.ndarray) -> np.ndarray:
-        """bool, True at the ids of added tokens: a chunk with one among its sub-words is not regular."""
+        """Where, as bool, the ids of added tokens: a chunk with one among its sub-words is not regular."""
         return np.isin(ids, self._added_ids)
 
     def reason(self, text: str) -> str:
@@ -93,10 +93,7 @@ class Pipeline:
         """Plain ASCII chunks are not asked one by one, so each of their characters is asked here."""
         dependent = [c for c in PLAIN if not self._is_regular(c)]
         if dependent:
-            raise InputError(
-                f"tokenizer: its normaliser changes {dependent[0]!r} by what is around it, so sub-words cannot be made"
-                " word by word; use a tokenizer of the BERT, RoBERTa or XLM-R kind"
-            )
+            raise _refusal(f"its normaliser changes {dependent[0]!r} by what is around it")
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
         """Contents to search in a text, and ids that betray a token found in the normalised text.
@@ -107,10 +104,7 @@ class Pipeline:
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if " " in token["content"] and token not in blank]
         if spaced or any(token["content"] == " " for token in blank):
-            raise InputError(
-                f"tokenizer: its added token {(spaced or [' '])[0]!r} holds a space, so sub-words cannot be made word by"
-                " word; use a tokenizer without it"
-            )
+            raise _refusal(f"its added token {(spaced or [' '])[0]!r} holds a space")
         self._edges = self._edges or bool(blank)  # runs of spaces are tokens: no chunk may be empty
         self._contents = [token["content"].encode() for token in added if token not in blank]
         unknown = _unknown_token(description["model"])
@@ -134,10 +128,7 @@ def _check_normalizers(steps: list[dict[str, Any]]) -> None:
     for step in steps:
         known = step["type"] in LOCAL_NORMALIZERS | ASKING_NORMALIZERS
         if not known or (step["type"] == "Replace" and not _keeps_words_apart(step)):
-            raise InputError(
-                f"tokenizer: its normaliser has the step {json.dumps(step)[:120]}, for which it is not known that words"
-                " can be encoded one by one; use a tokenizer of the BERT, RoBERTa or XLM-R kind"
-            )
+            raise _refusal(f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends")
 
 
 def _keeps_words_apart(replace: dict[str, Any]) -> bool:
@@ -156,9 +147,7 @@ def _unknown_token(model: dict[str, Any]) -> str | None:
 
 def _check_model(model: dict[str, Any]) -> None:
     if model["type"] not in MODELS:
-        raise InputError(
-            f"tokenizer: a model of type {model['type']!r} is not supported; use one of {sorted(MODELS)}"
-        )
+        raise InputError(f"tokenizer: a model of type {model['type']!r} is not supported; use one of {sorted(MODELS)}")
     if model.get("dropout"):
         raise InputError(
             f"tokenizer: BPE dropout {model['dropout']} gives the same text other ids at every call; set it to None"
@@ -177,10 +166,14 @@ def _needs_clean_edges(steps: list[dict[str, Any]]) -> bool:
         return False
     if len(steps) == 1 and steps[0]["type"] == "ByteLevel" and steps[0].get("use_regex", True):
         return True
-    raise InputError(
-        f"tokenizer: its pre-tokenizer ({' then '.join(step['type'] for step in steps) or 'none'}) is not known to begin"
-        " a new piece at each space, so sub-words cannot be made word by word; use a tokenizer of the BERT, RoBERTa or"
-        " XLM-R kind"
+    kinds = " then ".join(step["type"] for step in steps) or "none"
+    raise _refusal(f"its pre-tokenizer ({kinds}) is not known to begin a new piece at each space")
+
+
+def _refusal(reason: str) -> InputError:
+    return InputError(
+        f"tokenizer: {reason}, so sub-words cannot be made word by word;"
+        " use a tokenizer of the BERT, RoBERTa or XLM-R kind"
     )
 
 
@@ -199,6 +192,4 @@ def _rows_with(table: StringTable, content: bytes) -> np.ndarray:
         positions.append(at)
     starts = np.array(positions, dtype=np.int64)
     rows = np.searchsorted(table.offsets, starts, side="right") - 1
-    return rows[
-        starts + len(content) <= table.offsets[rows + 1]
-    ]  # not half in one string and half in the next
+    return rows[starts + len(content) <= table.offsets[rows + 1]]  # not half in one string and half in the next

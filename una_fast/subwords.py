@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import tokenizers
@@ -45,9 +46,7 @@ class SubwordEncoder:
         settings = [tokenizers.__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
 
-    def encode_chunks(
-        self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1
-    ) -> Ragged:
+    def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
         """int32 ids of each wanted string of `table`, after a space or as the first of a text; of others, no ids.
 
         wanted: bool (n,), True for regular strings only (see `Pipeline`). Memory is one block of strings a thread.
@@ -82,9 +81,7 @@ class SubwordEncoder:
         the joint's id is not found exactly between them (a string holds it), the group is encoded again, kept apart.
         """
         groups = _groups(strings)
-        encodings = self._backend.encode_batch_fast(
-            [self._joint.join(g) for g in groups], add_special_tokens=False
-        )
+        encodings = self._backend.encode_batch_fast([self._joint.join(g) for g in groups], add_special_tokens=False)
         parts = []
         for group, encoding in zip(groups, encodings, strict=True):
             ids = np.array(encoding.ids, dtype=ID)
@@ -101,7 +98,10 @@ class SubwordEncoder:
         encodings = self._backend.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
         return _concatenate(
             [
-                (np.array(encoding.ids, dtype=ID), np.bincount(encoding.word_ids, minlength=len(group)))
+                (
+                    np.array(encoding.ids, dtype=ID),
+                    np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group)),
+                )
                 for group, encoding in zip(groups, encodings, strict=True)
             ]
         )
@@ -124,13 +124,11 @@ class SubwordEncoder:
         n_prefix = int(np.argmin(special)) if len(special) else 0
         ids = np.array(whole.ids, dtype=TOKEN)
         prefix, suffix = ids[:n_prefix], ids[n_prefix + len(text) :]
-        is_plain = ids[n_prefix : n_prefix + len(text)].tolist() == text and bool(
-            special[n_prefix + len(text) :].all()
-        )
+        is_plain = ids[n_prefix : n_prefix + len(text)].tolist() == text and bool(special[n_prefix + len(text) :].all())
         if not is_plain or any(whole.type_ids):
             raise InputError(
-                f"tokenizer: it makes {whole.tokens} of the text 'a'; only special tokens before and after a text, all of"
-                " token type 0, are supported"
+                f"tokenizer: it makes {whole.tokens} of the text 'a'; only special tokens before and after a text, all"
+                " of token type 0, are supported"
             )
         return prefix, suffix
 
@@ -138,13 +136,9 @@ class SubwordEncoder:
 def _check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
     name = type(tokenizer).__name__
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise InputError(
-            f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained"
-        )
+        raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
     if not tokenizer.is_fast:
-        raise InputError(
-            f"tokenizer: {name} is a slow (Python) one; load it with AutoTokenizer and use_fast=True"
-        )
+        raise InputError(f"tokenizer: {name} is a slow (Python) one; load it with AutoTokenizer and use_fast=True")
     if tokenizer.pad_token_id is None:
         raise InputError(
             f"tokenizer: {name} has no padding token; set one it knows, e.g. tokenizer.pad_token = tokenizer.eos_token"
@@ -177,16 +171,14 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
 
 
 def _decode(table: StringTable, start: int, stop: int) -> list[str]:
-    """Strings `start` to `stop` of the table. One decoding for all: 0.1 us a string, five times less than one by one."""
+    """Strings `start` to `stop` of the table. Decoded at once: 0.1 us a string, a fifth of one by one."""
     bounds = table.offsets[start : stop + 1]
     utf8 = table.utf8[bounds[0] : bounds[-1]]
     text = utf8.tobytes().decode("utf-8")
     characters = np.zeros(len(utf8) + 1, dtype=POINTER)
-    np.cumsum(
-        (utf8 & 0xC0) != 0x80, out=characters[1:]
-    )  # a character begins at every byte but continuation bytes
+    np.cumsum((utf8 & 0xC0) != 0x80, out=characters[1:])  # a character begins at every byte but continuation bytes
     ends = characters[bounds - bounds[0]].tolist()
-    return [text[i:j] for i, j in zip(ends, ends[1:], strict=False)]
+    return [text[i:j] for i, j in pairwise(ends)]
 
 
 def _groups(strings: list[str]) -> list[list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from una_fast._kernels import encode
+from una_fast._kernels.encode import pad_rows
 from una_fast.binding import bind, compare_with_tokenizer
 from una_fast.errors import InputError
 from una_fast.subwords import SubwordEncoder
+from una_fast.words import n_cores
 
 if TYPE_CHECKING:
     from una_fast.index import Index
@@ -35,7 +35,7 @@ class TokenIds:
     Args:
         index: the corpus.
         tokenizer: of the BERT (WordPiece), RoBERTa (byte-level BPE) or XLM-R (SentencePiece) kind. Not changed.
-        n_jobs: threads; None for as many as there are cores.
+        n_jobs: threads; all cores this process may use if None.
 
     Raises:
         InputError: a tokenizer whose ids cannot be made word by word, or a saved binding that is damaged.
@@ -45,11 +45,11 @@ class TokenIds:
         encoder = SubwordEncoder(tokenizer)
         self.prefix, self.suffix, self.pad_id = encoder.prefix, encoder.suffix, encoder.pad_id
         self.has_token_type_ids = encoder.has_token_type_ids
-        ids = bind(index, encoder, n_jobs or os.cpu_count() or 1)
+        ids = bind(index, encoder, n_cores(n_jobs))
         compare_with_tokenizer(ids, index, encoder, tokenizer)
         self.sentences, self.terms = ids["sentences"], ids["terms"]
         self.first_terms = ids.get("first_terms", self.terms)
-        self._pad_rows = encode.pad_rows[f"{self.sentences.values.dtype}_t"]
+        self._pad_rows = pad_rows[f"{self.sentences.values.dtype}_t"]
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -92,15 +92,11 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
     """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
     array = np.asarray(rows)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(
-            f"rows: got {array.dtype} of shape {array.shape}, and a list or array of integers is needed"
-        )
+        raise InputError(f"rows: got {array.dtype} of shape {array.shape}, and a list or array of integers is needed")
     array = np.ascontiguousarray(array, dtype=np.int64)
     if array.size and array.view(np.uint64).max() >= n_documents:  # a negative row is huge without its sign
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
-        raise InputError(
-            f"rows: {array[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}"
-        )
+        raise InputError(f"rows: {array[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
     return array
 
 
@@ -116,9 +112,7 @@ def token_tensors(
     """
     least = len(tokens.prefix) + len(tokens.suffix) + 1
     if operator.index(max_length) < least:
-        raise InputError(
-            f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}"
-        )
+        raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
     if out is None:
         out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
@@ -138,6 +132,4 @@ def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> No
             f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
         )
     if tensor.device.type != "cpu" or not tensor.is_contiguous():
-        raise InputError(
-            f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is), or leave `out` away"
-        )
+        raise InputError(f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is), or leave `out` away")
