@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from una_fast._kernels.encode import pad_rows
 from una_fast.binding import bind, compare_with_tokenizer
 from una_fast.errors import InputError
+from una_fast.parallel import n_cores
 from una_fast.subwords import SubwordEncoder
-from una_fast.words import n_cores
 
 if TYPE_CHECKING:
     from una_fast.index import Index
