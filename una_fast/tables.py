@@ -80,12 +80,18 @@ class JsonFile(FileSource):
                     f"{self.path}, rows from {row + 1}: not JSON with a text {self.column!r} per line ({error})"
                 ) from error
             if values.null_count:
-                first = values.is_null().index(True).as_py()
-                line = [line for line in piece.split(b"\n") if line.strip()][first]
-                raise missing_column(f"{self.path}, row {row + first + 1}", self.column, list(json.loads(line)))
+                raise self._null_value(piece, values.is_null().index(True).as_py(), row)
             for chunk in values.chunks:
                 yield _arrow_block(chunk, str(self.path), row)
                 row += len(chunk)
+
+    def _null_value(self, piece: bytes, place: int, row: int) -> InputError:
+        """The error for the object at this `place` of a piece that starts at `row`."""
+        keys = json.loads([line for line in piece.split(b"\n") if line.strip()][place])
+        where = f"{self.path}, row {row + place + 1}"
+        if self.column in keys:
+            return InputError(f"{where}: the value of {self.column!r} is null; drop it or make it an empty text")
+        return missing_column(where, self.column, list(keys))
 
 
 class ParquetFile(FileSource):
