@@ -27,12 +27,13 @@ VERSION = 1
 
 @dataclass
 class Progress:
-    """Where a run stands: optimiser steps done, and the best dev score with its step."""
+    """Where a run stands: optimiser steps done, the best dev score and the last one, each with its step."""
 
     step: int = 0
     best_score: float | None = None
     best_step: int | None = None
     last_score: float | None = None
+    evaluated_step: int | None = None
 
 
 def has_checkpoint(output: Path) -> bool:

@@ -117,9 +117,9 @@ class StopAgreement:
         self.code = 0
         self._world = ranks.world
         self._pending: tuple[Any, Tensor] | None = None
+        self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, self._on_signal)
+            self._before = {n: signal.signal(n, self._on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
 
     def _on_signal(self, number: int, frame: object) -> None:
         self.code = max(self.code, number)
@@ -147,3 +147,8 @@ class StopAgreement:
         if self._world > 1:
             dist.all_reduce(codes, dist.ReduceOp.MAX)
         return int(codes)
+
+    def close(self) -> None:
+        """Give signals back to who handled them before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

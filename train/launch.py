@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
@@ -17,11 +19,14 @@ from train.config import Run
 from train.demo import score_table
 from train.files import FolderLock
 from train.loop import Outcome
-from train.prepare import check_output, make_index, settle
+from train.prepare import check_output, is_finished, make_index, settle
 from train.worker import work
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
+# Ranks are forked from a server that has imported all they need (5 s once, not once a rank) and has neither threads
+# nor CUDA yet; a child forked from here would inherit the threads that built the index.
+START_METHOD = "forkserver"
 
 
 def tell(message: str) -> None:
@@ -32,16 +37,26 @@ def tell(message: str) -> None:
 
 def launch(run: Run) -> int:
     """Prepare, train on run.nproc ranks, and return the exit code."""
+    if run.resume and is_finished(Path(run.output)):
+        tell(f"{run.output}: already finished; nothing to do")
+        return 0
+    run = prepare(run, tell)
+    return report(run, _start_ranks(run))
+
+
+def prepare(run: Run, say: Callable[[str], None]) -> Run:
+    """Check everything there is to check and make the index; returns the settled run.
+
+    The lock of the output folder is held meanwhile; after that rank 0 holds it.
+    """
     run = settle(run)
-    lock = FolderLock(Path(run.output))  # held while preparing; then rank 0 holds it
+    lock = FolderLock(Path(run.output))
     try:
-        if check_output(run):
-            tell(f"{run.output}: already finished; nothing to do")
-            return 0
-        make_index(run, tell)
+        check_output(run)
+        make_index(run, say)
     finally:
         lock.release()
-    return report(run, _start_ranks(run))
+    return run
 
 
 def _start_ranks(run: Run) -> Outcome:
@@ -54,10 +69,11 @@ def _start_ranks(run: Run) -> Outcome:
         rdzv_backend="c10d",
         rdzv_endpoint="127.0.0.1:0",
         max_restarts=run.max_restarts,
-        start_method="spawn",  # a forked child could not use CUDA, nor the threads that built the index
+        start_method=START_METHOD,
         logs_specs=DefaultLogsSpecs(),
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the launcher's children; torch's own threads are set by `join`
+    multiprocessing.set_forkserver_preload(["train.worker"])
     try:
         outcomes = elastic_launch(config, work)(run)
     except SignalException as error:

@@ -200,6 +200,7 @@ class Loop:
         finally:
             self.seconds = time.perf_counter() - begun
             self._guarded(self.recorder.close)
+            self.stop.close()
 
     def _train(self) -> Outcome:
         batches = Prefetcher(self.trainer.plan, self.make, self.progress.step)
@@ -208,7 +209,7 @@ class Loop:
         finally:
             batches.close()
             self.batches_busy = batches.busy
-        if not code and self.progress.step and self._evaluation_due(last=True):
+        if not code and self.scorer and self.progress.evaluated_step != self.progress.step:
             self._evaluate()
         if code != FAILED:
             self._save()
@@ -267,9 +268,8 @@ class Loop:
         )
         return True
 
-    def _evaluation_due(self, last: bool = False) -> bool:
-        on_schedule = self.progress.step % self.run.eval_every == 0
-        return self.scorer is not None and on_schedule != last  # the last step: unless just evaluated
+    def _evaluation_due(self) -> bool:
+        return self.scorer is not None and self.progress.step % self.run.eval_every == 0
 
     def _save_due(self) -> bool:
         return self.progress.step % (self.run.save_every or self.run.eval_every) == 0
@@ -283,7 +283,7 @@ class Loop:
             (score,) = self.scorer(self.trainer.embed).values()
             self.trainer.encoder.train()
         progress = self.progress
-        progress.last_score = score
+        progress.last_score, progress.evaluated_step = score, progress.step
         best = math.isfinite(score) and (progress.best_score is None or score > progress.best_score)
         if best:
             progress.best_score, progress.best_step = score, progress.step

@@ -55,29 +55,29 @@ def settle(run: Run) -> Run:
     )
 
 
-def check_output(run: Run) -> bool:
-    """Refuse an output folder that holds another run; True if the run asked for is already finished.
+def is_finished(output: Path) -> bool:
+    """True if the run in `output` has taken its last step."""
+    return read_summary(output).get("status") == "finished"
 
-    A finished demo gives way to a new one.
+
+def check_output(run: Run) -> None:
+    """Refuse an output folder that holds another run, or to resume where there is nothing to go on from.
+
+    A demo gives way to a new one, and so does a run that left no checkpoint.
     """
     output = Path(run.output)
-    summary = read_summary(output)
-    status = summary.get("status")
     if run.resume:
         if not has_checkpoint(output):
             raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
-        return status == "finished"
-    if has_checkpoint(output) or status == "finished":
-        if run.demo and summary.get("settings", {}).get("demo"):
-            clear(output)
-            return False
-        state = "a finished run" if status == "finished" else "a run that can go on"
+        return
+    earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo")
+    if has_checkpoint(output) and not earlier_demo:
+        finished = is_finished(output)
         raise InputError(
-            f"--output {output}: holds {state}: {'' if status == 'finished' else 'give --resume, '}"
-            "choose another folder, or delete it"
+            f"--output {output}: holds {'a finished run' if finished else 'a run that can go on'}: "
+            f"{'' if finished else 'give --resume, '}choose another folder, or delete it"
         )
     clear(output)
-    return False
 
 
 def clear(output: Path) -> None:

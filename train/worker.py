@@ -48,33 +48,27 @@ def work_under_torchrun(run: Run) -> Outcome:
     run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join(run.device)
     try:
-        done = _in_turn(ranks, run)
-        return Outcome("finished", Progress()) if done else _train(run, ranks)
+        _in_turn(ranks, run)
+        return _train(run, ranks)
     finally:
         leave()
 
 
-def _in_turn(ranks: Ranks, run: Run) -> bool:
-    """Let local rank 0 check the output and make the index; True if the run is finished already.
-
-    Raises its InputError on all ranks.
-    """
-    error, done = None, False
-    if ranks.local_rank == 0:
-        try:
-            restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-            if not restarted and ranks.first:
-                done = check_output(run)
-            if not done:
-                make_index(run, print if ranks.first else lambda message: None)
-        except InputError as caught:
-            error = str(caught)
-    results: list[Any] = [None] * ranks.world
-    dist.all_gather_object(results, (error, done))
-    for message, _ in results:
-        if message:
-            raise InputError(message)
-    return any(done for _, done in results)
+def _in_turn(ranks: Ranks, run: Run) -> None:
+    """Let rank 0 check the output and the first rank of each machine make the index; its InputError is everyone's."""
+    error = None
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    try:
+        if ranks.first and not restarted:
+            check_output(run)
+        if ranks.local_rank == 0:
+            make_index(run, print if ranks.first else lambda message: None)
+    except InputError as caught:
+        error = str(caught)
+    errors: list[Any] = [None] * ranks.world
+    dist.all_gather_object(errors, error)
+    for message in filter(None, errors):
+        raise InputError(message)
 
 
 def _train(run: Run, ranks: Ranks) -> Outcome:

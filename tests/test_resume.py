@@ -1,0 +1,237 @@
+"""A stop costs nothing: whatever ends a run, --resume ends with the weights of an uninterrupted one, bit for bit."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import training
+from training import assert_same_run, metrics, options, start, train_here
+
+from train import checkpoint
+from train.loop import Trainer
+from una_fast.errors import InputError
+
+STEPS = 18
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("resume")
+
+
+@pytest.fixture(scope="module")
+def whole(folder, tiny_model):
+    """The output of an uninterrupted run on one rank."""
+    values = options(folder, tiny_model, output=str(folder / "whole"))
+    assert train_here(values).status == "finished"
+    return Path(values["output"])
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Makes the next runs of this process get a signal, or do something else, in step `at`."""
+
+    def at_step(at, action):
+        plain = Trainer.step
+
+        def step(self, batch):
+            if batch.step == at:
+                monkeypatch.undo()
+                action()
+            return plain(self, batch)
+
+        monkeypatch.setattr(Trainer, "step", step)
+
+    return at_step
+
+
+def test_a_run_leaves_what_it_promises(whole):
+    run = json.loads((whole / "run.json").read_text())
+    assert run["status"] == "finished" and run["progress"]["step"] == STEPS
+    assert run["corpus"]["blank"] == 2 and run["corpus"]["trained_on"] == 68
+    assert run["settings"]["seed"] == 42 and run["versions"]["torch"]
+    lines = metrics(whole)
+    steps = [line for line in lines if "loss" in line]
+    assert [line["step"] for line in steps] == list(range(STEPS))
+    assert [line["negatives"] for line in steps] == [step % 5 == 0 for step in range(STEPS)]
+    assert steps[0]["lr"] == 1e-3 and steps[9]["lr"] == pytest.approx(0.5e-3)
+    assert [line["step"] for line in lines if "stsb_dev" in line] == [4, 8, 12, 16, 18]
+    assert list((whole / "tensorboard").glob("events*"))
+
+
+@pytest.mark.parametrize("at", [0, 3, 9, 17])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves(folder, tiny_model, whole, interrupted, at, number):
+    if number == signal.SIGINT and at != 3:
+        pytest.skip("one step is enough for the second signal")
+    values = options(folder, tiny_model, output=str(folder / f"signal{at}{number}"))
+    interrupted(at, lambda: os.kill(os.getpid(), number))
+    outcome = train_here(values)
+    assert (outcome.status, outcome.code, outcome.progress.step) == ("stopped", number, at + 1)
+    assert train_here({**values, "resume": True}).status == "finished"
+    assert_same_run(values["output"], whole)
+
+
+def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, interrupted):
+    def crash():
+        raise ZeroDivisionError
+
+    values = options(folder, tiny_model, output=str(folder / "crash"))
+    interrupted(7, crash)
+    with pytest.raises(ZeroDivisionError):
+        train_here(values)
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 6
+    train_here({**values, "resume": True})
+    assert_same_run(values["output"], whole)
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted):
+    """The temporary file of step 6 is a link to /dev/full, where every write ends in 'no space left'."""
+    values = options(folder, tiny_model, output=str(folder / "full"))
+    full = Path(values["output"]) / "last" / ".state-00000006.pt.partial"
+    interrupted(5, lambda: full.symlink_to("/dev/full"))
+    outcome = train_here(values)
+    assert outcome.status == "failed"
+    assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+    train_here({**values, "resume": True})
+    assert_same_run(values["output"], whole)
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupted, monkeypatch):
+    values = options(folder, tiny_model, output=str(folder / "nan"))
+    plain = Trainer._loss
+    monkeypatch.setattr(
+        Trainer, "_loss", lambda self, e, batch: plain(self, e, batch) * (float("nan") if batch.step == 5 else 1.0)
+    )
+    outcome = train_here(values)
+    assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+
+
+class TestRefusals:
+    """--resume goes on with the same corpus, model and settings only, and says what differs."""
+
+    @pytest.fixture(scope="class")
+    def stopped(self, folder, tiny_model):
+        """The option values of a run that was stopped after 4 steps of its 18."""
+        values = options(folder, tiny_model, output=str(folder / "refused"))
+        with pytest.MonkeyPatch.context() as patch:
+            plain = Trainer.step
+
+            def step(trainer, batch):
+                if batch.step == 3:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                return plain(trainer, batch)
+
+            patch.setattr(Trainer, "step", step)
+            train_here(values)
+        return {**values, "resume": True}
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("temperature", 0.1), ("batch_size", 4), ("seed", 1), ("epochs", 3), ("precision", "bf16")]
+    )
+    def test_another_setting(self, stopped, name, value):
+        with pytest.raises(InputError, match=f"--resume: --{name.replace('_', '-')} was .* is {value} now"):
+            train_here({**stopped, name: value})
+
+    def test_another_corpus(self, stopped, tmp_path):
+        other = training.write_corpus(tmp_path / "other.txt", seed=1)
+        with pytest.raises(InputError, match=r"--resume: corpus \(fingerprint\) was"):
+            train_here({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
+
+    def test_another_model(self, stopped, minilm):
+        with pytest.raises(InputError, match=r"--resume: model .* was"):
+            train_here({**stopped, "model": str(minilm)})
+
+    def test_a_checkpoint_cut_short(self, stopped):
+        state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))
+        content = state.read_bytes()
+        state.write_bytes(content[: len(content) // 2])
+        try:
+            with pytest.raises(InputError, match="cut short or altered"):
+                train_here(stopped)
+        finally:
+            state.write_bytes(content)
+
+    def test_a_new_run_in_its_folder(self, stopped):
+        with pytest.raises(InputError, match="holds a run that can go on: give --resume, choose another folder"):
+            train_here({**stopped, "resume": False})
+
+    def test_no_checkpoint(self, stopped, tmp_path):
+        with pytest.raises(InputError, match="holds no checkpoint in last/: start without --resume"):
+            train_here({**stopped, "output": str(tmp_path)})
+
+
+def wait_for_step(process, output, step):
+    """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
+
+
+class TestTwoRanks:
+    """The same through the command line, on two ranks that the elastic launcher starts."""
+
+    @pytest.fixture(scope="class")
+    def values(self, folder, tiny_model):
+        return options(folder, tiny_model, nproc=2, epochs=12, eval_every=50)
+
+    @pytest.fixture(scope="class")
+    def whole2(self, values, folder):
+        process = start({**values, "output": str(folder / "whole2")})
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        return folder / "whole2"
+
+    def test_kill_9_of_everything(self, values, folder, whole2):
+        killed = {**values, "output": str(folder / "killed")}
+        process = start(killed)
+        wait_for_step(process, Path(killed["output"]), 20)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        process = start({**killed, "resume": True})
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        assert_same_run(killed["output"], whole2)
+
+    def test_a_dead_rank_is_started_again(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "restarted")}
+        process = start(values)
+        wait_for_step(process, Path(values["output"]), 20)
+        rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
+        os.kill(rank0, signal.SIGKILL)
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        assert_same_run(values["output"], whole2)
+
+    def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "stopped2")}
+        process = start(values)
+        wait_for_step(process, Path(values["output"]), 10)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 128 + signal.SIGTERM
+        assert "stopped by SIGTERM: go on from step" in said
+        one = {**values, "nproc": 1, "resume": True}  # another number of ranks: other dropout, the same data
+        process = start(one)
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        assert [line["step"] for line in metrics(values["output"])] == [line["step"] for line in metrics(whole2)]
+
+    def test_a_second_run_is_kept_out(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "locked")}
+        first = start(values)
+        wait_for_step(first, Path(values["output"]), 2)
+        second = start({**values, "resume": True})
+        _, said = second.communicate(timeout=240)
+        first.terminate()
+        first.communicate(timeout=240)
+        assert second.returncode == 2
+        assert "in use by another run (process" in said

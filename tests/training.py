@@ -1,0 +1,111 @@
+"""Small training runs for the tests: a corpus, options, a run inside this process, a run as a command."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import torch
+
+from train.config import make_run
+from train.launch import prepare
+from train.worker import work
+
+ROOT = Path(__file__).parents[1]
+WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
+PAIRS = [(5, "a b", "a b"), (4, "a river", "the river"), (2, "a castle", "a market"), (0, "winter", "an engine")]
+
+
+def write_corpus(path, sentences=70, seed=0):
+    """Sentences of 3 to 10 words with two blank lines among them."""
+    generator = np.random.default_rng(seed)
+    lines = [" ".join(generator.choice(WORDS, generator.integers(3, 11))) for _ in range(sentences)]
+    lines[5] = lines[11] = ""
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_dev(path):
+    path.write_text("".join(f"{score}\t{a}\t{b}\n" for score, a, b in PAIRS), encoding="utf-8")
+    return path
+
+
+def options(folder, model, **changes):
+    """Option values of a run of 9 steps an epoch, the last one uneven, whose files lie in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
+    if not corpus.exists():
+        write_corpus(corpus)
+        write_dev(dev)
+    values = {
+        "corpus": (str(corpus),), "model": str(model), "output": str(folder / "run"), "index": str(folder / "index"),
+        "batch_size": 8, "max_length": 16, "device": "cpu", "learning_rate": 1e-3, "dev": str(dev),
+        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2,
+    }  # fmt: skip
+    return {**values, **changes}
+
+
+def train_here(values, prepared=False):
+    """Train as the only rank, inside this process; the outcome."""
+    run = prepare(make_run(values), say=lambda message: None)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    threads = torch.get_num_threads()
+    with mock.patch.dict(os.environ, alone):
+        try:
+            return work(run)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def command(values):
+    """The command line of a run."""
+    line = [sys.executable, "-m", "train.ddp"]
+    for name, value in values.items():
+        flag = "--" + name.replace("_", "-")
+        line += [flag] if value is True else [flag, *map(str, value if isinstance(value, tuple) else [value])]
+    return line
+
+
+def start(values):
+    """Start a run as a command in a process group of its own."""
+    return subprocess.Popen(
+        command(values), cwd=ROOT, start_new_session=True, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+
+
+def metrics(output):
+    """The lines of metrics.jsonl without the speed, which no two runs share."""
+    lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "sentences_per_second"} for line in lines]
+
+
+def final_state(output):
+    """The state that the last checkpoint holds."""
+    pointer = json.loads((Path(output) / "last" / "checkpoint.json").read_text(encoding="utf-8"))
+    return torch.load(Path(output) / "last" / pointer["state"], weights_only=True)
+
+
+def assert_same_run(a, b):
+    """Bit-equal weights, optimiser, best encoder, losses and scores."""
+    assert metrics(a) == metrics(b)
+    first, second = flat(final_state(a)), flat(final_state(b))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    weights = [(Path(output) / "best" / "model.safetensors").read_bytes() for output in (a, b)]
+    assert weights[0] == weights[1]
+
+
+def flat(state, prefix=""):
+    """Nested state as one dictionary of tensors."""
+    if isinstance(state, dict):
+        return {k: v for key, value in state.items() for k, v in flat(value, f"{prefix}.{key}").items()}
+    if isinstance(state, list):
+        return {k: v for i, value in enumerate(state) for k, v in flat(value, f"{prefix}.{i}").items()}
+    return {prefix: torch.as_tensor(0.0 if state is None else state)}
