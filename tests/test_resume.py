@@ -11,6 +11,7 @@ import training
 from training import assert_same_run, metrics, options, start, train_here
 
 from train import checkpoint
+from train.files import FolderLock
 from train.loop import Trainer
 from una_fast.errors import InputError
 
@@ -91,8 +92,14 @@ def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, int
 def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted):
     """The temporary file of step 6 is a link to /dev/full, where every write ends in 'no space left'."""
     values = options(folder, tiny_model, output=str(folder / "full"))
-    full = Path(values["output"]) / "last" / ".state-00000006.pt.partial"
-    interrupted(5, lambda: full.symlink_to("/dev/full"))
+    last = Path(values["output"]) / "last"
+
+    def fill_disk():
+        while [path.name for path in last.glob("state-*")] != ["state-00000004.pt"]:
+            time.sleep(0.01)
+        (last / ".state-00000006.pt.partial").symlink_to("/dev/full")
+
+    interrupted(5, fill_disk)
     outcome = train_here(values)
     assert outcome.status == "failed"
     assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
@@ -112,24 +119,25 @@ def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupt
     assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
 
 
+@pytest.fixture(scope="module")
+def stopped(folder, tiny_model):
+    """The option values of a run that was stopped after 4 steps of its 18."""
+    values = options(folder, tiny_model, output=str(folder / "refused"))
+    with pytest.MonkeyPatch.context() as patch:
+        plain = Trainer.step
+
+        def step(trainer, batch):
+            if batch.step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return plain(trainer, batch)
+
+        patch.setattr(Trainer, "step", step)
+        train_here(values)
+    return {**values, "resume": True}
+
+
 class TestRefusals:
     """--resume goes on with the same corpus, model and settings only, and says what differs."""
-
-    @pytest.fixture(scope="class")
-    def stopped(self, folder, tiny_model):
-        """The option values of a run that was stopped after 4 steps of its 18."""
-        values = options(folder, tiny_model, output=str(folder / "refused"))
-        with pytest.MonkeyPatch.context() as patch:
-            plain = Trainer.step
-
-            def step(trainer, batch):
-                if batch.step == 3:
-                    os.kill(os.getpid(), signal.SIGTERM)
-                return plain(trainer, batch)
-
-            patch.setattr(Trainer, "step", step)
-            train_here(values)
-        return {**values, "resume": True}
 
     @pytest.mark.parametrize(
         ("name", "value"), [("temperature", 0.1), ("batch_size", 4), ("seed", 1), ("epochs", 3), ("precision", "bf16")]
@@ -176,19 +184,21 @@ def wait_for_step(process, output, step):
     pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
 
 
+@pytest.fixture(scope="module")
+def values(folder, tiny_model):
+    return options(folder, tiny_model, nproc=2, epochs=12, eval_every=50)
+
+
+@pytest.fixture(scope="module")
+def whole2(values, folder):
+    process = start({**values, "output": str(folder / "whole2")})
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    return folder / "whole2"
+
+
 class TestTwoRanks:
     """The same through the command line, on two ranks that the elastic launcher starts."""
-
-    @pytest.fixture(scope="class")
-    def values(self, folder, tiny_model):
-        return options(folder, tiny_model, nproc=2, epochs=12, eval_every=50)
-
-    @pytest.fixture(scope="class")
-    def whole2(self, values, folder):
-        process = start({**values, "output": str(folder / "whole2")})
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 0, said
-        return folder / "whole2"
 
     def test_kill_9_of_everything(self, values, folder, whole2):
         killed = {**values, "output": str(folder / "killed")}
@@ -219,19 +229,15 @@ class TestTwoRanks:
         _, said = process.communicate(timeout=240)
         assert process.returncode == 128 + signal.SIGTERM
         assert "stopped by SIGTERM: go on from step" in said
-        one = {**values, "nproc": 1, "resume": True}  # another number of ranks: other dropout, the same data
-        process = start(one)
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 0, said
+        # one rank instead of two: other dropout masks, the same data
+        assert train_here({**values, "nproc": 1, "resume": True}).status == "finished"
         assert [line["step"] for line in metrics(values["output"])] == [line["step"] for line in metrics(whole2)]
 
-    def test_a_second_run_is_kept_out(self, values, folder, whole2):
-        values = {**values, "output": str(folder / "locked")}
-        first = start(values)
-        wait_for_step(first, Path(values["output"]), 2)
-        second = start({**values, "resume": True})
-        _, said = second.communicate(timeout=240)
-        first.terminate()
-        first.communicate(timeout=240)
-        assert second.returncode == 2
-        assert "in use by another run (process" in said
+
+def test_a_second_run_is_kept_out(folder, tiny_model):
+    values = options(folder, tiny_model, output=str(folder / "locked"))
+    lock = FolderLock(Path(values["output"]))
+    with pytest.raises(InputError, match=rf"in use by another run \(process {os.getpid()} on .*\): wait for it"):
+        train_here(values)
+    lock.release()
+    train_here({**values, "epochs": 1})

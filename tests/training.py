@@ -17,7 +17,6 @@ from train.worker import work
 
 ROOT = Path(__file__).parents[1]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
-PAIRS = [(5, "a b", "a b"), (4, "a river", "the river"), (2, "a castle", "a market"), (0, "winter", "an engine")]
 
 
 def write_corpus(path, sentences=70, seed=0):
@@ -30,7 +29,13 @@ def write_corpus(path, sentences=70, seed=0):
 
 
 def write_dev(path):
-    path.write_text("".join(f"{score}\t{a}\t{b}\n" for score, a, b in PAIRS), encoding="utf-8")
+    """Pairs that share 0 to 5 of their 5 words, and as many points."""
+    generator = np.random.default_rng(0)
+    lines = []
+    for i in range(24):
+        words = generator.permutation(WORDS)[:10]
+        lines.append(f"{i % 6}\t{' '.join(words[:5])}\t{' '.join([*words[: i % 6], *words[5 + i % 6 :]])}\n")
+    path.write_text("".join(lines), encoding="utf-8")
     return path
 
 
@@ -56,6 +61,7 @@ def train_here(values, prepared=False):
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    alone["LOCAL_WORLD_SIZE"] = "64"  # one thread: a tiny model gains nothing from more
     threads = torch.get_num_threads()
     with mock.patch.dict(os.environ, alone):
         try:

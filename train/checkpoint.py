@@ -12,7 +12,7 @@ import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 import xxhash
@@ -52,6 +52,23 @@ def snapshot(state: Any) -> Any:
     return state
 
 
+class HashedFile:
+    """What torch.save writes to: a file whose checksum is known when it is complete."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = xxhash.xxh3_128()
+
+    def write(self, data: bytes) -> int:
+        """Write `data`; torch hides an error of the disk in its own, so `unwritable` finds it as the context."""
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Hand all to the system."""
+        self._file.flush()
+
+
 class CheckpointWriter:
     """Writes checkpoints to last/ in the background, one at a time."""
 
@@ -78,9 +95,11 @@ class CheckpointWriter:
 
     def _write(self, progress: dict[str, Any], state: dict[str, Any]) -> None:
         path = self._folder / f"state-{progress['step']:08d}.pt"
-        with replacing(path) as partial:
-            torch.save(state, partial)
-            checksum = _checksum(partial)
+        with replacing(path) as partial, partial.open("wb") as file:
+            hashed = HashedFile(file)
+            torch.save(state, hashed)
+            file.flush()
+            checksum = hashed.digest.hexdigest()
         pointer = {"version": VERSION, "state": path.name, "xxh3_128": checksum, "progress": progress}
         write_json(self._folder / POINTER, {**pointer, "identity": self._identity})
         for old in self._folder.glob("*state-*.pt*"):

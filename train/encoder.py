@@ -100,9 +100,10 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """xxh3-128 of all weights, by which a run knows its model again wherever it lies."""
+    """xxh3-128 of all trained weights, by which a run knows its model again wherever it lies."""
     digest = xxhash.xxh3_128()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).numpy().data)
+    for name, weights in sorted(module.named_parameters()):
+        if weights.requires_grad:
+            digest.update(name.encode())
+            digest.update(weights.detach().cpu().contiguous().view(-1).numpy().data)
     return digest.hexdigest()

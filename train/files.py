@@ -48,11 +48,14 @@ def replacing(path: Path) -> Iterator[Path]:
         raise unwritable(path, error) from error
 
 
-def unwritable(path: Path, error: Exception) -> InputError:
+def unwritable(path: Path, error: BaseException) -> InputError:
     """What to say when `path` could not be written."""
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "file write failed" in str(error):
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
         return InputError(f"{path}: the disk is full: free some space; what was saved before is intact")
-    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+    reason = cause.strerror if isinstance(cause, OSError) else " ".join(str(error).split())[:200]
     return InputError(f"{path}: cannot be written ({reason}); what was saved before is intact")
 
 

@@ -199,6 +199,8 @@ class Loop:
             return Outcome("failed", self.progress, message=str(error))
         finally:
             self.seconds = time.perf_counter() - begun
+            if self.writer:
+                self._guarded(self.writer.wait)
             self._guarded(self.recorder.close)
             self.stop.close()
 

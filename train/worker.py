@@ -91,9 +91,9 @@ def _assemble(run: Run, ranks: Ranks) -> tuple[Loop, dict[str, Any]]:
     material = Material.of(run, index)
     encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
     identity = {
+        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
         "corpus": {"fingerprint": index.fingerprint},
         "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
-        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
     }
     progress, state = _starting_point(run, identity)
     about = {
