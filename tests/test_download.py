@@ -1,0 +1,165 @@
+"""`python -m train.download` against a stand-in for the hub on this machine."""
+
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+
+from train import download
+from train.download import REPOSITORY, SENTEVAL, WIKI, check, fetch, has_checksum, main, unpack
+from una_fast.errors import InputError
+
+WIKI_TEXT = "".join(f"Sentence number {i} of the stand-in .\n" for i in range(4000)).encode()
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves files as the hub does: HEAD with checksum and size, GET with ranges; may hang up in the middle."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files = files
+        self.checksums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        self.hang_up_after: int | None = None  # bytes, once
+        self.ranges: list[str] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_HEAD(self) -> None:
+        self.answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self.answer(with_body=True)
+
+    def answer(self, with_body: bool) -> None:
+        prefix = f"/datasets/{REPOSITORY}/resolve/main/"
+        name = self.path.removeprefix(prefix)
+        if not self.path.startswith(prefix) or name not in self.server.files:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound")
+            self.end_headers()
+            return
+        content, start = self.server.files[name], 0
+        if (asked := self.headers.get("Range")) and with_body:
+            self.server.ranges.append(asked)
+            start = int(asked.removeprefix("bytes=").split("-")[0])
+        self.send_response(206 if start else 200)
+        self.send_header("ETag", f'"{self.server.checksums[name]}"')
+        self.send_header("X-Repo-Commit", "c" * 40)
+        self.send_header("Content-Length", str(len(content) - start))
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        self.end_headers()
+        if with_body:
+            part, self.server.hang_up_after = self.server.hang_up_after, None
+            self.wfile.write(content[start:][:part])
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            about = tarfile.TarInfo(f"{top}/{name}")
+            about.size = len(text.encode())
+            tar.addfile(about, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
+    server = Hub({WIKI: WIKI_TEXT, SENTEVAL: archive(stsb)})
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)  # of 10 MB nothing would be kept
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_both_files_are_fetched_checked_and_laid_out(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(download, "WIKI_LINES", 4000)
+    monkeypatch.setattr(download, "STS_TASKS", ("STSBenchmark",))
+    monkeypatch.setattr(download, "TRANSFER_TASKS", ())
+    monkeypatch.setattr(download, "TEST_PAIRS", {"STSBenchmark": 1})
+    assert main(["--to", str(tmp_path)]) == 0
+    assert "wiki and senteval complete" in capsys.readouterr().out
+    assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
+    assert (tmp_path / "senteval/downstream/STS/STSBenchmark/sts-test.csv").is_file()
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {WIKI, "sts-test.csv"}
+    hub.files.clear()
+    assert main(["--to", str(tmp_path)]) == 0  # nothing is fetched twice
+
+
+def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--to", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{WIKI}: 4,000 lines, 1,000,000 expected" in said
+    assert "STSBenchmark test: 1 examples, 1,379 expected" in said
+    assert "STS12: " in said and "MRPC: " in said and "missing" in said
+
+
+def test_an_interrupted_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+    hub.hang_up_after = 50_000
+    try:
+        fetch("wiki", tmp_path)
+    except InputError as error:  # a hub library that does not retry by itself
+        assert "the download goes on" in str(error)
+        fetch("wiki", tmp_path)
+    assert hub.ranges and int(hub.ranges[-1].removeprefix("bytes=").split("-")[0]) > 0
+    assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_is_left(hub: Hub, tmp_path: Path) -> None:
+    hub.checksums[WIKI] = "0" * 64
+    with pytest.raises(InputError, match="has not the checksum 0000"):
+        fetch("wiki", tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_file_the_hub_lacks_is_named(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del hub.files[SENTEVAL]
+    assert main(["--to", str(tmp_path), "--only", "senteval"]) == 2
+    assert f"error: {REPOSITORY}/{SENTEVAL}: " in capsys.readouterr().err
+
+
+def test_checksums_are_sha256_or_gits(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"hello\n")
+    assert has_checksum(path, hashlib.sha256(b"hello\n").hexdigest())
+    assert has_checksum(path, "ce013625030ba8dba906f756967f9e9ca394464a")  # git hash-object
+    assert not has_checksum(path, "0" * 40)
+    with pytest.raises(InputError, match="names no checksum"):
+        has_checksum(path, "weak")
+
+
+def test_archives_that_are_broken_foreign_or_malicious_are_refused(tmp_path: Path) -> None:
+    for content, message in (
+        (b"not a tar", "cannot be unpacked"),
+        (archive({"x/y": "z"}), "holds no STS folder"),
+        (archive({"../../../evil": "x"}), "cannot be unpacked"),
+    ):
+        file = tmp_path / "senteval.tar"
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            unpack(file, tmp_path / "senteval" / "downstream")
+        assert not (tmp_path / "senteval" / "downstream").exists()
+        assert not (tmp_path.parent / "evil").exists()
+
+
+def test_real_data_passes_the_check(data_dir: Path) -> None:
+    assert check("senteval", data_dir) == []

@@ -1,0 +1,155 @@
+"""`python -m train.download --to FOLDER`: SimCSE's Wikipedia sentences and SentEval's files, checked.
+
+FOLDER then holds corpora/wiki1m_for_simcse.txt and senteval/downstream/, the layout that UNA_FAST_DATA names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+from train.evaluation.files import downstream_folder
+from train.sts import STS_TASKS, TEST_PAIRS, read_sts
+from train.transfer import SIZES, TRANSFER_TASKS, read_transfer
+from una_fast.errors import InputError
+
+REPOSITORY = "princeton-nlp/datasets-for-simcse"
+WIKI = "wiki1m_for_simcse.txt"
+WIKI_LINES = 1_000_000
+SENTEVAL = "senteval.tar"
+PARTS = ("wiki", "senteval")
+BLOCK = 1 << 20  # bytes
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m train.download", description=__doc__)
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to lay the data out")
+    parser.add_argument("--only", choices=PARTS, help="fetch one of the two (default: both)")
+    parser.add_argument("--repository", default=REPOSITORY, help=f"dataset on the hub (default: {REPOSITORY})")
+    parser.add_argument("--revision", default="main", help="commit, tag or branch (default: main)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code, 2 if something is missing or not as it should be."""
+    options = build_parser().parse_args(arguments)
+    parts = [options.only] if options.only else list(PARTS)
+    try:
+        for part in parts:
+            fetch(part, options.to, options.repository, options.revision)
+        wrong = [problem for part in parts for problem in check(part, options.to)]
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for problem in wrong:
+        print(f"error: {problem}", file=sys.stderr)
+    if not wrong:
+        print(f"{options.to}: {' and '.join(parts)} complete; UNA_FAST_DATA={options.to.resolve()}")
+    return 2 if wrong else 0
+
+
+def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
+    """Bring "wiki" or "senteval" into `folder`, unless it is there. An interrupted download goes on where it ended."""
+    if part == "wiki":
+        target = folder / "corpora" / WIKI
+        if not target.is_file():
+            download(WIKI, target.parent, repository, revision)
+        return
+    target = folder / "senteval" / "downstream"
+    if not target.is_dir():
+        archive = download(SENTEVAL, folder, repository, revision)
+        unpack(archive, target)
+        archive.unlink()
+
+
+def download(name: str, folder: Path, repository: str, revision: str) -> Path:
+    """One file of the dataset, whole and with the checksum that the hub names; InputError if it cannot be had."""
+    endpoint = os.environ.get("HF_ENDPOINT")
+    partial = folder / f".{name}.download"  # not under its own name until its checksum is known to be right
+    try:
+        url = hf_hub_url(repository, name, repo_type="dataset", revision=revision, endpoint=endpoint)
+        expected = get_hf_file_metadata(url).etag
+        file = hf_hub_download(
+            repository,
+            name,
+            repo_type="dataset",
+            revision=revision,
+            local_dir=partial,
+            endpoint=endpoint,
+        )
+    except Exception as error:  # the hub, the network and the disk each raise their own
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{repository}/{name}: {reason}; call again and the download goes on") from error
+    if not has_checksum(Path(file), expected):
+        shutil.rmtree(partial)
+        raise InputError(f"{repository}/{name}: what arrived has not the checksum {expected}; call again")
+    target = folder / name
+    Path(file).replace(target)
+    shutil.rmtree(partial)
+    return target
+
+
+def has_checksum(path: Path, expected: str | None) -> bool:
+    """True if a file is what the hub says: by SHA-256 of large files, by git's SHA-1 of small ones."""
+    if expected is None or len(expected) not in (40, 64):
+        raise InputError(f"{path.name}: the hub names no checksum ({expected!r})")
+    digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest() == expected
+
+
+def unpack(archive: Path, downstream: Path) -> None:
+    """SentEval's archive as `downstream`, whole or not at all; its top folder may have any name."""
+    downstream.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=downstream.parent, prefix=".unpack.") as name:
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(name, filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise InputError(f"{archive}: cannot be unpacked ({error})") from error
+        found = [path.parent for path in Path(name).rglob("STS") if path.is_dir()]
+        if not found:
+            raise InputError(f"{archive}: holds no STS folder, so it is not SentEval's archive")
+        min(found, key=lambda path: len(path.parts)).rename(downstream)
+
+
+def check(part: str, folder: Path) -> list[str]:
+    """What of "wiki" or "senteval" is missing in `folder` or has another size than the papers say."""
+    if part == "wiki":
+        with (folder / "corpora" / WIKI).open("rb") as file:
+            lines = sum(1 for _ in file)
+        return [] if lines == WIKI_LINES else [f"{WIKI}: {lines:,} lines, {WIKI_LINES:,} expected"]
+    return [problem for name in (*STS_TASKS, *TRANSFER_TASKS) for problem in _check_task(folder, name)]
+
+
+def _check_task(folder: Path, name: str) -> list[str]:
+    downstream = downstream_folder(folder)
+    try:
+        if name in STS_TASKS:
+            sizes, expected = {"test": len(read_sts(downstream, name))}, {"test": TEST_PAIRS[name]}
+        else:
+            task = read_transfer(downstream, name)
+            sizes, expected = {split: len(rows) for split, rows in task.splits.items()}, SIZES[name]
+    except InputError as error:
+        return [f"{name}: {error}"]
+    return [
+        f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
+        for split, n in expected.items()
+        if sizes[split] != n
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
