@@ -1,0 +1,40 @@
+"""The command: `python -m train.report RUN... [--output report.html]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from train.files import replacing
+from train.report.page import make_page
+from train.report.runs import find_runs
+from una_fast.errors import InputError
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m train.report", description="Runs as one HTML page.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
+    parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
+    parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    options = build_parser().parse_args(arguments)
+    try:
+        page = make_page(find_runs(options.runs), options.samples)
+        with replacing(options.output) as partial:
+            partial.write_text(page, encoding="utf-8")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{options.output}: {len(page) / 1024:,.0f} KiB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Some sentences of a run's corpus with the negatives that the run made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from train.report.runs import RunRecord
+from una_fast.errors import InputError
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence of the index, its words, and the words of its negative, place by place."""
+
+    row: int
+    words: list[str]
+    negative: list[str]
+
+
+def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
+    """`n` rows spread evenly over the run's index, with their negatives of epoch 0.
+
+    None where the run made no negatives. Raises InputError where its index is gone.
+    """
+    settings = run.settings
+    if settings.get("augment") != "una" or n < 1:
+        return []
+    # imported late: a report without samples needs no compiled kernels
+    from una_fast import Augmenter, load_index
+
+    index = load_index(Path(settings["index"]))
+    names = ("beta", "radius", "seed", "select", "replace", "variant")
+    augmenter = Augmenter(index, **{name: settings[name] for name in names if name in settings})
+    rows = np.unique(np.linspace(0, index.n_documents - 1, num=4 * n).astype(np.int64))
+    samples = []
+    for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):
+        words, replaced = index.words(row), negative.split(" ")
+        if len(words) == len(replaced) > 2:
+            samples.append(Sample(row, words, replaced))
+    return samples[:: max(1, len(samples) // n)][:n]
+
+
+def samples_or_reason(run: RunRecord, n: int) -> list[Sample] | str:
+    """The samples, or why there are none."""
+    try:
+        return sample_negatives(run, n) or "this run made no negatives"
+    except InputError as error:
+        return str(error)
