@@ -44,9 +44,10 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         return ids
     arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
     try:
-        save_arrays(folder, KIND, VERSION, {"index": index.fingerprint}, arrays)
+        if not folder.exists():  # another process may have been faster
+            save_arrays(folder, KIND, VERSION, {"index": index.fingerprint}, arrays)
         return _load(folder, index)  # memory-mapped: the processes of a machine share one copy
-    except InputError:  # the folder is read-only, the disk full, or another process moved its own into place
+    except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
         return ids
 
 

@@ -41,10 +41,10 @@ class SubwordEncoder:
         self.pipeline = Pipeline(self._backend, json.loads(description))
         self.pad_id = int(tokenizer.pad_token_id)
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        self.prefix, self.suffix = self._special_tokens()
-        self._joint, self._joint_id = self._find_joint()
         settings = [tokenizers.__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
+        self.prefix, self.suffix = self._special_tokens()
+        self._joint, self._joint_id = self._find_joint()
 
     def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
         """int32 ids of each wanted string of `table`, after a space or as the first of a text; of others, no ids.
@@ -70,7 +70,7 @@ class SubwordEncoder:
         return _ragged(map(self._encode_texts, texts))
 
     def _encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
+        encodings = self._backend.encode_batch_fast(texts)
         parts = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
         return np.concatenate(parts), np.array([len(part) for part in parts], dtype=POINTER)
 
@@ -81,7 +81,7 @@ class SubwordEncoder:
         the joint's id is not found exactly between them (a string holds it), the group is encoded again, kept apart.
         """
         groups = _groups(strings)
-        encodings = self._backend.encode_batch_fast([self._joint.join(g) for g in groups], add_special_tokens=False)
+        encodings = self._backend.encode_batch_fast([self._joint.join(g) for g in groups])
         parts = []
         for group, encoding in zip(groups, encodings, strict=True):
             ids = np.array(encoding.ids, dtype=ID)
@@ -95,7 +95,7 @@ class SubwordEncoder:
     def _encode_apart(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """As `_encode_joined`, for any strings: they go in as pre-split words, each of which is a text of its own."""
         groups = _groups(strings)
-        encodings = self._backend.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
+        encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         return _concatenate(
             [
                 (
@@ -110,27 +110,28 @@ class SubwordEncoder:
         """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none."""
         unknown = self.pipeline.unknown_id
         for character in JOINTS:
-            ids = self._backend.encode(f"a {character} a", add_special_tokens=False).ids
-            alone = self._backend.encode(f"a {character}", add_special_tokens=False).ids
+            ids = self._backend.encode(f"a {character} a").ids
+            alone = self._backend.encode(f"a {character}").ids
             if len(ids) == 3 and alone == ids[:2] and ids[1] not in (ids[0], ids[2], unknown):
                 return " " + character, ids[1]
         return "", -1
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens before and after a text, read from an encoding of "a"."""
-        text = self._backend.encode("a", add_special_tokens=False).ids
+        """The tokens before and after a text, read from an encoding of "a". From then on none are added."""
         whole = self._backend.encode("a")
+        self._backend.post_processor = None
+        text = self._backend.encode("a").ids
         special = np.array(whole.special_tokens_mask, dtype=bool)
         n_prefix = int(np.argmin(special)) if len(special) else 0
         ids = np.array(whole.ids, dtype=TOKEN)
-        prefix, suffix = ids[:n_prefix], ids[n_prefix + len(text) :]
-        is_plain = ids[n_prefix : n_prefix + len(text)].tolist() == text and bool(special[n_prefix + len(text) :].all())
+        end = n_prefix + len(text)
+        is_plain = text and ids[n_prefix:end].tolist() == text and special[end:].all()
         if not is_plain or any(whole.type_ids):
             raise InputError(
                 f"tokenizer: it makes {whole.tokens} of the text 'a'; only special tokens before and after a text, all"
                 " of token type 0, are supported"
             )
-        return prefix, suffix
+        return ids[:n_prefix], ids[end:]
 
 
 def _check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
