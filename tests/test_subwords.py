@@ -118,10 +118,11 @@ def test_most_lines_are_made_of_chunks(monkeypatch):
         encoder = SubwordEncoder(make())
         assert encoder._joint
         whole: list[str] = []
-        encode_texts = encoder.encode_texts
-        monkeypatch.setattr(
-            encoder, "encode_texts", lambda lists, f=encode_texts: f(whole.extend(x) or x for x in lists)
-        )
+
+        def spy(lists, encode=encoder.encode_texts, whole=whole):
+            return encode(whole.extend(texts) or texts for texts in lists)
+
+        monkeypatch.setattr(encoder, "encode_texts", spy)
         encode_sentences(index, encoder, n_jobs=1)
         assert len(whole) < len(texts) / 100
 
