@@ -47,22 +47,24 @@ def main() -> int:
 
 def benchmark_tables(saved: dict[str, Any]) -> str:
     """One table an operation: contenders down, sizes of the corpus across, microseconds a sentence."""
+    notes = [{"seconds": run["stats"]["min"], **run["extra_info"]} for run in saved["benchmarks"]]
     operations: dict[str, Cells] = {}
-    facts: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for run in saved["benchmarks"]:
-        note = run["extra_info"]
-        cells = operations.setdefault(note["operation"], {})
-        cells.setdefault(note["contender"], {})[note["size"]] = run["stats"]["median"] / note["sentences"] * 1e6
-        facts[note["operation"], note["contender"], note["size"]] = {**note, "seconds": run["stats"]["median"]}
+    for note in notes:
+        if note["sentences"]:
+            cells = operations.setdefault(note["operation"], {})
+            cells.setdefault(note["contender"], {})[note["size"]] = note["seconds"] / note["sentences"] * 1e6
     nltk = operations.get("words", {}).get(NLTK, {})
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operations.items():
         if operation in RELEASED and nltk:
             label = f"released code ({RELEASED[operation]:g} passes of NLTK)"
             cells[label] = {size: RELEASED[operation] * time for size, time in nltk.items()}
-        whole = operation.startswith("index") and _wholes(operation, facts)
-        parts.append(f"**{operation}**, microseconds a sentence\n\n{_times(cells)}" + (f"\n\n{whole}" if whole else ""))
-    return "\n\n".join(parts)
+        parts.append(f"**{operation}**, microseconds a sentence\n\n{_times(cells)}")
+        if operation.startswith("index"):
+            mine = [note for note in notes if (note["operation"], note["contender"]) == (operation, "una_fast")]
+            parts.append(_wholes(mine))
+    once = [[note["contender"], _short(note["seconds"] * 1e3)] for note in notes if not note["sentences"]]
+    return "\n\n".join([*parts, table(["before the first call, once a process", "milliseconds"], once)])
 
 
 def single_table(saved: dict[str, Any]) -> str:
@@ -78,7 +80,7 @@ def machine_line(machine: dict[str, Any]) -> str:
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
         f"{machine['system']}, Python {machine['python']}, {versions}; corpus: {machine['corpus']}. "
-        "Medians of one run; the last column divides by the first row's time at the largest size."
+        "Best rounds of one run; the last column divides by the first row's time at the largest size they share."
     )
 
 
@@ -100,14 +102,13 @@ def _times(cells: Cells) -> str:
     return table(["", *(f"{size:,} sentences" for size in sizes), "ratio"], rows)
 
 
-def _wholes(operation: str, facts: dict[tuple[str, str, int], dict[str, Any]]) -> str:
-    """Seconds and memory of the whole corpus for una_fast, a row a size."""
-    found = [fact for (name, contender, _), fact in facts.items() if (name, contender) == (operation, "una_fast")]
-    rows = [[f"{fact['size']:,} sentences", _short(fact["seconds"] * 1e3)] for fact in found]
+def _wholes(notes: list[dict[str, Any]]) -> str:
+    """Time and memory of the whole corpus, a row a size."""
+    rows = [[f"{note['size']:,} sentences", _short(note["seconds"] * 1e3)] for note in notes]
     columns = ["una_fast, the whole corpus", "milliseconds"]
-    if "peak_mib" in found[0]:
-        columns.append("peak MiB")
-        rows = [[*row, f"{fact['peak_mib']:,.0f}"] for row, fact in zip(rows, found, strict=True)]
+    if "peak_mib" in notes[0]:
+        columns.append("peak MiB of the process")
+        rows = [[*row, f"{note['peak_mib']:,.0f}"] for row, note in zip(rows, notes, strict=True)]
     return table(columns, rows)
 
 
