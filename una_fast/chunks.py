@@ -10,7 +10,7 @@ import numpy as np
 from una_fast._kernels.chunks import split_chunks
 from una_fast._kernels.strings import StringSet
 from una_fast.arrays import POINTER, Ragged, StringTable, check_id_range
-from una_fast.blocks import Block, Source
+from una_fast.blocks import Block, FileSource, Source
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
 
@@ -39,7 +39,10 @@ class ChunkTable:
     def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
         """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
         n_documents = 0
-        for block, encoded in workers.map(encode_block, source.blocks()):
+        blocks = source.blocks()
+        if isinstance(source, FileSource):  # a caller's iterable stays in the caller's thread: it may be bound to it
+            blocks = workers.read_ahead(blocks)
+        for block, encoded in workers.map(encode_block, blocks):
             numbers = self._chunks.add(encoded.utf8, encoded.offsets[:-1], encoded.offsets[1:])
             check_id_range(len(self._chunks), "chunks")
             self._ids.append(numbers[encoded.ids])

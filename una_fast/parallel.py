@@ -52,3 +52,11 @@ class Workers:
                 return
             item, future = waiting.popleft()
             yield item, future.result()
+
+    def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, none of them None, in order; while the caller works on one, a thread reads the next."""
+        iterator = iter(items)
+        future = self._pool.submit(next, iterator, None)
+        while (item := future.result()) is not None:
+            future = self._pool.submit(next, iterator, None)
+            yield item
