@@ -13,6 +13,7 @@ import numpy as np
 import reference
 from una_fast._kernels import csr
 from una_fast._kernels.emit import Pieces, write_tokens
+from una_fast._kernels.encode import join_chunks, pad_rows, sentence_lengths
 from una_fast._kernels.law import Law
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.probability import replacement_probabilities
@@ -165,5 +166,47 @@ def check_token_writes(terms, first_terms, rows, length):
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
         ids = [101, *[piece for term in spelled for piece in term][: length - 1 - len(suffix)], *suffix]
-        assert input_ids[i].tolist() == ids + [0] * (length - len(ids))
-        assert attention_mask[i].tolist() == [1] * len(ids) + [0] * (length - len(ids))
+        assert_padded(ids, input_ids[i], attention_mask[i])
+
+
+def assert_padded(ids, input_ids, attention_mask):
+    padding = len(input_ids) - len(ids)
+    assert input_ids.tolist() == ids + [0] * padding
+    assert attention_mask.tolist() == [1] * len(ids) + [0] * padding
+
+
+def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
+    """pieces: sub-words of each chunk; first_pieces: the same at the start of a text, or None where it is no different;
+    irregular: the chunks that cannot be joined; rows: the chunks of each sentence."""
+    table, sentences, n = ragged([*pieces, *(first_pieces or [])]), ragged(rows), len(rows)
+    offset = len(pieces) if first_pieces else 0
+    lengths = np.array([-1 if k % len(pieces) in irregular else m for k, m in enumerate(table.lengths())], dtype=ID)
+    firsts = first_pieces or pieces
+    spelled = [[i for k, c in enumerate(row) for i in (pieces[c] if k else firsts[c])] for row in rows]
+    whole = [not irregular.isdisjoint(row) for row in rows]
+    row_lengths = np.full(n, -7, dtype=POINTER)
+    for start, stop in ((0, n // 2), (n // 2, n)):
+        sentence_lengths(sentences.values, sentences.indptr, lengths, offset, row_lengths, start, stop)
+    assert row_lengths.tolist() == [-1 if w else len(ids) for w, ids in zip(whole, spelled, strict=True)]
+    room = np.where(whole, 2, row_lengths)  # what the tokenizer makes of such a row may be shorter than its chunks
+    bounds = np.concatenate([[0], np.cumsum(room)]).astype(POINTER)
+    out = np.full(bounds[-1] + 1, 7777, dtype=dtype)
+    for start, stop in ((n // 2, n), (0, n // 2)):
+        join_chunks[f"{np.dtype(dtype)}_t"](
+            sentences.values, sentences.indptr, table.values, table.indptr, offset, out, bounds, start, stop
+        )
+    for i in np.flatnonzero(~np.array(whole, dtype=bool)):
+        assert out[bounds[i] : bounds[i + 1]].tolist() == spelled[i]
+    assert out[-1] == 7777
+
+
+def check_padded_rows(sentences, rows, length, dtype):
+    """sentences: sub-words of each; rows: which of them make the batch."""
+    table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
+    input_ids, attention_mask = np.full((2, len(rows), length), -7)
+    pad_rows[f"{np.dtype(dtype)}_t"](
+        table.values.astype(dtype), table.indptr, np.array(rows, dtype=np.int64), np.array([101]), np.array(suffix), 0,
+        input_ids, attention_mask,
+    )
+    for i, row in enumerate(rows):
+        assert_padded([101, *sentences[row][: length - 1 - len(suffix)], *suffix], input_ids[i], attention_mask[i])

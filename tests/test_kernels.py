@@ -26,6 +26,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 WINDOWS = st.sampled_from([("rank", 1), ("rank", 3), ("rank", 50), ("score", 0.2)])
 PIECES = st.lists(st.lists(st.integers(1, 99), max_size=10), min_size=5, max_size=5)
+ID_TYPES = st.sampled_from([np.uint16, np.int32])
 
 
 @given(SENTENCES)
@@ -75,6 +76,17 @@ def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, win
        st.integers(3, 20))
 def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length):
     checks.check_token_writes(terms, first_terms, rows, length)
+
+
+@given(PIECES, st.one_of(st.none(), PIECES), st.sets(st.integers(0, 4), max_size=2),
+       st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=8), ID_TYPES)
+def test_sentences_are_their_chunks_joined(pieces, first_pieces, irregular, rows, dtype):
+    checks.check_sentence_joins(pieces, first_pieces, irregular, rows, dtype)
+
+
+@given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES)
+def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype):
+    checks.check_padded_rows(sentences, rows, length, dtype)
 
 
 def test_a_long_document_of_few_terms_needs_no_other_path():

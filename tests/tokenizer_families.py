@@ -81,6 +81,7 @@ def _sentencepiece_model() -> tuple[list[tuple[str, float]], bytes]:
         sentence_iterator=iter(training_lines()),
         model_writer=file,
         vocab_size=VOCABULARY,
+        hard_vocab_limit=False,
         model_type="unigram",
         normalization_rule_name="nmt_nfkc",
         num_threads=1,
