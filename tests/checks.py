@@ -40,13 +40,22 @@ def score(rows) -> TermScores:
     return score_terms(ragged(rows), 1 + max(term for row in rows for term in row))
 
 
-def law(scores, n_documents, *, beta=0.5, window=("rank", 3), seed=7, variant="paper", select="tfidf",
-        replace="tfidf") -> Law:
+def law(
+    scores, n_documents, *, beta=0.5, window=("rank", 3), seed=7, variant="paper", select="tfidf", replace="tfidf"
+) -> Law:
     kind, radius = window
     bounds = score_windows(scores.max_tfidf, radius) if kind == "score" else (np.empty(0, ID),) * 2
     return Law(
-        scores.idf, scores.max_tfidf, *bounds, unseen_idf=math.log(n_documents), beta=beta, radius=radius, seed=seed,
-        by_score=kind == "score", released=variant == "released", random_select=select == "random",
+        scores.idf,
+        scores.max_tfidf,
+        *bounds,
+        unseen_idf=math.log(n_documents),
+        beta=beta,
+        radius=radius,
+        seed=seed,
+        by_score=kind == "score",
+        released=variant == "released",
+        random_select=select == "random",
         random_replace=replace == "random",
     )
 
@@ -64,8 +73,15 @@ def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch)
     window_of = reference.rank_window if window[0] == "rank" else reference.score_window
     return [
         reference.negative(
-            row, listed, idf, math.log(n_documents), lambda term, z: window_of(listed, term, z, window[1]), i,
-            seed=seed, epoch=epoch, **setting,
+            row,
+            listed,
+            idf,
+            math.log(n_documents),
+            lambda term, z: window_of(listed, term, z, window[1]),
+            i,
+            seed=seed,
+            epoch=epoch,
+            **setting,
         )
         for i, row in enumerate(rows)
     ]

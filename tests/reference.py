@@ -1,6 +1,6 @@
-"""Plain Python written from the paper (una.tex, section 3) and from design.md, section 3: nothing of una_fast in it.
+"""Plain Python written from the paper's section 3, and from README's table where the paper is silent.
 
-A sentence is a list of words (or ids). Scores are in dicts or lists. Short loops, no cleverness, one function an equation.
+Nothing of una_fast in it. A sentence is a list of words (or ids); scores are in dicts or lists.
 """
 
 from __future__ import annotations
@@ -155,8 +155,9 @@ def invert(ids, weights, u):
     return last
 
 
-def negative(ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, variant="paper", select="tfidf",
-             replace="tfidf"):
+def negative(
+    ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, variant="paper", select="tfidf", replace="tfidf"
+):
     """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z)."""
     p = probabilities(ids, idf_of, unseen, beta, variant, select)
     z = tfidf(ids, idf_of, unseen)
@@ -169,8 +170,9 @@ def negative(ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, 
                 known = term if not isinstance(term, str) else None
                 excluded = term if variant == "paper" else None
                 window = (0, len(scores)) if replace == "random" else window_of(known, z[term])
-                new = draw_replacement(scores, window, excluded, replace,
-                                       lambda n, at=position: draw64(seed, epoch, row, at, n))
+                new = draw_replacement(
+                    scores, window, excluded, replace, lambda n, at=position: draw64(seed, epoch, row, at, n)
+                )
             drawn[position] = new
         out.append(drawn[position])
     return out

@@ -66,9 +66,16 @@ def test_negatives_are_those_of_the_reference(index, variant, radius):
         " ".join(
             index.terms[i]
             for i in reference.negative(
-                [index.term_ids[w] for w in words], scores, idf, 0.0,
-                lambda term, z: reference.rank_window(scores, term, z, radius), row,
-                beta=0.5, seed=5, epoch=2, variant=variant,
+                [index.term_ids[w] for w in words],
+                scores,
+                idf,
+                0.0,
+                lambda term, z: reference.rank_window(scores, term, z, radius),
+                row,
+                beta=0.5,
+                seed=5,
+                epoch=2,
+                variant=variant,
             )
         )
         for row, words in enumerate(documents(index))
@@ -87,7 +94,7 @@ def test_a_negative_differs_from_its_sentence_in_the_paper_variant(index):
 def test_probabilities_are_one_a_word_unseen_words_included(index):
     una = una_fast.Augmenter(index)
     words, p = una.replacement_probabilities("The zebra sat , the zebra slept .")
-    idf = {t: i for t, i in zip(index.terms, index.idf, strict=True)}
+    idf = dict(zip(index.terms, index.idf, strict=True))
     assert words == ["the", "zebra", "sat", ",", "the", "zebra", "slept", "."]
     assert p.dtype == np.float64
     assert p.tolist() == pytest.approx(reference.probabilities(words, idf, math.log(len(CORPUS)), 0.5))

@@ -66,14 +66,19 @@ def test_negatives_are_the_reference_draw_for_draw(rows, setting, window, seed, 
 
 
 @settings(max_examples=200)
-@given(SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS,
-       WINDOWS)
+@given(
+    SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS, WINDOWS
+)
 def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, window):
     checks.check_unseen(rows, text, setting, window)
 
 
-@given(PIECES, st.one_of(st.none(), PIECES), st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6),
-       st.integers(3, 20))
+@given(
+    PIECES,
+    st.one_of(st.none(), PIECES),
+    st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6),
+    st.integers(3, 20),
+)
 def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length):
     checks.check_token_writes(terms, first_terms, rows, length)
 

@@ -75,8 +75,13 @@ def test_a_term_is_replaced_with_its_probability(p):
 
 def test_draws_are_those_of_the_reference_and_uniform():
     rules = law(term_scores(SCORES["like"]), 10, seed=42)
-    names = [(row, epoch, position, number) for row in (0, 1, 999_999, 2**63) for epoch in (0, 7)
-             for position in (0, 1, 31) for number in (0, 1, 65)]
+    names = [
+        (row, epoch, position, number)
+        for row in (0, 1, 999_999, 2**63)
+        for epoch in (0, 7)
+        for position in (0, 1, 31)
+        for number in (0, 1, 65)
+    ]
     for row, epoch, position, number in names:
         assert rules.draw(row, epoch, position, number) == reference.draw64(42, epoch, row, position, number)
     units = [reference.unit(rules.draw(row, 0, position, 0)) for row in range(500) for position in range(20)]
@@ -87,9 +92,7 @@ def test_neighbouring_rows_positions_and_epochs_are_uncorrelated():
     rules = law(term_scores(SCORES["like"]), 10, seed=42)
     base = np.array([reference.unit(rules.draw(r, 0, 0, 0)) for r in range(4000)])
     for other in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
-        moved = np.array([
-            reference.unit(rules.draw(r + other[0], other[1], other[2], other[3])) for r in range(4000)
-        ])
+        moved = np.array([reference.unit(rules.draw(r + other[0], other[1], other[2], other[3])) for r in range(4000)])
         assert abs(np.corrcoef(base, moved)[0, 1]) < 0.06
 
 

@@ -54,7 +54,7 @@ def test_a_flipped_bit_anywhere_is_refused(folder, name):
         path.write_bytes(changed)
         if name == "manifest.json" and at == len(content) - 1:
             continue  # the newline at the end
-        with pytest.raises(InputError, match="damaged|not a saved|version"):
+        with pytest.raises(InputError, match=r"damaged|not a saved|version"):
             load_arrays(folder, "index", 3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -90,5 +91,5 @@ class StringTable(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         buffer = self.utf8.tobytes()
         bounds = self.offsets.tolist()
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in itertools.pairwise(bounds):
             yield buffer[start:stop].decode("utf-8")

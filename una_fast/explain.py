@@ -16,9 +16,9 @@ class WordExplanation:
     """One word of the sentence.
 
     word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2); probability:
-    p (equation 3); window: (start, stop), the ids of its candidates; draw: uniform in [0, 1), the word is replaced where
-    it is below p; replacement: the word that stands in the negative, None if it was kept. Under variant "paper" a term
-    has one draw, that of its first place.
+    p (equation 3); window: (start, stop), the ids of its candidates; draw: uniform in [0, 1), the word is replaced
+    where it is below p; replacement: the word that stands in the negative, None if it was kept. Under variant "paper"
+    a term has one draw, that of its first place.
     """
 
     word: str

@@ -236,6 +236,6 @@ def _check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict
     for old, new in zip(indexed, given, strict=True):
         if old["xxh3_128"] != new["xxh3_128"]:
             raise InputError(
-                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {new['name']} has "
-                f"{new['xxh3_128']}; build the index again or give the corpus it was made from"
+                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {new['name']} "
+                f"has {new['xxh3_128']}; build the index again or give the corpus it was made from"
             )

@@ -59,9 +59,7 @@ def read_terms(index: Index, law: Law, split: Any, sentences: Iterable[str]) -> 
 
 def _look_up(words: Sequence[str], term_ids: dict[str, int]) -> list[int]:
     unseen: dict[str, int] = {}
-    return [
-        term_ids[word] if word in term_ids else unseen.setdefault(word, -1 - len(unseen)) for word in words
-    ]
+    return [term_ids[word] if word in term_ids else unseen.setdefault(word, -1 - len(unseen)) for word in words]
 
 
 def _checked(sentences: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -63,9 +64,7 @@ def rank(max_tfidf: np.ndarray) -> np.ndarray:
 def _scan(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
-    csr.document_statistics(
-        words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio
-    )
+    csr.document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
     return document_frequency, highest_ratio
 
 
@@ -75,6 +74,6 @@ def _parts(words: Ragged, n_parts: int) -> list[Ragged]:
     bounds = [0, *np.searchsorted(words.indptr, targets).tolist(), len(words)]
     return [
         Ragged(words.values, words.indptr[start : stop + 1])
-        for start, stop in zip(bounds, bounds[1:], strict=False)
+        for start, stop in itertools.pairwise(bounds)
         if stop > start
     ]

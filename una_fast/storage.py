@@ -73,7 +73,7 @@ def _write_array(path: Path, array: np.ndarray) -> str:
 
 
 def _checksum(path: Path) -> str:
-    return xxhash.xxh3_64_hexdigest(np.memmap(path, dtype=np.uint8, mode="r"))
+    return xxhash.xxh3_64_hexdigest(np.memmap(path, dtype=np.uint8, mode="r").data)
 
 
 def _write_synced(path: Path, text: str) -> None:
@@ -128,7 +128,8 @@ def _read_manifest(folder: Path, kind: str, version: int) -> dict[str, Any]:
         raise InputError(f"{folder}: holds a saved {found!r}, not a {kind!r}; give another folder")
     if found_version != version:
         raise InputError(
-            f"{folder}: written in version {found_version} of the {kind} layout, and this is version {version}; {REBUILD}"
+            f"{folder}: written in version {found_version} of the {kind} layout, and this is version {version}; "
+            + REBUILD
         )
     if seal != _seal(manifest):
         raise InputError(f"{path}: damaged, its checksum differs; {REBUILD}")

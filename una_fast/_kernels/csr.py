@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba.core import config
 
 
 @numba.njit(nogil=True, cache=True)
@@ -88,7 +90,7 @@ def _read(dtype: types.Type) -> types.Array:
 
 
 _I32, _I64, _F64 = types.int32[::1], types.int64[::1], types.float64[::1]
-_SIGNATURES = {
+_SIGNATURES: dict[Any, tuple[Any, ...]] = {
     document_statistics: (_read(types.int32), _read(types.int64), _I32, _I64, _F64),
     count_terms: (_read(types.int32), _read(types.int64), _I64, _I32, _I32),
     relabel: (_I32, _read(types.int32)),
@@ -102,7 +104,7 @@ def warm_up() -> None:
     The lock makes processes that start together compile once, one after the other: Numba's cache itself may be read
     while it is written, but two writers of one index file lose each other's entries.
     """
-    if numba.config.DISABLE_JIT or all(kernel.signatures for kernel in _SIGNATURES):
+    if config.DISABLE_JIT or all(kernel.signatures for kernel in _SIGNATURES):  # type: ignore[attr-defined]
         return
     with _one_process_at_a_time():
         for kernel, signature in _SIGNATURES.items():
