@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-import training
-from training import assert_same_run, metrics, options, start, train_here
 
+import training
 from train import checkpoint
 from train.files import FolderLock
 from train.loop import Trainer
+from training import assert_same_run, metrics, options, start, train_here
 from una_fast.errors import InputError
 
 STEPS = 18

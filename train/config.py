@@ -1,7 +1,7 @@
 """The options of a training run: one frozen dataclass, from which the command line is made.
 
 The comment on a field's line is its help text. A value comes from the command line, else from --config, else from
-the field's default; learning rate, schedule and augmentation that nobody gave are settled by `train.presets`.
+the field's default; learning rate, schedule and augmentation that nobody gave are settled by `train.prepare`.
 """
 
 from __future__ import annotations
@@ -163,8 +163,7 @@ def make_run(values: dict[str, Any]) -> Run:
     if values.get("demo"):
         from train.demo import demo_settings
 
-        output = values.get("output") or "runs/demo"
-        values = {"nproc": 2, "output": output, **demo_settings(Path(output)), **values}
+        values = {**demo_settings(Path(values.get("output") or "runs/demo")), **values}
     if isinstance(values.get("corpus"), (str, list)):
         corpus = values["corpus"]
         values["corpus"] = (corpus,) if isinstance(corpus, str) else tuple(corpus)

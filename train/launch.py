@@ -115,5 +115,5 @@ def report(run: Run, outcome: Outcome) -> int:
     if outcome.status == "stopped":
         tell(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
         return 128 + outcome.code
-    tell(f"error: {outcome.message} ({advice})")
+    tell(f"error: {outcome.message}{f' ({advice})' if progress.step else ''}")
     return EXIT_BAD_INPUT if outcome.status == "failed" else EXIT_DIED

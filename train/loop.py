@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,7 @@ class Loop:
 
     def _record_losses(self, all_of_them: bool = False) -> None:
         for record in self.losses.due(all_of_them):
-            self._guarded(lambda record=record: self.recorder.step(**record))
+            self._guarded(partial(self.recorder.step, **record))
 
     def _warn_of_waiting(self, waited: float) -> bool:
         spent = sum(self.trainer.watch.seconds.values())

@@ -42,7 +42,11 @@ def settle(run: Run) -> Run:
         )
     if device == "cpu" and run.precision == "fp16":
         raise InputError("--precision fp16 needs a GPU, and there is none here: choose bf16 or fp32")
-    roberta = is_roberta(load_config(run.model, run.dropout))
+    config = load_config(run.model, run.dropout)
+    roberta = is_roberta(config)
+    positions = config.max_position_embeddings - (2 if roberta else 0)  # RoBERTa's positions start behind its padding
+    if run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.dev:
         load_dev(run.dev)
     return dataclasses.replace(

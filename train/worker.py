@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch.distributed as dist
 
@@ -14,7 +15,7 @@ from train.checkpoint import Progress, has_checkpoint, load_checkpoint
 from train.config import Run
 from train.data import BatchMaker
 from train.distributed import Ranks, join, leave
-from train.encoder import load_config, load_encoder, load_tokenizer, quiet, weights_digest
+from train.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.files import FolderLock, write_json
 from train.loop import Loop, Outcome, Trainer
 from train.losses import NEGATIVE_VIEWS
@@ -25,6 +26,7 @@ from una_fast.errors import InputError
 from una_fast.index import Index
 from una_fast.tokens import TokenIds
 
+T = TypeVar("T")
 # options that may change when a run goes on: where and how it runs, not what it computes
 MAY_CHANGE = frozenset(
     {"corpus", "model", "output", "nproc", "device", "index", "paraphrases", "dev", "save_every", "resume",
@@ -38,6 +40,8 @@ def work(run: Run) -> Outcome:
     ranks = join(run.device)
     try:
         return _train(run, ranks)
+    except InputError as error:  # returned, not raised: the launcher would start the ranks again
+        return Outcome("failed", Progress(), message=str(error))
     finally:
         leave()
 
@@ -48,98 +52,138 @@ def work_under_torchrun(run: Run) -> Outcome:
     run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join(run.device)
     try:
-        _in_turn(ranks, run)
+        _together(ranks, lambda: _prepare(ranks, run))
         return _train(run, ranks)
     finally:
         leave()
 
 
-def _in_turn(ranks: Ranks, run: Run) -> None:
-    """Let rank 0 check the output and the first rank of each machine make the index; its InputError is everyone's."""
-    error = None
-    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def _together(ranks: Ranks, action: Callable[[], T]) -> T:
+    """Do `action` on all ranks; if it fails on any, raise its InputError on all, so that none waits for another."""
+    result, error = None, None
     try:
-        if ranks.first and not restarted:
-            check_output(run)
-        if ranks.local_rank == 0:
-            make_index(run, print if ranks.first else lambda message: None)
+        result = action()
     except InputError as caught:
         error = str(caught)
-    errors: list[Any] = [None] * ranks.world
+    errors: list[str | None] = [None] * ranks.world
     dist.all_gather_object(errors, error)
     for message in filter(None, errors):
         raise InputError(message)
+    return cast(T, result)
+
+
+def _prepare(ranks: Ranks, run: Run) -> None:
+    if ranks.first and not restarted():
+        check_output(run)
+    if ranks.local_rank == 0:
+        make_index(run, print if ranks.first else lambda message: None)
+
+
+def restarted() -> bool:
+    """True if the launcher started this rank again after one died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def _train(run: Run, ranks: Ranks) -> Outcome:
-    lock = FolderLock(Path(run.output)) if ranks.first else None
+    job = _together(ranks, lambda: Job.load(run, ranks))
     try:
-        loop, about = _assemble(run, ranks)
+        trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.progress, job.state)
+        loop = Loop(trainer, job.batch_maker(), job.scorer, job.tokenizer, job.identity)
         outcome = loop()
         if ranks.first:
-            _summarise(loop, outcome, about)
+            _summarise(loop, outcome, job.about())
         return outcome
     finally:
-        if lock:
-            lock.release()
+        if job.lock:
+            job.lock.release()
 
 
-def _assemble(run: Run, ranks: Ranks) -> tuple[Loop, dict[str, Any]]:
-    """The loop of this rank, at the step where it starts; and what run.json says of the run."""
-    index = una_fast.load_index(run.index)
-    tokenizer = load_tokenizer(run.model)
-    material = Material.of(run, index)
-    encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
-    identity = {
-        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
-        "corpus": {"fingerprint": index.fingerprint},
-        "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
-    }
-    progress, state = _starting_point(run, identity)
-    about = {
-        "settings": vars(run),
-        "versions": versions(),
-        "machine": machine(),
-        "ranks": ranks.world,
-        "corpus": {**material.counts(), "sources": index.sources},
-        "identity": identity,
-    }
-    if ranks.first:
-        write_json(Path(run.output) / SUMMARY, {"status": "running", **about})
-    trainer = Trainer(run, ranks, encoder, material.plan(run), progress, state)
-    scorer = PairScorer([load_dev(run.dev)], tokenizer, device=ranks.device) if run.dev else None
-    return Loop(trainer, _batch_maker(run, ranks, index, tokenizer, material), scorer, tokenizer, identity), about
+@dataclasses.dataclass
+class Job:
+    """All that one rank needs before it meets the others; loading it finds what is wrong with it."""
+
+    run: Run
+    ranks: Ranks
+    lock: FolderLock | None  # of the output folder; rank 0 holds it
+    index: Index
+    tokenizer: Any
+    material: Material
+    encoder: SentenceEncoder
+    scorer: PairScorer | None
+    identity: dict[str, Any]  # by which a checkpoint knows its run again
+    progress: Progress
+    state: dict[str, Any] | None  # of the checkpoint to go on from
+
+    @classmethod
+    def load(cls, run: Run, ranks: Ranks) -> Job:
+        """Open the index and load the model and, to go on, the checkpoint."""
+        lock = FolderLock(Path(run.output)) if ranks.first else None
+        index = una_fast.load_index(run.index)
+        tokenizer = load_tokenizer(run.model)
+        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        identity = {
+            "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
+            "corpus": {"fingerprint": index.fingerprint},
+            "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
+        }
+        material = Material.of(run, index)
+        scorer = PairScorer([load_dev(run.dev)], tokenizer, device=ranks.device) if run.dev else None
+        start = _starting_point(run, identity)
+        job = cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
+        if ranks.first:
+            write_json(Path(run.output) / SUMMARY, {"status": "running", **job.about()})
+        return job
+
+    def about(self) -> dict[str, Any]:
+        """What run.json says of the run, however it ends."""
+        return {
+            "settings": vars(self.run),
+            "versions": versions(),
+            "machine": machine(),
+            "ranks": self.ranks.world,
+            "corpus": {**self.material.counts(), "sources": self.index.sources},
+            "identity": self.identity,
+        }
+
+    def batch_maker(self) -> BatchMaker:
+        """What turns rows of the index into this rank's batches."""
+        run, augmenter = self.run, None
+        if run.augment == "una":
+            augmenter = una_fast.Augmenter(
+                self.index,
+                run.beta,
+                run.radius,
+                run.seed,
+                run.select,
+                run.replace,
+                run.variant,
+                self.tokenizer,
+                n_jobs=1,
+            )
+        tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
+        assert tokens is not None
+        on_gpu = self.ranks.device.type == "cuda"
+        return BatchMaker(
+            tokens=tokens,
+            augmenter=augmenter,
+            max_length=run.max_length,
+            alpha=run.alpha,
+            negative_views=NEGATIVE_VIEWS[run.loss],
+            paraphrase_offset=self.material.paraphrase_offset,
+            rank=self.ranks.rank,
+            world=self.ranks.world,
+            rows_of_part=run.grad_cache,
+            by_length=not on_gpu,
+            pin=on_gpu,
+        )
 
 
 def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """last/ for --resume and for ranks that the launcher started again; else the beginning."""
     output = Path(run.output)
-    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    if run.resume or (restarted and has_checkpoint(output)):
+    if run.resume or (restarted() and has_checkpoint(output)):
         return load_checkpoint(output, identity)
     return Progress(), None
-
-
-def _batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, material: Material) -> BatchMaker:
-    augmenter = None
-    if run.augment == "una":
-        augmenter = una_fast.Augmenter(
-            index, run.beta, run.radius, run.seed, run.select, run.replace, run.variant, tokenizer, n_jobs=1
-        )
-    on_gpu = ranks.device.type == "cuda"
-    return BatchMaker(
-        tokens=augmenter.tokens if augmenter else TokenIds(index, tokenizer),
-        augmenter=augmenter,
-        max_length=run.max_length,
-        alpha=run.alpha,
-        negative_views=NEGATIVE_VIEWS[run.loss],
-        paraphrase_offset=material.paraphrase_offset,
-        rank=ranks.rank,
-        world=ranks.world,
-        rows_of_part=run.grad_cache,
-        by_length=not on_gpu,
-        pin=on_gpu,
-    )
 
 
 def _summarise(loop: Loop, outcome: Outcome, about: dict[str, Any]) -> None:
