@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 from train.sts import PairScorer, load_dev
@@ -51,9 +53,14 @@ def score_table(encoders: dict[str, str | Path]) -> str:
     for label, folder in encoders.items():
         model = AutoModel.from_pretrained(folder).eval()
         scorer = PairScorer([task], AutoTokenizer.from_pretrained(folder))
-        score = scorer(lambda batch, model=model: model(**batch).last_hidden_state[:, 0])[task.name]
+        score = scorer(partial(_raw_cls, model))[task.name]
         lines.append(f"{label:<36}{100 * score:8.2f}")
     return "\n".join(lines)
+
+
+def _raw_cls(model: Any, batch: dict[str, Tensor]) -> Tensor:
+    """[CLS] of the last layer: (B, L) token ids -> (B, D)."""
+    return model(**batch).last_hidden_state[:, 0]
 
 
 def packaged_encoder() -> Path:
