@@ -62,7 +62,7 @@ class FileSource(Source):
             return gzip.open(self.path, "rb")  # type: ignore[return-value]
         return self.path.open("rb")
 
-    def _line_pieces(self) -> Iterator[bytes]:
+    def line_pieces(self) -> Iterator[bytes]:
         """Pieces of whole lines, of about BLOCK_BYTES."""
         started: list[bytes] = []  # a line that has not ended yet
         try:

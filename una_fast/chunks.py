@@ -50,7 +50,7 @@ class ChunkTable:
             n_documents += len(encoded.lengths)
             each_block(block)
         if n_documents == 0:
-            raise InputError(f"{source.name} holds no sentence")
+            raise InputError(f"{source.name}: it holds no sentence")
         return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
 
     def chunks(self) -> StringTable:

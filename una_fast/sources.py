@@ -103,7 +103,7 @@ class TextFile(FileSource):
     def blocks(self) -> Iterator[Block]:
         """The lines, checked to be UTF-8."""
         n_bytes = n_lines = 0
-        for piece in self._line_pieces():
+        for piece in self.line_pieces():
             data = np.frombuffer(piece, dtype=np.uint8)
             starts, stops = split_lines(data)
             invalid = first_invalid_utf8(data)
@@ -124,7 +124,7 @@ class SentenceSource(TextSource):
     """An iterable of str."""
 
     def __init__(self, sentences: Iterable[str]):
-        super().__init__("sentences")
+        super().__init__("iterable")
         self.sentences = sentences
 
     def _blocks(self) -> Iterator[Block]:

@@ -23,15 +23,19 @@ TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_v
 BATCH_ROWS = 1 << 13  # about BLOCK_BYTES of ordinary sentences
 
 
-class CsvFile(FileSource):
-    """A sentence per row of a .csv or .tsv with a header; quoting as pyarrow reads it."""
+class TableFile(FileSource):
+    """A file of rows: the sentences are the values of one column."""
 
     def __init__(self, path: Path, column: str):
         super().__init__(path)
         self.column = column
 
+
+class CsvFile(TableFile):
+    """A .csv or .tsv with a header; quoting as pyarrow reads it."""
+
     def blocks(self) -> Iterator[Block]:
-        """The column's values."""
+        """The values of the column."""
         row = 0
         try:
             with self.open() as file, self._reader(file) as reader:
@@ -58,20 +62,16 @@ class CsvFile(FileSource):
         )
 
 
-class JsonFile(FileSource):
-    """A JSON object per line, the sentence under one key."""
-
-    def __init__(self, path: Path, column: str):
-        super().__init__(path)
-        self.column = column
+class JsonFile(TableFile):
+    """A JSON object per line; the column is a key."""
 
     def blocks(self) -> Iterator[Block]:
-        """The key's values."""
+        """The values of the key."""
         parse = pa.json.ParseOptions(
             explicit_schema=pa.schema([(self.column, pa.string())]), unexpected_field_behavior="ignore"
         )
         row = 0
-        for piece in self._line_pieces():
+        for piece in self.line_pieces():
             read = pa.json.ReadOptions(use_threads=False, block_size=len(piece) + 1)
             try:
                 values = pa.json.read_json(io.BytesIO(piece), read, parse).column(0)
@@ -94,15 +94,11 @@ class JsonFile(FileSource):
         return missing_column(where, self.column, list(keys))
 
 
-class ParquetFile(FileSource):
-    """A sentence per row, in one column."""
-
-    def __init__(self, path: Path, column: str):
-        super().__init__(path)
-        self.column = column
+class ParquetFile(TableFile):
+    """A .parquet; only the column is read."""
 
     def blocks(self) -> Iterator[Block]:
-        """The column's values."""
+        """The values of the column."""
         row = 0
         try:
             with pa.parquet.ParquetFile(self.path) as file:
