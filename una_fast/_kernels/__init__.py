@@ -5,8 +5,11 @@ read-only ones included), fills arrays that the caller allocated, holds no lock,
 string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
-    chunks       text -> dictionary-encoded chunks                                            (Cython)
-    treebank     chunks -> words                                                              (Cython)
+    chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
+    strings      numbers distinct strings by first appearance                                 (Cython)
+    entries      chunks -> entries, what is tokenised once; words of entries -> of documents   (Cython)
+    entry_words  entries -> words                                                             (Cython)
+    treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters (Cython)
     random       the one generator: a draw is a function of seed, epoch, row, position, number (Cython)
     law          scores and settings that one augmenter draws by                              (Cython)
     probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)

@@ -8,7 +8,7 @@ ctypedef long long int64
 
 
 def split_lines(const unsigned char[::1] data):
-    """(starts, stops) int64 of the lines of `data`: they end at a newline or where `data` ends, less one trailing \\r."""
+    """(starts, stops) int64 of the lines of `data`: up to a newline or the end of `data`, less one \\r there."""
     cdef Py_ssize_t n = data.shape[0], capacity = 1, i = 0, line = 0, stop
     cdef const unsigned char* found
     for i in range(n):
