@@ -1,28 +1,31 @@
 # Needs Python 3.10 to 3.13, a C compiler and make. The first target run sets up .venv; PYTHON=python3.12 picks another Python.
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
 BIN := .venv/bin
-KERNELS := $(wildcard una_fast/_kernels/*.pyx una_fast/_kernels/*.pxd)
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
 
-demo: .venv/kernels
+demo: kernels
 	$(BIN)/python -m train.ddp --demo --output runs/demo
 
-test: .venv/kernels
+test: kernels
 	$(BIN)/python -m pytest
 
-bench: .venv/kernels .venv/peers
+bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
 	$(BIN)/python bench/report.py
 
-lint: .venv/kernels
+lint: .venv/packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint una_fast/_kernels
 	$(BIN)/codespell
+
+# setup.py knows what has changed: a second when nothing has
+kernels: .venv/packages
+	$(BIN)/python setup.py --quiet build_ext --inplace
 
 clean:
 	rm -rf .venv build dist runs/demo *.egg-info una_fast/_kernels/*.so
@@ -32,13 +35,9 @@ clean:
 .venv/packages: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy
-	$(INSTALL) --editable '.[test,lint]'
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test,lint]'
 	touch $@
 
 .venv/peers: .venv/packages
-	$(INSTALL) --editable '.[peers]'
-	touch $@
-
-.venv/kernels: .venv/packages setup.py $(KERNELS)
-	$(BIN)/python setup.py --quiet build_ext --inplace
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[peers]'
 	touch $@

@@ -1,7 +1,8 @@
 """The compiled kernels; all other metadata is in pyproject.toml.
 
 UNA_FAST_CHECKS=1 at build time turns bounds checks on; UNA_FAST_CFLAGS adds compiler flags ("-march=native").
-A build with other settings than the last rebuilds every kernel.
+A build with other settings than the last rebuilds every kernel. UNA_FAST_KERNELS=0 leaves the kernels out: pip compiles
+all of them anew in a folder of its own, so `make` lets it install the package without and then builds them in place.
 """
 
 import os
@@ -36,6 +37,7 @@ settings_file = record_settings(Path("build/settings.txt"))
 extensions = [
     Extension(f"una_fast._kernels.{path.stem}", [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS)
     for path in sorted(Path("una_fast/_kernels").glob("*.pyx"))
+    if os.environ.get("UNA_FAST_KERNELS") != "0"
 ]
 c_folder = "build/c_checked" if CHECKED else "build/c"
 setup(
