@@ -11,10 +11,6 @@ from una_fast._kernels.rewriter cimport Rewriter, flip, put_utf8
 
 ctypedef long long int64
 
-cdef enum:
-    FIRST = 1  # the entry starts its document
-    LAST = 2   # the entry ends its document
-
 
 def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
     """uint8 (C,): 1 for strings that the final-period rules look through: only closers and white space, or empty."""

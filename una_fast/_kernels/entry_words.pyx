@@ -3,14 +3,11 @@
 import numpy as np
 
 from una_fast._kernels.characters cimport python_space
+from una_fast._kernels.entries cimport FIRST, LAST
 from una_fast._kernels.rewriter cimport Rewriter, at, flip, put, put_utf8, write_utf8
 from una_fast._kernels.treebank cimport EXTRA, GROWTH, apply_treebank
 
 ctypedef long long int64
-
-cdef enum:
-    FIRST = 1  # the entry starts its document
-    LAST = 2   # the entry ends its document
 
 
 cdef class WordWriter:

@@ -28,7 +28,7 @@ def treebank_words(str line):
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text`, which has room for GROWTH times its length + EXTRA; rules that lack their characters are skipped."""
+    """Rewrite `text`, which has room for GROWTH times its length + EXTRA; skips rules that lack their characters."""
     cdef unsigned int present = 0
     cdef Py_ssize_t i
     for i in range(text.length):
