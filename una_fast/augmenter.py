@@ -15,7 +15,7 @@ from una_fast._kernels.emit import Pieces
 from una_fast._kernels.law import Law
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.replace import replace_terms
-from una_fast.arrays import ID
+from una_fast.arrays import ID, POINTER, Ragged
 from una_fast.errors import InputError
 from una_fast.explain import Explanation, explain_words
 from una_fast.index import Index
@@ -141,14 +141,8 @@ class Augmenter:
 
     def negatives(self, rows: Sequence[int] | np.ndarray, epoch: int = 0) -> list[str]:
         """A negative of each document in `rows`, as text; a blank document gives ""."""
-        rows = checked_rows(rows, self.index.n_documents)
-        lengths = self.index.word_ids.indptr[rows + 1] - self.index.word_ids.indptr[rows]
-        ids = np.empty(lengths.sum(), dtype=ID)
-        workspace = self._take_workspace()
-        self._kernel.terms(rows, _checked_epoch(epoch), workspace, ids)
-        self._workspaces.append(workspace)
-        words = iter([self.index.terms[i] for i in ids.tolist()])
-        return [" ".join(next(words) for _ in range(n)) for n in lengths.tolist()]
+        drawn = self._draw(checked_rows(rows, self.index.n_documents), _checked_epoch(epoch))
+        return [self._spell(drawn[row]) for row in range(len(drawn))]
 
     def negative_ids(
         self,
@@ -190,6 +184,8 @@ class Augmenter:
         else:
             bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
             list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
+        if len(self.tokens.irregular):
+            self._write_irregular(rows, epoch, input_ids, attention_mask)
         return out
 
     def explain(self, sentence: str, epoch: int = 0) -> Explanation:
@@ -197,6 +193,29 @@ class Augmenter:
         text = self._read([sentence])
         (replaced,) = self._replaced_words(text, epoch)
         return explain_words(self.index, self._law, text, replaced, epoch)
+
+    def _draw(self, rows: np.ndarray, epoch: int) -> Ragged:
+        """int32 terms of the negatives of `rows`."""
+        indptr = np.zeros(len(rows) + 1, dtype=POINTER)
+        np.cumsum(self.index.word_ids.indptr[rows + 1] - self.index.word_ids.indptr[rows], out=indptr[1:])
+        terms = np.empty(indptr[-1], dtype=ID)
+        workspace = self._take_workspace()
+        self._kernel.terms(rows, epoch, workspace, terms)
+        self._workspaces.append(workspace)
+        return Ragged(terms, indptr)
+
+    def _spell(self, terms: np.ndarray) -> str:
+        return " ".join([self.index.terms[i] for i in terms.tolist()])
+
+    def _write_irregular(self, rows: np.ndarray, epoch: int, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
+        """Write again, by the tokenizer, the negatives that hold a term whose ids depend on its neighbours."""
+        assert self.tokens is not None
+        drawn = self._draw(rows, epoch)
+        at = np.flatnonzero(np.isin(drawn.values, self.tokens.irregular))
+        chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
+        if len(chosen):
+            texts = [self._spell(drawn[i]) for i in chosen.tolist()]
+            self.tokens.write_texts(texts, chosen, input_ids, attention_mask)
 
     def _pieces(self) -> Pieces | None:
         if self.tokens is None:

@@ -28,13 +28,13 @@ TERMS_A_TEXT = 8
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
-    """The ids of "sentences", "terms" and, where it differs from "terms", "first_terms" (see `TokenIds`).
+    """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
     They are read from the index's folder if they were made before, else made and, where that folder can be written,
     left there. Two processes that make them at once write the same bytes, each whole.
 
     Raises:
-        InputError: a term whose ids depend on its neighbours, or kept ids that are damaged.
+        InputError: kept ids that are damaged.
     """
     folder = None if index.path is None else Path(index.path) / f"tokens-{encoder.fingerprint}"
     if folder is not None and folder.exists():
@@ -95,19 +95,14 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
 def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """int32 ids of each term after a space, and as the first word where that makes a difference to any term.
 
-    Raises:
-        InputError: a term whose ids depend on its neighbours.
+    "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
     """
     table = index.terms if isinstance(index.terms, StringTable) else StringTable.from_strings(index.terms)
     regular, later, first = _encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
-    if not regular.all():
-        bad = np.flatnonzero(~regular)
-        raise InputError(
-            f"tokenizer: the sub-words of the term {table[bad[0]]!r} (and of {len(bad) - 1} more) depend on the words"
-            f" around it: {encoder.pipeline.reason(table[bad[0]])}; use a word tokenizer that does not make such terms"
-        )
+    irregular = np.flatnonzero(~regular).astype(ID)
+    ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
-    return {"terms": later} if same else {"terms": later, "first_terms": first}
+    return ids if same else {**ids, "first_terms": first}
 
 
 def _encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
@@ -173,8 +168,8 @@ def compare_with_tokenizer(
         InputError: a difference, with its text.
     """
     rows = np.unique(np.linspace(0, len(ids["sentences"]) - 1, N_COMPARED).astype(int)).tolist()
-    drawn = np.random.default_rng(0).integers(0, max(len(ids["terms"]), 1), (N_COMPARED, TERMS_A_TEXT)).tolist()
-    drawn = drawn if len(ids["terms"]) else []
+    regular = np.setdiff1d(np.arange(len(ids["terms"])), ids["irregular"].values)
+    drawn = np.random.default_rng(0).choice(regular, (N_COMPARED, TERMS_A_TEXT)).tolist() if len(regular) else []
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
     texts = [index.sentence(row) for row in rows] + [" ".join(index.terms[i] for i in line) for line in drawn]
     bodies = [ids["sentences"][row].tolist() for row in rows] + [

@@ -69,15 +69,6 @@ class Pipeline:
         """Where, as bool, the ids of added tokens: a chunk with one among its sub-words is not regular."""
         return np.isin(ids, self._added_ids)
 
-    def reason(self, text: str) -> str:
-        """Why `text` is not regular, for a message."""
-        held = next((c.decode() for c in self._contents if c.decode() in text), None)
-        if held is not None:
-            return f"it holds the added token {held!r}"
-        if all(map(self._is_regular, text.split(" "))):
-            return "an added token is found in it once it is normalised"
-        return "it begins or ends with white space, or does so once it is normalised"
-
     def _is_regular(self, chunk: str) -> bool:
         first, later, rest = self._normalize(chunk), self._normalize(" " + chunk), self._normalize(" a")
         if self._asks and not (

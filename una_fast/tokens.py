@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.encode import pad_rows
+from una_fast.arrays import TOKEN
 from una_fast.binding import bind, compare_with_tokenizer
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
@@ -27,7 +28,8 @@ class TokenIds:
     sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
     special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
     text, the same object where that makes no difference; the ids of any words joined by spaces are
-    ``first_terms[w0] + terms[w1] + ...``.
+    ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
+    hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
 
     The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
     index that is not saved, or cannot be written to, keeps them in memory.
@@ -49,6 +51,8 @@ class TokenIds:
         compare_with_tokenizer(ids, index, encoder, tokenizer)
         self.sentences, self.terms = ids["sentences"], ids["terms"]
         self.first_terms = ids.get("first_terms", self.terms)
+        self.irregular = ids["irregular"].values
+        self._encoder = encoder
         self._pad_rows = pad_rows[f"{self.sentences.values.dtype}_t"]
 
     def __len__(self) -> int:
@@ -86,6 +90,19 @@ class TokenIds:
             batch["attention_mask"].numpy(),
         )
         return batch
+
+    def write_texts(
+        self, texts: Sequence[str], rows: np.ndarray, input_ids: np.ndarray, attention_mask: np.ndarray
+    ) -> None:
+        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch.
+
+        input_ids, attention_mask: int64 (B, L), of which ``len(texts)`` rows are filled.
+        """
+        whole = self._encoder.encode_texts([texts])
+        ids, mask = np.empty((2, len(texts), input_ids.shape[1]), dtype=TOKEN)
+        every = np.arange(len(texts))
+        pad_rows["int32_t"](whole.values, whole.indptr, every, self.prefix, self.suffix, self.pad_id, ids, mask)
+        input_ids[rows], attention_mask[rows] = ids, mask
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
