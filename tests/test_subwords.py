@@ -165,7 +165,7 @@ def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way(
     index = una_fast.build_index(texts)
     assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)) == ids_of(tokenizer, texts)
     irregular = encode_terms(index, SubwordEncoder(tokenizer), 1)["irregular"].values
-    assert [index.terms[i] for i in irregular.tolist()] == ["unafast", "únafast", "xunafasty"]
+    assert {index.terms[i] for i in irregular.tolist()} == {"unafast", "únafast", "xunafasty"}
 
 
 def changed(**parts) -> PreTrainedTokenizerFast:
