@@ -241,3 +241,22 @@ def test_a_second_run_is_kept_out(folder, tiny_model):
         train_here(values)
     lock.release()
     train_here({**values, "epochs": 1})
+
+
+def test_ranks_end_with_their_launcher(folder, tiny_model):
+    values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
+    launcher = start(values)
+    lines = Path(values["output"]) / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    launcher.kill()
+    launcher.wait()
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(launcher.pid, 0)  # the group is gone once its last process is
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(launcher.pid, signal.SIGKILL)
+    pytest.fail("ranks were left behind")

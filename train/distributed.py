@@ -7,9 +7,11 @@ sum by the number of ranks, so `gather` multiplies by it.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 
 
@@ -40,6 +43,20 @@ class Ranks:
 def usable_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def end_with_launcher() -> None:
+    """End this process once the one that started it is gone (kill -9): nobody else would stop a rank without one."""
+    launcher, parent = multiprocessing.parent_process(), os.getppid()
+
+    def watch() -> None:
+        if launcher is not None:  # started by `--nproc`; the parent is the fork server, which outlives the launcher
+            launcher.join()
+        while launcher is None and os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="launcher watch").start()
 
 
 def join(device: str) -> Ranks:

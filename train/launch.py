@@ -20,7 +20,7 @@ from train.demo import score_table
 from train.files import FolderLock
 from train.loop import Outcome
 from train.prepare import check_output, is_finished, make_index, settle
-from train.worker import work
+from train.worker import work_for_launcher
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
@@ -60,7 +60,7 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
 
 
 def _start_ranks(run: Run) -> Outcome:
-    """Run `work` in run.nproc processes; those that die are started again, from last/ if it is there."""
+    """Run `work_for_launcher` in run.nproc processes; those that die are started again, from last/ if it is there."""
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -75,7 +75,7 @@ def _start_ranks(run: Run) -> Outcome:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the launcher's children; torch's own threads are set by `join`
     multiprocessing.set_forkserver_preload(["train.worker"])
     try:
-        outcomes = elastic_launch(config, work)(run)
+        outcomes = elastic_launch(config, work_for_launcher)(run)
     except SignalException as error:
         return Outcome("stopped", _saved_progress(run), code=int(error.sigval))
     except KeyboardInterrupt:

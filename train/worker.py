@@ -14,7 +14,7 @@ import una_fast
 from train.checkpoint import Progress, has_checkpoint, load_checkpoint
 from train.config import Run
 from train.data import BatchMaker
-from train.distributed import Ranks, join, leave
+from train.distributed import Ranks, end_with_launcher, join, leave
 from train.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.files import FolderLock, write_json
 from train.loop import Loop, Outcome, Trainer
@@ -46,9 +46,16 @@ def work(run: Run) -> Outcome:
         leave()
 
 
+def work_for_launcher(run: Run) -> Outcome:
+    """`work` in a process of its own."""
+    end_with_launcher()
+    return work(run)
+
+
 def work_under_torchrun(run: Run) -> Outcome:
     """The same where torchrun started this process: the first rank of each machine prepares what all then use."""
     quiet()
+    end_with_launcher()
     run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join(run.device)
     try:
