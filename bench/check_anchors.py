@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from transformers import AutoTokenizer
 
 import una_fast
@@ -46,49 +45,59 @@ def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
     return map(index.sentence, range(start, stop))
 
 
-def timed(function: Any, *args: Any) -> tuple[Any, float]:
-    started = time.perf_counter()
-    result = function(*args)
-    return result, time.perf_counter() - started
+class Clock:
+    """Seconds on the wall and of all cores, summed over the calls it times."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, float]] = []
+
+    def __call__(self, function: Any, *args: Any) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = function(*args)
+        self.calls.append((time.perf_counter() - wall, time.process_time() - cpu))
+        return result
+
+    def medians(self) -> tuple[float, float]:
+        wall, cpu = zip(*self.calls, strict=True)
+        return statistics.median(wall), statistics.median(cpu)
+
+    def sums(self) -> tuple[float, float]:
+        wall, cpu = zip(*self.calls, strict=True)
+        return sum(wall), sum(cpu)
 
 
 def encode(index: Any, tokenizer: Any) -> Any:
     return encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))
 
 
-def count_differences(tokenizer: Any, texts: list[str], expected: np.ndarray, bounds: np.ndarray) -> tuple[int, float]:
-    """How many of `texts` the tokenizer gives other ids than `expected` has, and the time of its call."""
-    result, seconds = timed(lambda: tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
-    different = sum(
-        ids != expected[start:stop].tolist()
-        for ids, start, stop in zip(result, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    )
-    return different, seconds
+def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
 
 
 def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
-    """Print a line for the tokenizer; the number of sentences with other ids."""
+    """Print the times of a tokenizer; the number of sentences with other ids.
+
+    Rounds of ours stand between the calls of the tokenizer, so that a machine that others use slows both down.
+    """
     tokenizer = load_tokenizer(name, index)
-    times = []
-    for _ in range(rounds):
-        ids, seconds = timed(encode, index, tokenizer)
-        times.append(seconds)
-    _, term_seconds = timed(encode_terms, index, SubwordEncoder(tokenizer), n_cores(None))
-    different, tokenizer_seconds = 0, 0.0
-    for start in range(0, index.n_documents, lines_a_call):
-        stop = min(start + lines_a_call, index.n_documents)
-        texts = list(sentences(index, start, stop))
-        n, seconds = count_differences(tokenizer, texts, ids.values, ids.indptr[start : stop + 1])
-        different, tokenizer_seconds = different + n, tokenizer_seconds + seconds
-    times.append(timed(encode, index, tokenizer)[1])  # once more at the end, as the machine may have become slower
-    ours = statistics.median(times)
-    print(
-        f"{name}: {index.n_documents:,} sentences, {different} differ; una_fast {ours:.2f} s ({min(times):.2f} to"
-        f" {max(times):.2f}; {1e6 * ours / index.n_documents:.2f} us a sentence), terms {term_seconds:.2f} s; tokenizer"
-        f" {tokenizer_seconds:.1f} s ({1e6 * tokenizer_seconds / index.n_documents:.1f} us); ratio"
-        f" {tokenizer_seconds / ours:.1f}, with the terms {tokenizer_seconds / (ours + term_seconds):.1f}",
-        flush=True,
-    )
+    ours, terms, theirs = Clock(), Clock(), Clock()
+    ids = ours(encode, index, tokenizer)
+    terms(encode_terms, index, SubwordEncoder(tokenizer), n_cores(None))
+    starts = range(0, index.n_documents, lines_a_call)
+    different = 0
+    for k, start in enumerate(starts):
+        texts = list(sentences(index, start, min(start + lines_a_call, index.n_documents)))
+        rows = enumerate(theirs(tokenize, tokenizer, texts), start)
+        different += sum(found != ids[row].tolist() for row, found in rows)
+        if (k + 1) * (rounds - 1) // len(starts) > k * (rounds - 1) // len(starts):
+            ours(encode, index, tokenizer)
+    print(f"{name}: {different} of {index.n_documents:,} sentences differ")
+    for kind, own, of_terms, other in zip(("wall", "CPU"), ours.medians(), terms.medians(), theirs.sums(), strict=True):
+        print(
+            f"  {kind}: una_fast {own:.2f} s (median of {len(ours.calls)}), its terms {of_terms:.2f} s, tokenizer"
+            f" {other:.1f} s; {other / own:.1f} times as fast, {other / (own + of_terms):.1f} with the terms",
+            flush=True,
+        )
     return different
 
 
@@ -99,8 +108,8 @@ def main() -> int:
     parser.add_argument("--lines-a-call", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    index, seconds = timed(una_fast.build_index, options.corpus)
-    print(f"{index}, {len(index.chunks):,} distinct chunks, built in {seconds:.1f} s", flush=True)
+    index = una_fast.build_index(options.corpus)
+    print(f"{index}, {len(index.chunks):,} distinct chunks, {n_cores(None)} cores", flush=True)
     different = [compare(index, name, options.lines_a_call, options.rounds) for name in options.tokenizer]
     return int(any(different))
 
