@@ -139,7 +139,7 @@ def token_tensors(
         for name in names:
             _check_tensor(name, out[name], (n_rows, max_length))
     if tokens.has_token_type_ids:
-        out["token_type_ids"].zero_()
+        out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then spin beside the kernel's
     return out
 
 
