@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -136,6 +137,13 @@ def stopped(folder, tiny_model):
     return {**values, "resume": True}
 
 
+def refusal(values):
+    """What is said of a run that its rank refuses."""
+    outcome = train_here(values)
+    assert outcome.status == "failed"
+    return outcome.message
+
+
 class TestRefusals:
     """--resume goes on with the same corpus, model and settings only, and says what differs."""
 
@@ -143,25 +151,23 @@ class TestRefusals:
         ("name", "value"), [("temperature", 0.1), ("batch_size", 4), ("seed", 1), ("epochs", 3), ("precision", "bf16")]
     )
     def test_another_setting(self, stopped, name, value):
-        with pytest.raises(InputError, match=f"--resume: --{name.replace('_', '-')} was .* is {value} now"):
-            train_here({**stopped, name: value})
+        said = refusal({**stopped, name: value})
+        assert re.search(f"--resume: --{name.replace('_', '-')} was .* is {value} now", said)
 
     def test_another_corpus(self, stopped, tmp_path):
         other = training.write_corpus(tmp_path / "other.txt", seed=1)
-        with pytest.raises(InputError, match=r"--resume: corpus \(fingerprint\) was"):
-            train_here({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
+        said = refusal({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
+        assert "--resume: corpus (fingerprint) was" in said
 
     def test_another_model(self, stopped, minilm):
-        with pytest.raises(InputError, match=r"--resume: model .* was"):
-            train_here({**stopped, "model": str(minilm)})
+        assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(minilm)}))
 
     def test_a_checkpoint_cut_short(self, stopped):
         state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))
         content = state.read_bytes()
         state.write_bytes(content[: len(content) // 2])
         try:
-            with pytest.raises(InputError, match="cut short or altered"):
-                train_here(stopped)
+            assert "cut short or altered" in refusal(stopped)
         finally:
             state.write_bytes(content)
 
