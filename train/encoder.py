@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
+from train.linear import use_onednn
 from una_fast.errors import InputError
 
 # names by which configurations of encoders call the two dropouts
@@ -85,6 +86,7 @@ def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
         torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
         backbone = _from_pretrained("weights", AutoModel, name, config=config).float()
     encoder = SentenceEncoder(backbone, config.hidden_size, seed).train()
+    use_onednn(encoder)
     _freeze_unused(encoder)
     return encoder
 
