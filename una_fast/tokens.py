@@ -55,9 +55,6 @@ class TokenIds:
         self._encoder = encoder
         self._pad_rows = pad_rows[f"{self.sentences.values.dtype}_t"]
 
-    def __len__(self) -> int:
-        return len(self.sentences)
-
     def anchor_ids(
         self,
         rows: Sequence[int] | np.ndarray | torch.Tensor,
