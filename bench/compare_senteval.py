@@ -31,6 +31,20 @@ from train.transfer import SIZES
 from una_fast.errors import InputError
 
 
+class Clock:
+    """Seconds by the wall and of all cores together; the latter hold on a machine that others use too."""
+
+    wall = cpu = 0.0
+
+    def __enter__(self) -> "Clock":
+        self._begun = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall += time.perf_counter() - self._begun[0]
+        self.cpu += time.process_time() - self._begun[1]
+
+
 def load_senteval(folder: Path):
     """The `senteval` package of a checkout, with what newer versions and a machine without a GPU lack."""
     if not (folder / "senteval" / "engine.py").is_file():
@@ -49,8 +63,8 @@ def load_senteval(folder: Path):
     return senteval
 
 
-def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, float]:
-    """SentEval's result of one task under SimCSE's parameters, and its seconds."""
+def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
+    """SentEval's result of one task under SimCSE's parameters, and its time."""
     protocol = FULL if mode == "test" else FAST
     params = {"task_path": str(data), "usepytorch": True, "kfold": protocol.folds}
     params["classifier"] = {
@@ -61,9 +75,9 @@ def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict,
         "epoch_size": protocol.passes,
     }
     engine = senteval.engine.SE(params, Batcher(model), prepare)
-    started = time.perf_counter()
-    result = engine.eval(task)
-    return result, time.perf_counter() - started
+    with Clock() as clock:
+        result = engine.eval(task)
+    return result, clock
 
 
 def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
@@ -94,15 +108,14 @@ def compare(options: argparse.Namespace) -> list[dict]:
     for pooling in options.pooling.split(","):
         protocol = Protocol(mode=options.mode, pooling=pooling)
         model = load_model(options.model, pooling, device="cpu")
-        started = time.perf_counter()
-        tasks, notes = read_tasks(downstream, names, protocol.split)
-        results = evaluate(model, tasks, protocol)
-        seconds = time.perf_counter() - started
-        print(f"{pooling}: ours {seconds:.1f} s", *notes, sep="\n", file=sys.stderr)
-        theirs_total = 0.0
+        with Clock() as clock:
+            tasks, notes = read_tasks(downstream, names, protocol.split)
+            results = evaluate(model, tasks, protocol)
+        print(f"{pooling}: ours {clock.wall:.1f} s", *notes, sep="\n", file=sys.stderr)
+        total = Clock()
         for task in tasks:
-            result, theirs_seconds = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
-            theirs_total += theirs_seconds
+            result, their_clock = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
+            total.wall, total.cpu = total.wall + their_clock.wall, total.cpu + their_clock.cpu
             theirs, n_theirs = their_score(result, task.name, protocol.split)
             ours, n_ours = our_score(results, task.name, protocol.split)
             rows.append(
@@ -114,11 +127,13 @@ def compare(options: argparse.Namespace) -> list[dict]:
                     "n_expected": expected_size(task.name, protocol.split),
                     "senteval": theirs,
                     "ours": ours,
-                    "seconds_senteval": theirs_seconds,
+                    "seconds_senteval": their_clock.wall,
                 }
             )
             print(format_row(rows[-1]), file=sys.stderr)
-        rows.append({"pooling": pooling, "task": "all", "seconds_senteval": theirs_total, "seconds": seconds})
+        times = {"seconds_senteval": total.wall, "seconds": clock.wall}
+        times |= {"cpu_seconds_senteval": total.cpu, "cpu_seconds": clock.cpu}
+        rows.append({"pooling": pooling, "task": "all", **times})
     return rows
 
 
@@ -132,11 +147,12 @@ def expected_size(task: str, split: str) -> int | None:
 def format_row(row: dict) -> str:
     """One line of the table."""
     if row["task"] == "all":
-        ratio = row["seconds_senteval"] / row["seconds"]
-        return (
-            f"{row['pooling']:<18}all tasks: SentEval {row['seconds_senteval']:.1f} s, ours {row['seconds']:.1f} s, "
-            f"{ratio:.1f} times faster"
-        )
+        kinds = {"by the wall": "seconds", "of processor time": "cpu_seconds"}
+        times = [
+            f"{row[f'{key}_senteval']:.1f} s and {row[key]:.1f} s {kind}, {row[f'{key}_senteval'] / row[key]:.1f} times"
+            for kind, key in kinds.items()
+        ]
+        return f"{row['pooling']:<18}SentEval and ours: {'; '.join(times)}"
     return (
         f"{row['pooling']:<18}{row['task']:<17}{row['n_senteval']:>6}{row['n']:>7}{row['n_expected'] or '-':>7}"
         f"{row['senteval']:>11.5f}{row['ours']:>11.5f}{row['ours'] - row['senteval']:>+11.5f}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # Okabe and Ito's colours, which readers with any colour vision tell apart
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 42
+LEFT, RIGHT, TOP, BOTTOM = 74, 12, 12, 42
 MOST_POINTS = 300  # of a line: more cannot be seen, and would weigh megabytes
 
 Point = tuple[float, float]
@@ -128,7 +128,7 @@ def _axes(x: Scale, y: Scale, x_label: str, y_label: str, width: int, height: in
     parts.append(f"<path class='axis' d='M{LEFT},{TOP}V{bottom}H{width - RIGHT}'/>")
     middle = (LEFT + width - RIGHT) / 2
     parts.append(f"<text x='{middle}' y='{height - 6}' text-anchor='middle'>{html.escape(x_label)}</text>")
-    turned = f"transform='translate(13,{(TOP + bottom) / 2}) rotate(-90)'"
+    turned = f"transform='translate(12,{(TOP + bottom) / 2}) rotate(-90)'"
     parts.append(f"<text {turned} text-anchor='middle'>{html.escape(y_label)}</text>")
     return "".join(parts)
 

@@ -34,6 +34,8 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 mark { background: var(--mark); color: inherit; padding: 0 .15em; border-radius: 3px; }
 del { color: var(--soft); } summary { cursor: pointer; } pre { overflow-x: auto; font-size: 12px; }
 """
+HEADS = {"stsb_dev": "STS-B dev, best", "stsb_dev_last": "STS-B dev, last", "STSBenchmark": "STS-B",
+         "SICKRelatedness": "SICK-R"}  # fmt: skip
 SMOOTH = 0.9  # weight of the past in the loss curves' moving mean
 
 
@@ -84,7 +86,8 @@ def _score_tables(groups: Sequence[Group]) -> str:
         strong = len(groups) > 1 and spread[name].mean == best[name]
         return f"<span class='best'>{spread[name]}</span>" if strong else str(spread[name])
 
-    head = ["settings", "seeds", *names]
+    titles = [HEADS.get(name, name) for name in names]
+    head = ["settings", "seeds", *titles]
     rows = [
         [html.escape(group.label), str(len(group.runs)), *(cell(name, spread) for name in names)]
         for group, spread in zip(groups, spreads, strict=True)
@@ -100,7 +103,7 @@ def _score_tables(groups: Sequence[Group]) -> str:
         for run in group.runs
     ]
     note = "<p class='note'>Spearman and accuracy x 100; mean ± standard deviation over seeds (n - 1).</p>"
-    each = _table(["run", "seed", *names, "sentences/s"], alone)
+    each = _table(["run", "seed", *titles, "sentences/s"], alone)
     return f"{_table(head, rows)}{note}<h3>Each run</h3>{each}"
 
 
