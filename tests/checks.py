@@ -221,8 +221,14 @@ def check_padded_rows(sentences, rows, length, dtype):
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     pad_rows[f"{np.dtype(dtype)}_t"](
-        table.values.astype(dtype), table.indptr, np.array(rows, dtype=np.int64), np.array([101]), np.array(suffix), 0,
-        input_ids, attention_mask,
+        table.values.astype(dtype),
+        table.indptr,
+        np.array(rows, dtype=np.int64),
+        np.array([101]),
+        np.array(suffix),
+        0,
+        input_ids,
+        attention_mask,
     )
     for i, row in enumerate(rows):
         assert_padded([101, *sentences[row][: length - 1 - len(suffix)], *suffix], input_ids[i], attention_mask[i])

@@ -83,8 +83,13 @@ def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length
     checks.check_token_writes(terms, first_terms, rows, length)
 
 
-@given(PIECES, st.one_of(st.none(), PIECES), st.sets(st.integers(0, 4), max_size=2),
-       st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=8), ID_TYPES)
+@given(
+    PIECES,
+    st.one_of(st.none(), PIECES),
+    st.sets(st.integers(0, 4), max_size=2),
+    st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=8),
+    ID_TYPES,
+)
 def test_sentences_are_their_chunks_joined(pieces, first_pieces, irregular, rows, dtype):
     checks.check_sentence_joins(pieces, first_pieces, irregular, rows, dtype)
 

@@ -69,13 +69,10 @@ def read_transfer(downstream: Path, name: str) -> TransferTask:
     raise InputError(f"unknown transfer task {name!r}: choose from {', '.join(TRANSFER_TASKS)}")
 
 
-def score_transfer(
-    task: TransferTask, embed: Callable[[list[str]], NDArray], protocol: Protocol
-) -> Accuracies:
+def score_transfer(task: TransferTask, embed: Callable[[list[str]], NDArray], protocol: Protocol) -> Accuracies:
     """Accuracies of a task under SentEval's protocol for its splits; embed: texts -> float (n, D)."""
     data = {
-        name: Labelled(_features(split, embed), torch.from_numpy(split.labels))
-        for name, split in task.splits.items()
+        name: Labelled(_features(split, embed), torch.from_numpy(split.labels)) for name, split in task.splits.items()
     }
     if "dev" in data:
         return split_validated(data["train"], data["dev"], data["test"], task.n_classes, protocol)
@@ -131,10 +128,7 @@ def _read_sst2(folder: Path) -> TransferTask:
     splits = {}
     for split in ("train", "dev", "test"):
         path = folder / f"sentiment-{split}"
-        rows = [
-            (text, _class_in(label, ("0", "1"), path, line))
-            for line, (text, label) in read_columns(path, (0, 1))
-        ]
+        rows = [(text, _class_in(label, ("0", "1"), path, line)) for line, (text, label) in read_columns(path, (0, 1))]
         splits[split] = _in_order([text for text, _ in rows], [label for _, label in rows])
     return TransferTask("SST2", splits, 2)
 

@@ -14,7 +14,7 @@ cdef class Pieces:
     """Sub-words of each term, laid out for the write loop.
 
     terms, first_terms: `Ragged` (V rows, int32), a term after a space and a term as the first word of a text (the same
-    object where that makes no difference); prefix, suffix: int64, the special tokens around a text; pad_id: its padding.
+    object where that makes no difference); prefix, suffix: int64, the special tokens around a text; pad_id: padding.
     """
 
     def __init__(self, terms, first_terms, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id):

@@ -8,7 +8,7 @@ from una_fast._kernels.law cimport Law
 
 
 cdef class FirstPlaces:
-    """Finds where each term of a row stands first: a hash table that is never cleared, its entries carry the row's stamp.
+    """Finds where each term of a row stands first: a hash table that is never cleared, entries carry the row's stamp.
 
     longest_row: the most words that a row can have.
     """
