@@ -15,6 +15,7 @@ cdef class FirstPlaces:
 
     def __init__(self, int64_t longest_row):
         self.table = np.zeros(table_size(longest_row), dtype=np.uint64)
+        self.repeats = np.zeros(longest_row, dtype=np.int32)
         self.stamp = 0
 
     cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil:
@@ -56,25 +57,30 @@ cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids,
     for row in range(n_rows):
         if bounds[row] < bounds[row + 1]:
             places.fill(ids, bounds[row], bounds[row + 1], first)
-            row_tfidf(law, ids, bounds[row], bounds[row + 1], first, z, p)
+            row_tfidf(law, places, ids, bounds[row], bounds[row + 1], first, z, p)
             row_probabilities(law, bounds[row], bounds[row + 1], first, z, p)
     return 0
 
 
-cdef int row_tfidf(Law law, const int32_t[::1] ids, int64_t start, int64_t stop, const int32_t[::1] first,
-                   double[::1] z, double[::1] count) except -1 nogil:
-    """z = ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words. count: scratch."""
-    cdef int64_t n = stop - start, k
-    cdef double once = law.tf(1, n), tf
-    for k in range(start, stop):
-        count[k] = 0.0
-        count[start + first[k]] += 1.0
-    for k in range(start, stop):
-        if first[k] < k - start:
-            z[k] = z[start + first[k]]
-        else:
-            tf = once if count[k] == 1.0 else law.tf(<int64_t>count[k], n)
-            z[k] = tf * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+cdef int row_tfidf(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t start, int64_t stop,
+                   const int32_t[::1] first, double[::1] z, double[::1] count) except -1 nogil:
+    """z = ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words. count: scratch.
+
+    Every word as if it stood once, then the few that do not: which ones those are is what no branch can foresee.
+    """
+    cdef int64_t n = stop - start, k, i, n_repeats = 0
+    cdef double once = law.tf(1, n)
+    for k in range(n):
+        z[start + k] = once * (law.idf[ids[start + k]] if ids[start + k] >= 0 else law.unseen_idf)
+        count[start + k] = 1.0
+        places.repeats[n_repeats] = <int32_t>k
+        n_repeats += first[start + k] != k
+    for i in range(n_repeats):
+        count[start + first[start + places.repeats[i]]] += 1.0
+    for i in range(n_repeats):
+        k = start + first[start + places.repeats[i]]
+        z[k] = law.tf(<int64_t>count[k], n) * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+        z[start + places.repeats[i]] = z[k]
     return 0
 
 
@@ -82,16 +88,16 @@ cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[:
                            double[::1] p) except -1 nogil:
     """p from z. Paper: C is the mean over distinct terms, the first term of the highest z has p = 1.
     Released code: C is the mean over words, the first word of the highest p has p = 1 if none reaches 1."""
-    cdef int64_t k, n_averaged = 0, highest = start
+    cdef int64_t k, counts, n_averaged = 0, highest = start
     cdef double lowest = z[start], total = 0.0, scale
     for k in range(start, stop):
         lowest = min(lowest, z[k])
         if z[k] > z[highest]:
             highest = k
     for k in range(start, stop):
-        if law.released or first[k] == k - start:
-            total += z[k] - lowest
-            n_averaged += 1
+        counts = law.released or first[k] == k - start
+        total += counts * (z[k] - lowest)
+        n_averaged += counts
     if total == 0.0 or law.random_select:
         # all z equal, one distinct term included: equation 3 is 0 / 0, and each term has the mean probability
         for k in range(start, stop):
