@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader
 
+from train.evaluation.first_token import first_token_only
 from train.evaluation.linear import packed_linears
 from train.evaluation.model import load_model
 from train.sts import PairScorer, load_dev
@@ -72,7 +73,7 @@ def our_evaluation(model: str, dev: Path, precision: str) -> Callable[[], float]
             return loaded.encode(batch)
 
     def evaluate() -> float:
-        with packed_linears(loaded.network):
+        with packed_linears(loaded.network), first_token_only(loaded.network):
             return next(iter(scorer(encode, threads=None).values()))
 
     return evaluate

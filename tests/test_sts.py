@@ -9,10 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from train.evaluation.correlation import correlate, cosine, pearson, spearman
 from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
 from train.evaluation.files import downstream_folder
+from train.evaluation.first_token import first_token_only
 from train.evaluation.geometry import alignment, uniformity, unit_rows, whiten
 from train.evaluation.linear import packed_linears
 from train.evaluation.model import load_model
@@ -245,9 +247,35 @@ def test_packed_linears_change_nothing_but_rounding_and_leave_the_model_as_it_wa
         with packed_linears(model.network):
             packed = model.encode(batch)
             with torch.autocast("cpu", torch.bfloat16):
-                assert model.encode(batch).isfinite().all()
+                half = model.encode(batch)
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(half.float(), plain, atol=0.05, rtol=0.05)
+    assert not torch.allclose(half.float(), plain, atol=1e-5)  # autocast's own arithmetic, not oneDNN's float32
     assert not any("forward" in vars(module) for module in model.network.modules())
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_the_first_token_is_the_same_without_the_others(kind: str) -> None:
+    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = {"bert": BertConfig, "roberta": RobertaConfig}[kind](**sizes, intermediate_size=32)
+    model = {"bert": BertModel, "roberta": RobertaModel}[kind](config).eval()
+    batch = {"input_ids": torch.randint(5, 50, (3, 7)), "attention_mask": torch.ones(3, 7, dtype=torch.int64)}
+    batch["attention_mask"][1, 4:] = 0
+    with torch.inference_mode():
+        whole = model(**batch)
+        with first_token_only(model):
+            first = model(**batch)
+        after = model(**batch)
+    assert first.last_hidden_state.shape == (3, 1, 16)
+    torch.testing.assert_close(first.last_hidden_state[:, 0], whole.last_hidden_state[:, 0], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(first.pooler_output, whole.pooler_output, atol=1e-6, rtol=1e-5)
+    assert torch.equal(after.last_hidden_state, whole.last_hidden_state)
+
+
+def test_a_model_of_another_build_keeps_all_its_tokens() -> None:
+    model = torch.nn.Linear(4, 4)
+    with first_token_only(model):
+        assert model(torch.ones(2, 3, 4)).shape == (2, 3, 4)
 
 
 # --- the scorer ---

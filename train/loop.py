@@ -20,6 +20,7 @@ from train.config import Run
 from train.data import Batch, BatchMaker, Plan, Prefetcher, share
 from train.distributed import FAILED, Ranks, StopAgreement, gather, gather_rows, parallel
 from train.encoder import SentenceEncoder
+from train.evaluation.first_token import first_token_only
 from train.evaluation.linear import packed_linears
 from train.losses import LOSSES
 from train.sts import PairScorer
@@ -282,7 +283,12 @@ class Loop:
         """Score the dev pairs on all ranks, and keep the encoder if it is the best so far."""
         self._record_losses(all_of_them=True)
         assert self.scorer is not None
-        with self.trainer.watch.phase("evaluation"), packed_linears(self.trainer.encoder):
+        encoder = self.trainer.encoder
+        with (
+            self.trainer.watch.phase("evaluation"),
+            packed_linears(encoder),
+            first_token_only(encoder.backbone),
+        ):
             self.trainer.encoder.eval()
             # ranks that gather rows must take the batches in one order; one rank alone may take several at once
             threads = 1 if self.trainer.ranks.world > 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.correlation import correlate, cosine
 from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.first_token import first_token_only
 from train.evaluation.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows, whiten
 from train.evaluation.linear import packed_linears
 from train.evaluation.model import EvaluatedModel
@@ -65,7 +67,8 @@ def evaluate(
     rows = [[distinct.add(texts) for texts in _texts(task)] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     batches = Batches(distinct.texts, model.tokenizer, max_length, device=model.device)
-    with packed_linears(model.network):
+    cls_only = first_token_only if protocol.pooling.startswith("cls") else contextlib.nullcontext
+    with packed_linears(model.network), cls_only(model.network):
         embeddings = batches.embed(model.encode, threads=None).cpu().numpy()
     results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
