@@ -174,10 +174,14 @@ def test_bad_models_and_options_are_refused(
     without.mkdir()
     for file in ("config.json", "model.safetensors"):
         shutil.copy(tiny_model / file, without)
+    broken = tmp_path / "broken"
+    shutil.copytree(tiny_model, broken)
+    (broken / "model.safetensors").write_bytes(b"cut")
     common = ("--data", data, "--tasks", "STSBenchmark")
     for arguments, message in (
-        (("--model", without, *common), "no tokenizer"),
-        (("--model", tmp_path / "none", *common), "no such"),
+        (("--model", without, *common), "has no tokenizer"),
+        (("--model", broken, *common), "no weights in this folder"),
+        (("--model", tmp_path / "none", *common), "there is no such folder"),
         (("--model", tiny_model, "--data", data, "--tasks", "STSBenchmrk"), "did you mean STSBenchmark?"),
         (("--model", tiny_model, "--data", data, "--tasks", ","), "names no task"),
         (("--model", tiny_model, "--data", tmp_path / "none"), "is not a folder"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import xxhash
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
@@ -29,12 +30,13 @@ def quiet() -> None:
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
-def _from_pretrained(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
+def from_pretrained(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
+    """kind.from_pretrained, with an InputError for what is not there or cannot be read."""
     if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
         raise InputError(f"--model {name}: there is no such folder")
     try:
         return kind.from_pretrained(name, **kwargs)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"--model {name}: no {what} in this {where}: {first_line}") from error
@@ -42,7 +44,7 @@ def _from_pretrained(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
 
 def load_config(name: str, dropout: float) -> Any:
     """The encoder's configuration, with `dropout` in hidden states and attention."""
-    config = _from_pretrained("configuration", AutoConfig, name)
+    config = from_pretrained("configuration", AutoConfig, name)
     for attribute in DROPOUT_NAMES:
         if hasattr(config, attribute):
             setattr(config, attribute, dropout)
@@ -55,7 +57,7 @@ def load_tokenizer(name: str) -> Any:
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"--model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
-    return _from_pretrained("tokenizer", AutoTokenizer, name)
+    return from_pretrained("tokenizer", AutoTokenizer, name)
 
 
 def is_roberta(config: Any) -> bool:
@@ -84,7 +86,7 @@ def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
-        backbone = _from_pretrained("weights", AutoModel, name, config=config).float()
+        backbone = from_pretrained("weights", AutoModel, name, config=config).float()
     encoder = SentenceEncoder(backbone, config.hidden_size, seed).train()
     use_onednn(encoder)
     _freeze_unused(encoder)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModel, AutoTokenizer
-from transformers.utils import logging as hf_logging
+from transformers import AutoModel
 
+from train.encoder import from_pretrained, load_tokenizer, quiet
 from train.evaluation.embed import LONGEST
 from train.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
 from una_fast.errors import InputError
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -65,8 +63,9 @@ def load_model(
     """The encoder of a hub name or folder; InputError if it, its tokenizer or its pooler is missing."""
     check_pooling(pooling)
     place = pick_device(device)
-    tokenizer = _load_tokenizer(name)
-    network, info = _from_pretrained(AutoModel, name, output_loading_info=True)
+    quiet()
+    tokenizer = load_tokenizer(name)
+    network, info = from_pretrained("weights", AutoModel, name, output_loading_info=True)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
     if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
         raise InputError(
@@ -74,28 +73,3 @@ def load_model(
         )
     network = network.to(place, PRECISIONS[precision]).eval()
     return EvaluatedModel(name, network, tokenizer, place, pooling)
-
-
-def _load_tokenizer(name: str) -> Any:
-    folder = Path(name)
-    # transformers makes a tokenizer without a vocabulary of a folder that has none: every word would be
-    # unknown
-    if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
-        raise InputError(f"{name}: no tokenizer in this folder (none of {', '.join(TOKENIZER_FILES)})")
-    return _from_pretrained(AutoTokenizer, name)
-
-
-def _from_pretrained(kind: Any, name: str, **options: Any) -> Any:
-    """kind.from_pretrained, quietly, with an InputError for what is not there or cannot be read."""
-    if not Path(name).is_dir() and (Path(name).is_file() or name.startswith((".", "/", "~"))):
-        raise InputError(f"{name}: no such model folder")
-    hf_logging.disable_progress_bar()
-    hf_logging.set_verbosity_error()
-    try:
-        return kind.from_pretrained(name, **options)
-    except Exception as error:  # each file format and the hub raise their own
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{name}: no model could be loaded ({reason}); give a folder with config.json and weights, or a "
-            "name on the Hugging Face hub"
-        ) from error
