@@ -1,8 +1,8 @@
 """Time of a training step on this CPU, beside the released code's step and sentence-transformers' trainer.
 
 ``python -m bench.train_cpu --corpus FILE --model FOLDER --released FOLDER``: the released settings (batch 64, two
-views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the median of all
-steps. --released names a checkout of the authors' code, from which its model, tokenisation and loss are imported.
+views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the median of
+all steps. --released names a checkout of the authors' code, from which its model, tokenisation and loss are imported.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from train.config import make_run
 from train.data import BatchMaker
 from train.distributed import Ranks, usable_cores
 from train.encoder import load_config, load_encoder, load_tokenizer, quiet
-from train.loop import Trainer
 from train.losses import NEGATIVE_VIEWS
 from train.prepare import Material, make_index, settle
 from train.telemetry import machine, versions
+from train.trainer import Trainer
 
 RESULT = Path(__file__).parent / "results" / "train_cpu.json"
 MAX_LENGTH, BATCH, ALPHA = 32, 64, 5

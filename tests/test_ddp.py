@@ -53,8 +53,8 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     from train.checkpoint import Progress
     from train.data import BatchMaker, Plan
     from train.encoder import load_config, load_encoder, quiet
-    from train.loop import Trainer
     from train.losses import NEGATIVE_VIEWS
+    from train.trainer import Trainer
 
     quiet()
     run = Run(model=model, output=folder, **settings)
@@ -90,7 +90,7 @@ def free_port():
 @pytest.fixture(scope="module")
 def trained(tiny_model, tmp_path_factory):
     """Runs by their settings, each trained once."""
-    multiprocessing.set_forkserver_preload(["train.loop"])  # imports torch once for all ranks of all worlds
+    multiprocessing.set_forkserver_preload(["train.trainer"])  # imports torch once for all ranks of all worlds
     done = {}
 
     def get(world, scale=0.0, **settings):

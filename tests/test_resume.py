@@ -12,7 +12,7 @@ import pytest
 import training
 from train import checkpoint
 from train.files import FolderLock
-from train.loop import Trainer
+from train.trainer import Trainer
 from training import assert_same_run, metrics, options, start, train_here
 from una_fast.errors import InputError
 

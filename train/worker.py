@@ -17,11 +17,12 @@ from train.data import BatchMaker
 from train.distributed import Ranks, end_with_launcher, join, leave
 from train.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.files import FolderLock, write_json
-from train.loop import Loop, Outcome, Trainer
+from train.loop import Loop, Outcome
 from train.losses import NEGATIVE_VIEWS
 from train.prepare import SUMMARY, Material, check_output, make_index, settle
 from train.sts import PairScorer, load_dev
 from train.telemetry import machine, peak_memory, profile_table, versions
+from train.trainer import Trainer
 from una_fast.errors import InputError
 from una_fast.index import Index
 from una_fast.tokens import TokenIds
