@@ -22,7 +22,7 @@ from train.pooling import POOLINGS, needs_hidden_states, pool
 from train.sts import STS_TASKS, TEST_PAIRS, PairScorer, StsTask, load_dev, read_sts
 from una_fast.errors import InputError
 
-# SimCSE's copy of SentEval on the same files and model: STS-B dev, raw [CLS]
+# frozen: raw [CLS] of the packaged MiniLM on STS-B dev (bench/compare_senteval.py holds test scores against SentEval)
 MINILM_STSB_DEV = 0.7973146
 
 

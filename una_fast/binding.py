@@ -20,7 +20,7 @@ from una_fast.subwords import SubwordEncoder
 if TYPE_CHECKING:
     from una_fast.index import Index
 
-KIND, VERSION = "token ids", 1
+KIND, VERSION = "token ids", 2
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 N_COMPARED = 256  # sentences, and as many texts of random terms, that every bind compares with the tokenizer: 30 ms
