@@ -14,6 +14,7 @@ from train.config import make_run
 from train.ddp import main
 from train.prepare import settle
 from training import metrics, options, train_here
+from una_fast.errors import InputError
 
 
 def refusal(capsys, values):
@@ -204,3 +205,10 @@ def test_torchrun_starts_the_same_job(tmp_path, tiny_model):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads((Path(values["output"]) / "run.json").read_text())["ranks"] == 2
+
+
+@pytest.mark.parametrize("name", ["folder", "missing"])
+def test_a_corpus_is_a_path_whatever_its_name(tmp_path, tiny_model, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=name):
+        train_here(options(tmp_path, tiny_model, corpus=(str(tmp_path / name),), device="cpu"))

@@ -100,9 +100,10 @@ def read_summary(output: Path) -> dict[str, Any]:
         return {}
 
 
-def sources(run: Run) -> list[str]:
+def sources(run: Run) -> list[Path]:
     """The files that the index is made from, paraphrases last."""
-    return [*run.corpus, *([run.paraphrases] if run.paraphrases else [])]
+    # Path, not str: a str without a known extension counts as a sentence
+    return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
 def make_index(run: Run, say: Any) -> Index:
@@ -112,7 +113,7 @@ def make_index(run: Run, say: Any) -> Index:
     if folder.exists():
         index = una_fast.load_index(folder, corpus=sources(run), column=run.column)
     else:
-        say(f"indexing {', '.join(sources(run))}")
+        say(f"indexing {', '.join(map(str, sources(run)))}")
         index = una_fast.build_index(sources(run), column=run.column, progress=True)
         index.save(folder)
         index = una_fast.load_index(folder)
