@@ -1,6 +1,6 @@
 """Our scores beside upstream SentEval's, on the same model and files, with the time of both.
 
-    python bench/compare_senteval.py --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
+    python -m bench.compare_senteval --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
         [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
 
 `--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; nothing of it is changed
@@ -20,14 +20,14 @@ from pathlib import Path
 
 import torch
 
-from train.evaluate import read_tasks, task_names
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.results import Protocol, evaluate
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import evaluate
+from train.evaluation.scoring import read_tasks
 from train.evaluation.senteval import Batcher, prepare
-from train.sts import TEST_PAIRS
-from train.transfer import SIZES
+from train.evaluation.tasks import SIZES, TEST_PAIRS, task_names
 from una_fast.errors import InputError
 
 

@@ -21,6 +21,14 @@ def test_defaults_are_those_of_the_design():
     assert {name: getattr(run, name) for name in DESIGN} == DESIGN
 
 
+def test_seeds_are_numbers_with_commas_between_or_a_list_in_a_file(tmp_path):
+    file = tmp_path / "run.yaml"
+    assert parse([*NEEDED, "--seeds", "42,0,1"]).seeds == (42, 0, 1)
+    for written in ("seeds: [42, 0, 1]", "seeds: 42,0,1"):
+        file.write_text(written)
+        assert parse([*NEEDED, "--config", str(file)]).seeds == (42, 0, 1)
+
+
 def test_every_field_is_an_option_with_help():
     help_text = " ".join(make_parser().format_help().split())
     for field in dataclasses.fields(Run):
@@ -51,6 +59,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("alpha: 2.5", "alpha is 2.5, and must be a whole number"),
         ("loss: triple", "loss is 'triple': choose from pairs, triplet, simcse, decoupled"),
         ("profile: 1", "profile is 1, and must be true or false"),
+        ("seeds: [1, x]", "seeds: '1,x' is no list of whole numbers"),
         ("- beta", "holds a list: write one 'option: value' a line"),
         ("a: [", "not YAML"),
     ],
@@ -85,6 +94,11 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--dropout", "1"], "--dropout is 1.0: it must be a number from 0 and below 1"),
         (["--learning-rate", "-1"], "--learning-rate is -1.0: it must be a number above 0"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
+        (["--seeds", "42,0,42"], "--seeds: 42 is named twice"),
+        (["--seeds", "42,-1"], "--seeds: -1 is below 0"),
+        (["--seeds", "42,x"], "--seeds: '42,x' is no list of whole numbers: write them as 42,0,1"),
+        (["--seeds", ""], "'' is no list of whole numbers"),
+        (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--loss", "simcse", "--augment", "una"], "--loss simcse has no place for negatives"),
         (["--precision", "fp16", "--device", "cpu"], "--precision fp16 needs a GPU"),
     ],

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from train.evaluate import main, task_names
+from train.evaluate import main
 from train.evaluation.model import load_model
 from train.evaluation.senteval import Batcher, prepare
+from train.evaluation.tasks import task_names
 from una_fast.errors import InputError
 
 WORDS = "a man is playing the guitar while two dogs run in rain near old stone bridge".split()

@@ -13,7 +13,7 @@ import training
 from train import checkpoint
 from train.files import FolderLock
 from train.trainer import Trainer
-from training import assert_same_run, metrics, options, start, train_here
+from training import assert_same_run, metrics, options, start, train_here, wait_for_step
 from una_fast.errors import InputError
 
 STEPS = 18
@@ -178,16 +178,6 @@ class TestRefusals:
     def test_no_checkpoint(self, stopped, tmp_path):
         with pytest.raises(InputError, match="holds no checkpoint in last/: start without --resume"):
             train_here({**stopped, "output": str(tmp_path)})
-
-
-def wait_for_step(process, output, step):
-    """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
-            return
-        time.sleep(0.01)
-    pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
 
 
 @pytest.fixture(scope="module")

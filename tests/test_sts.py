@@ -18,8 +18,9 @@ from train.evaluation.first_token import first_token_only
 from train.evaluation.geometry import alignment, uniformity, unit_rows, whiten
 from train.evaluation.linear import packed_linears
 from train.evaluation.model import load_model
+from train.evaluation.tasks import STS_TASKS, TEST_PAIRS
 from train.pooling import POOLINGS, needs_hidden_states, pool
-from train.sts import STS_TASKS, TEST_PAIRS, PairScorer, StsTask, load_dev, read_sts
+from train.sts import PairScorer, StsTask, load_dev, read_sts
 from una_fast.errors import InputError
 
 # frozen: raw [CLS] of the packaged MiniLM on STS-B dev (bench/compare_senteval.py holds test scores against SentEval)

@@ -195,8 +195,9 @@ def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
     assert "peak memory of rank 0" in said
 
 
-def test_torchrun_starts_the_same_job(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, epochs=1)
+def test_torchrun_starts_the_same_job_and_its_first_rank_scores(tmp_path, tiny_model):
+    data = training.write_senteval(tmp_path / "data")
+    values = options(tmp_path, tiny_model, epochs=1, evaluate=str(data), tasks="STSBenchmark")
     module = training.command(values)[3:]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
@@ -205,6 +206,8 @@ def test_torchrun_starts_the_same_job(tmp_path, tiny_model):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads((Path(values["output"]) / "run.json").read_text())["ranks"] == 2
+    assert json.loads((Path(values["output"]) / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
+    assert done.stderr.count("evaluation.json") == 1
 
 
 @pytest.mark.parametrize("name", ["folder", "missing"])

@@ -10,8 +10,9 @@ from torch import nn
 
 from train.evaluation.classifier import FAST, FULL, MAX_PASSES, SEED, Protocol, fit_folds
 from train.evaluation.files import downstream_folder
+from train.evaluation.tasks import SIZES, TRANSFER_TASKS
 from train.evaluation.validation import Labelled, cross_validated, nested_folds, split_validated
-from train.transfer import SIZES, TRANSFER_TASKS, Split, TransferTask, f1, read_transfer, score_transfer
+from train.transfer import Split, TransferTask, f1, read_transfer, score_transfer
 from una_fast.errors import InputError
 
 SMALL = Protocol(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)

@@ -5,12 +5,15 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pytest
 import torch
 
+from train import checkpoint
 from train.config import make_run
 from train.launch import prepare
 from train.worker import work
@@ -37,6 +40,15 @@ def write_dev(path):
         lines.append(f"{i % 6}\t{' '.join(words[:5])}\t{' '.join([*words[: i % 6], *words[5 + i % 6 :]])}\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path
+
+
+def write_senteval(folder):
+    """A folder of SentEval's data with STS-B alone, of 24 pairs."""
+    path = folder / "senteval" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = write_dev(folder / "pairs.tsv").read_text().splitlines()
+    path.write_text("".join(f"genre\tfile\tyear\t{i}\t{row}\n" for i, row in enumerate(rows)))
+    return folder
 
 
 def options(folder, model, **changes):
@@ -84,6 +96,16 @@ def start(values):
     return subprocess.Popen(
         command(values), cwd=ROOT, start_new_session=True, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
+
+
+def wait_for_step(process, output, step):
+    """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
 
 
 def metrics(output):

@@ -58,12 +58,15 @@ class Run:
     epochs: int = 1  # passes over the corpus
     max_steps: int | None = None  # stop after so many optimiser steps, if the epochs have more
     seed: int = 42  # of the data order, the head, dropout and the negatives
+    seeds: tuple[int, ...] = ()  # several, as 42,0,1: a run each in OUTPUT/seed-N, then mean and deviation
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # of the encoder's arithmetic (autocast); weights stay fp32
     grad_cache: int = 0  # rows encoded at a time with gradients, so that a large batch fits; 0: all at once
     dev: str = ""  # scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence
     eval_every: int = 100  # steps between dev evaluations; one more follows the last step
     save_every: int | None = None  # steps between checkpoints in last/; default: at every evaluation
-    resume: bool = False  # go on from OUTPUT/last
+    evaluate: str = ""  # folder of SentEval's data: best/ is scored on it at the end, in OUTPUT/evaluation.json
+    tasks: str = "sts"  # of --evaluate: sts, transfer, full, or names with commas between
+    resume: bool = False  # go on from OUTPUT/last; of several seeds, with what is left to do
     max_restarts: int = 3  # times the ranks are started again from last/ when one of them dies
     profile: bool = False  # report the share of time of data, forward, backward, optimiser and evaluation
     demo: bool = False  # the whole job offline: packaged encoder, Python's own texts, a small dev set
@@ -132,15 +135,24 @@ def make_parser() -> argparse.ArgumentParser:
             parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=option.help)
             continue
         shown = "" if option.default in (None, "", ()) else f" [{option.default}]"
+        listed = option.many and option.base is int  # one value, numbers with commas between
         parser.add_argument(
             option.flag,
-            type=option.base,
+            type=whole_numbers if listed else option.base,
             choices=option.choices,
-            nargs="+" if option.many else None,
-            metavar=None if option.choices else option.base.__name__.upper(),
+            nargs="+" if option.many and not listed else None,
+            metavar=None if option.choices else "N,N,..." if listed else option.base.__name__.upper(),
             help=option.help.replace("%", "%%") + shown,
         )
     return parser
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """The numbers of "42,0,1"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
 
 
 def parse(argv: Sequence[str] | None = None) -> Run:
@@ -164,6 +176,8 @@ def make_run(values: dict[str, Any]) -> Run:
         from train.demo import demo_settings
 
         values = {**demo_settings(Path(values.get("output") or "runs/demo")), **values}
+    if values.get("seeds") and "seed" in values:
+        raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
     if isinstance(values.get("corpus"), (str, list)):
         corpus = values["corpus"]
         values["corpus"] = (corpus,) if isinstance(corpus, str) else tuple(corpus)
@@ -199,7 +213,8 @@ def _from_yaml(option: Option, value: Any, path: Path) -> Any:
     if value is None and option.optional:
         return None
     if option.many:
-        return tuple(str(item) for item in (value if isinstance(value, list) else [value]))
+        items = [str(item) for item in (value if isinstance(value, list) else [value])]
+        return tuple(items) if option.base is str else _numbers_from_yaml(option, items, path)
     if option.base is bool and isinstance(value, bool):
         return value
     try:
@@ -212,6 +227,13 @@ def _from_yaml(option: Option, value: Any, path: Path) -> Any:
     if option.choices and converted not in option.choices:
         raise InputError(f"--config {path}: {option.name} is {value!r}: choose from {', '.join(option.choices)}")
     return converted
+
+
+def _numbers_from_yaml(option: Option, items: list[str], path: Path) -> tuple[int, ...]:
+    try:
+        return whole_numbers(",".join(items))
+    except argparse.ArgumentTypeError as error:
+        raise InputError(f"--config {path}: {option.name}: {error}") from None
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
@@ -245,6 +267,7 @@ def check(run: Run) -> None:
             raise InputError(f"{options()[name].flag} is {value}: it must be at least {least}")
     for name, bounds in BETWEEN.items():
         _check_between(name, getattr(run, name), *bounds)
+    _check_seeds(run.seeds)
     if run.batch_size < run.nproc:
         raise InputError(
             f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it"
@@ -253,6 +276,13 @@ def check(run: Run) -> None:
         raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
     if run.precision == "fp16" and run.device == "cpu":
         raise InputError("--precision fp16 needs a GPU: on the CPU choose bf16 or fp32")
+
+
+def _check_seeds(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        if seed < 0 or seeds.count(seed) > 1:
+            wrong = "is below 0" if seed < 0 else "is named twice"
+            raise InputError(f"--seeds: {seed} {wrong}: give each seed once, as a whole number from 0")
 
 
 def _check_between(name: str, value: float | None, low: float, high: float, low_in: bool, high_in: bool) -> None:

@@ -2,6 +2,7 @@
 
 The command starts its ranks itself. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
+There --evaluate is done by the first rank, and --seeds, whose runs start their own ranks, is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from train.config import fail, parse
+from train.config import Run, fail, parse
 from una_fast.errors import InputError
 
 
@@ -19,15 +20,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         run = parse(argv)
         # imported late: --help and errors of the command line should not wait for torch
-        from train.launch import launch, report
+        if "TORCHELASTIC_RUN_ID" in os.environ:
+            return _under_torchrun(run)
+        if run.seeds:
+            from train.seeds import train_seeds
 
-        if "TORCHELASTIC_RUN_ID" not in os.environ:
-            return launch(run)
-        from train.worker import work_under_torchrun
+            return train_seeds(run)
+        from train.launch import launch
 
-        return report(run, work_under_torchrun(run))
+        return launch(run)
     except InputError as error:
         fail(error)
+
+
+def _under_torchrun(run: Run) -> int:
+    if run.seeds:
+        raise InputError(
+            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
+            "or call torchrun once a seed, with --seed and an --output for each"
+        )
+    from train.launch import report, score
+    from train.worker import work_under_torchrun
+
+    run, outcome = work_under_torchrun(run)
+    code = report(run, outcome)
+    return score(run) if not code and os.environ["RANK"] == "0" else code
 
 
 if __name__ == "__main__":

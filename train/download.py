@@ -15,11 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-
 from train.evaluation.files import downstream_folder
-from train.sts import STS_TASKS, TEST_PAIRS, read_sts
-from train.transfer import SIZES, TRANSFER_TASKS, read_transfer
+from train.evaluation.tasks import SIZES, STS_TASKS, TEST_PAIRS, TRANSFER_TASKS
 from una_fast.errors import InputError
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
@@ -74,6 +71,9 @@ def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str =
 
 def download(name: str, folder: Path, repository: str, revision: str) -> Path:
     """One file of the dataset, whole and with the checksum that the hub names; InputError if it cannot be had."""
+    # imported late, as the readers below: --help should not wait for them
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
     endpoint = os.environ.get("HF_ENDPOINT")
     partial = folder / f".{name}.download"  # not under its own name until its checksum is known to be right
     try:
@@ -135,6 +135,9 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 def _check_task(folder: Path, name: str) -> list[str]:
+    from train.sts import read_sts
+    from train.transfer import read_transfer
+
     downstream = downstream_folder(folder)
     try:
         if name in STS_TASKS:

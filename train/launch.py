@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -36,12 +38,44 @@ def tell(message: str) -> None:
 
 
 def launch(run: Run) -> int:
-    """Prepare, train on run.nproc ranks, and return the exit code."""
-    if run.resume and is_finished(Path(run.output)):
-        tell(f"{run.output}: already finished; nothing to do")
-        return 0
-    run = prepare(run, tell)
-    return report(run, _start_ranks(run))
+    """Prepare, train on run.nproc ranks, score what came of it if asked to, and return the exit code."""
+    try:
+        with signals_raised():
+            if run.resume and is_finished(Path(run.output)):
+                tell(f"{run.output}: already finished")
+                run = settle(run)
+            else:
+                run = prepare(run, tell)
+                if code := report(run, _start_ranks(run)):
+                    return code
+            return score(run)
+    except SignalException as error:
+        return report(run, Outcome("stopped", Progress(), code=int(error.sigval)))
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """Within it SIGTERM and SIGINT raise SignalException in the main thread, as they do while torch runs the ranks."""
+
+    def raise_it(number: int, frame: object) -> NoReturn:
+        raise SignalException(signal.strsignal(number) or "", signal.Signals(number))
+
+    before = {number: signal.signal(number, raise_it) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def score(run: Run) -> int:
+    """Score best/ of a finished run where --evaluate asks for it and it is not done yet; returns the exit code, 0."""
+    if run.evaluate:
+        from train.scoring import is_scored, score_best  # scikit-learn takes a second
+
+        if not is_scored(run):
+            score_best(run, tell)
+    return 0
 
 
 def prepare(run: Run, say: Callable[[str], None]) -> Run:
@@ -76,10 +110,6 @@ def _start_ranks(run: Run) -> Outcome:
     multiprocessing.set_forkserver_preload(["train.worker"])
     try:
         outcomes = elastic_launch(config, work_for_launcher)(run)
-    except SignalException as error:
-        return Outcome("stopped", _saved_progress(run), code=int(error.sigval))
-    except KeyboardInterrupt:
-        return Outcome("stopped", _saved_progress(run), code=signal.SIGINT)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         cause = f"rank {rank} died (exit code {failure.exitcode}) for the {run.max_restarts + 1}. time"

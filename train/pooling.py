@@ -5,11 +5,12 @@ Shapes: B sentences, L tokens, D width.
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from una_fast.errors import InputError
+
+if TYPE_CHECKING:  # names of poolings are options, and --help does not wait for torch
+    from torch import Tensor
 
 POOLINGS = {
     "cls": "[CLS] through the checkpoint's own pooler (Linear + tanh)",

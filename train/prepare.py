@@ -16,6 +16,7 @@ from train.checkpoint import has_checkpoint
 from train.config import Run
 from train.data import Plan, usable_rows
 from train.encoder import is_roberta, load_config, load_tokenizer, quiet
+from train.report.runs import EVALUATION
 from train.sts import load_dev
 from train.telemetry import METRICS
 from una_fast.errors import InputError
@@ -29,7 +30,8 @@ def settle(run: Run) -> Run:
     """`run` with what depends on the machine, the model or other options made explicit.
 
     Raises:
-        InputError: more ranks than GPUs, fp16 without one, a model that is not there, a dev file that is not one.
+        InputError: more ranks than GPUs, fp16 without one, a model that is not there, a dev file that is not one,
+            no data or no such task to evaluate on.
     """
     quiet()
     device = run.device
@@ -49,6 +51,10 @@ def settle(run: Run) -> Run:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.dev:
         load_dev(run.dev)
+    if run.evaluate:
+        from train.scoring import check_evaluation  # scikit-learn takes a second, and few runs need it here
+
+        check_evaluation(run)
     return dataclasses.replace(
         run,
         device=device,
@@ -88,7 +94,7 @@ def clear(output: Path) -> None:
     """Remove what an earlier run left in `output`, its index aside."""
     for name in ("best", "last", "tensorboard"):
         shutil.rmtree(output / name, ignore_errors=True)
-    for name in (METRICS, SUMMARY):
+    for name in (METRICS, SUMMARY, EVALUATION):
         (output / name).unlink(missing_ok=True)
 
 

@@ -15,27 +15,9 @@ from numpy.typing import NDArray
 from train.evaluation.correlation import Correlations, correlate, cosine
 from train.evaluation.embed import Batches, DistinctSentences, Encode
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
+from train.evaluation.tasks import DEV_TASKS, STS_TASKS, SUBSETS
 from una_fast.errors import InputError
 
-# STS13 is without its SMT subset, which SentEval may not distribute
-SUBSETS = {
-    "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
-    "STS13": ("FNWN", "headlines", "OnWN"),
-    "STS14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
-    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
-    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
-}
-STS_TASKS = (*SUBSETS, "STSBenchmark", "SICKRelatedness")
-TEST_PAIRS = {  # the paper's table of test sizes
-    "STS12": 3108,
-    "STS13": 1500,
-    "STS14": 3750,
-    "STS15": 3000,
-    "STS16": 1186,
-    "STSBenchmark": 1379,
-    "SICKRelatedness": 4927,
-}
-DEV_TASKS = ("STSBenchmark", "SICKRelatedness")
 SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from train.evaluation.classifier import Protocol
 from train.evaluation.files import normalise_spaces, read_columns, read_lines
+from train.evaluation.tasks import TRANSFER_TASKS
 from train.evaluation.validation import Accuracies, Labelled, cross_validated, nested_folds, split_validated
 from una_fast.errors import InputError
 
-TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 BINARY_FILES = {  # folder: file of class 1, file of class 0
     "MR": ("rt-polarity.pos", "rt-polarity.neg"),
     "CR": ("custrev.pos", "custrev.neg"),
@@ -24,15 +24,6 @@ BINARY_FILES = {  # folder: file of class 1, file of class 0
     "MPQA": ("mpqa.pos", "mpqa.neg"),
 }
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-SIZES = {  # examples of each split, as SentEval's readers load them
-    "MR": {"train": 10662},
-    "CR": {"train": 3775},
-    "SUBJ": {"train": 10000},
-    "MPQA": {"train": 10606},
-    "SST2": {"train": 67349, "dev": 872, "test": 1821},
-    "TREC": {"train": 5452, "test": 500},
-    "MRPC": {"train": 4076, "test": 1725},
-}
 
 
 @dataclass(frozen=True)

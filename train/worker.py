@@ -31,7 +31,7 @@ T = TypeVar("T")
 # options that may change when a run goes on: where and how it runs, not what it computes
 MAY_CHANGE = frozenset(
     {"corpus", "model", "output", "nproc", "device", "index", "paraphrases", "dev", "save_every", "resume",
-     "max_restarts", "profile", "demo"}
+     "max_restarts", "profile", "demo", "seeds", "evaluate", "tasks"}
 )  # fmt: skip
 
 
@@ -53,15 +53,18 @@ def work_for_launcher(run: Run) -> Outcome:
     return work(run)
 
 
-def work_under_torchrun(run: Run) -> Outcome:
-    """The same where torchrun started this process: the first rank of each machine prepares what all then use."""
+def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
+    """The same where torchrun started this process: the first rank of each machine prepares what all then use.
+
+    Returns the settled run beside its outcome.
+    """
     quiet()
     end_with_launcher()
     run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join(run.device)
     try:
         _together(ranks, lambda: _prepare(ranks, run))
-        return _train(run, ranks)
+        return run, _train(run, ranks)
     finally:
         leave()
 
@@ -106,6 +109,15 @@ def _train(run: Run, ranks: Ranks) -> Outcome:
             job.lock.release()
 
 
+def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
+    """What a checkpoint knows its run by: settings, corpus and model. run: settled."""
+    return {
+        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
+        "corpus": {"fingerprint": index.fingerprint},
+        "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
+    }
+
+
 @dataclasses.dataclass
 class Job:
     """All that one rank needs before it meets the others; loading it finds what is wrong with it."""
@@ -129,11 +141,7 @@ class Job:
         index = una_fast.load_index(run.index)
         tokenizer = load_tokenizer(run.model)
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
-        identity = {
-            "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
-            "corpus": {"fingerprint": index.fingerprint},
-            "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
-        }
+        identity = identify(run, index, encoder)
         material = Material.of(run, index)
         scorer = PairScorer([load_dev(run.dev)], tokenizer, device=ranks.device) if run.dev else None
         start = _starting_point(run, identity)

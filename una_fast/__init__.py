@@ -3,10 +3,37 @@
 Shu and Lampos, Unsupervised hard Negative Augmentation for contrastive learning.
 """
 
-from una_fast.augmenter import Augmenter
-from una_fast.errors import InputError
-from una_fast.index import Index, build_index, load_index
-from una_fast.tokens import TokenIds
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from una_fast.augmenter import Augmenter
+    from una_fast.errors import InputError
+    from una_fast.index import Index, build_index, load_index
+    from una_fast.tokens import TokenIds
 
 __version__ = "0.1.0"
 __all__ = ["Augmenter", "Index", "InputError", "TokenIds", "build_index", "load_index"]
+
+# Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the
+# commands' --help and refusals need none of them.
+_HOMES = {
+    "Augmenter": "augmenter",
+    "Index": "index",
+    "InputError": "errors",
+    "TokenIds": "tokens",
+    "build_index": "index",
+    "load_index": "index",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

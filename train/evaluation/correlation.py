@@ -11,8 +11,6 @@ from scipy.stats import rankdata
 
 Floats = NDArray[np.floating]
 
-AGGREGATES = ("all", "mean", "wmean")
-
 
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
     """Cosine of each pair of rows, float64 (n,); 0 where a row is all zero or not finite, as in SentEval.

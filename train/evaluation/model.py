@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ from train.evaluation.embed import LONGEST
 from train.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
 from una_fast.errors import InputError
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # of protocol.PRECISIONS
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,14 @@ class EvaluatedModel:
         output = self.network(**batch, output_hidden_states=needs_hidden_states(self.pooling))
         return pool(output, batch["attention_mask"], self.pooling)
 
+    def encode_from_host(self, batch: dict[str, Tensor]) -> Tensor:
+        """`encode` of a batch on the CPU, with the embeddings back on the CPU."""
+        return self.encode({name: ids.to(self.device) for name, ids in batch.items()}).cpu()
+
+    def copy_on(self, device: torch.device) -> EvaluatedModel:
+        """A copy of the model on another device."""
+        return dataclasses.replace(self, network=copy.deepcopy(self.network).to(device), device=device)
+
     @property
     def max_length(self) -> int:
         """Most tokens of a sentence that the model has positions for, or that its tokenizer allows."""
@@ -47,14 +57,25 @@ class EvaluatedModel:
         return self.tokenizer("UPPER Case")["input_ids"] == self.tokenizer("upper case")["input_ids"]
 
 
-def pick_device(device: str) -> torch.device:
-    """The torch device of "auto", "cpu", "cuda" or "cuda:N"; InputError if there is no such GPU."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    picked = torch.device(device)
-    if picked.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"--device {device}: PyTorch sees no GPU here; use --device cpu")
-    return picked
+def pick_devices(device: str, n: int = 1) -> list[torch.device]:
+    """The devices of "auto", "cpu", "cuda" or "cuda:N", `n` of them where they are GPUs.
+
+    Raises:
+        InputError: no such device, or fewer GPUs than `n`.
+    """
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    try:
+        first = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
+    except RuntimeError:
+        raise InputError(f"--device {device}: choose auto, cpu, cuda or cuda:N") from None
+    if first.type != "cuda":
+        if n > 1:
+            raise InputError(f"--nproc {n} is a number of GPUs: on the CPU, --threads {n} encodes {n} batches at once")
+        return [first]
+    last = (first.index or 0) + n - 1
+    if last >= gpus:
+        raise InputError(f"--device {device} --nproc {n}: PyTorch sees {gpus} GPUs here; give fewer, or --device cpu")
+    return [torch.device("cuda", index) for index in range(last - n + 1, last + 1)]
 
 
 def load_model(
@@ -62,7 +83,7 @@ def load_model(
 ) -> EvaluatedModel:
     """The encoder of a hub name or folder; InputError if it, its tokenizer or its pooler is missing."""
     check_pooling(pooling)
-    place = pick_device(device)
+    place, *_ = pick_devices(device)
     quiet()
     tokenizer = load_tokenizer(name)
     network, info = from_pretrained("weights", AutoModel, name, output_loading_info=True)
@@ -71,5 +92,5 @@ def load_model(
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
-    network = network.to(place, PRECISIONS[precision]).eval()
+    network = network.to(place, DTYPES[precision]).eval()
     return EvaluatedModel(name, network, tokenizer, place, pooling)

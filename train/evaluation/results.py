@@ -13,32 +13,15 @@ from numpy.typing import NDArray
 
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.correlation import correlate, cosine
-from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.embed import GPU_BATCH_TOKENS, Batches, DistinctSentences
 from train.evaluation.first_token import first_token_only
 from train.evaluation.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows, whiten
 from train.evaluation.linear import packed_linears
 from train.evaluation.model import EvaluatedModel
+from train.evaluation.protocol import Protocol
 from train.pooling import POOLINGS
 from train.sts import StsTask
 from train.transfer import TransferTask, f1, score_transfer
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """All that a figure depends on beside the model and the files."""
-
-    mode: str = "test"  # dev: dev splits, fast classifier; test; fasttest: test splits, fast classifier
-    aggregate: str = "all"  # of an STS task's subsets
-    pooling: str = "cls_before_pooler"
-    max_length: int | None = None  # tokens; None: as many as the model takes
-    whiten: bool = False  # fitted on each task's own sentences
-    precision: str = "fp32"
-    keep_pairs: bool = False  # keep every pair's similarity and gold score
-
-    @property
-    def split(self) -> str:
-        """The split that is scored, "dev" or "test"."""
-        return "dev" if self.mode == "dev" else "test"
 
 
 @dataclass
@@ -51,6 +34,7 @@ class Results:
     transfer: dict[str, dict[str, Any]] = field(default_factory=dict)
     averages: dict[str, float | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0  # of encoding and scoring, without loading the model
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON types."""
@@ -61,15 +45,16 @@ def evaluate(
     model: EvaluatedModel,
     tasks: Sequence[StsTask | TransferTask],
     protocol: Protocol,
+    copies: Sequence[EvaluatedModel] = (),
 ) -> Results:
-    """Score `model` on all tasks; each distinct sentence of them is encoded once."""
+    """Score `model` on all tasks; each distinct sentence of them is encoded once.
+
+    copies: the same model on further devices, which share the sentences with it.
+    """
     distinct = DistinctSentences()
     rows = [[distinct.add(texts) for texts in _texts(task)] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    batches = Batches(distinct.texts, model.tokenizer, max_length, device=model.device)
-    cls_only = first_token_only if protocol.pooling.startswith("cls") else contextlib.nullcontext
-    with packed_linears(model.network), cls_only(model.network):
-        embeddings = batches.embed(model.encode, threads=None).cpu().numpy()
+    embeddings = _embed(distinct.texts, [model, *copies], max_length, protocol.pooling)
     results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
@@ -82,6 +67,21 @@ def evaluate(
         "transfer": _average(scores[_accuracy_name(protocol)] for scores in results.transfer.values()),
     }
     return results
+
+
+def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: int, pooling: str) -> NDArray:
+    """Embeddings (n, D) of the texts under one model, or shared among its copies."""
+    first, *copies = models
+    with contextlib.ExitStack() as stack:
+        for model in models:
+            stack.enter_context(packed_linears(model.network))
+            if pooling.startswith("cls"):
+                stack.enter_context(first_token_only(model.network))
+        if not copies:
+            batches = Batches(texts, first.tokenizer, max_length, device=first.device)
+            return batches.embed(first.encode, threads=None).cpu().numpy()
+        batches = Batches(texts, first.tokenizer, max_length, batch_tokens=GPU_BATCH_TOKENS)
+        return batches.embed_by([model.encode_from_host for model in models]).numpy()
 
 
 def describe(protocol: Protocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:

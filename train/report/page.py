@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from train.report.charts import COLOURS, Line, Point, legend, line_chart, scatter
-from train.report.runs import EVALUATION, Group, RunRecord, Spread, differing_settings, group_runs
+from train.report.runs import EVALUATION, Group, RunRecord, Spread, differing_settings, group_runs, title
 from train.report.samples import Sample, samples_or_reason
 
 STYLE = """
@@ -34,8 +34,6 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 mark { background: var(--mark); color: inherit; padding: 0 .15em; border-radius: 3px; }
 del { color: var(--soft); } summary { cursor: pointer; } pre { overflow-x: auto; font-size: 12px; }
 """
-HEADS = {"stsb_dev": "STS-B dev, best", "stsb_dev_last": "STS-B dev, last", "STSBenchmark": "STS-B",
-         "SICKRelatedness": "SICK-R"}  # fmt: skip
 SMOOTH = 0.9  # weight of the past in the loss curves' moving mean
 
 
@@ -86,7 +84,7 @@ def _score_tables(groups: Sequence[Group]) -> str:
         strong = len(groups) > 1 and spread[name].mean == best[name]
         return f"<span class='best'>{spread[name]}</span>" if strong else str(spread[name])
 
-    titles = [HEADS.get(name, name) for name in names]
+    titles = [title(name) for name in names]
     head = ["settings", "seeds", *titles]
     rows = [
         [html.escape(group.label), str(len(group.runs)), *(cell(name, spread) for name in names)]

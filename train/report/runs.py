@@ -14,8 +14,10 @@ from una_fast.errors import InputError
 
 # settings that say where and how fast a run was made, not what it is
 INCIDENTAL = frozenset(
-    {"seed", "seeds", "output", "index", "nproc", "device", "resume", "max_restarts", "profile", "save_every"}
-)
+    {"seed", "seeds", "output", "index", "nproc", "device", "resume", "max_restarts", "profile", "save_every",
+     "evaluate", "tasks"}
+)  # fmt: skip
+TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last", "STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
 EVALUATION = "evaluation.json"  # of `python -m train.evaluate --json RUN/evaluation.json`
 
 
@@ -78,6 +80,11 @@ class Group:
         """Mean and deviation over seeds of every score that a run of the group has."""
         names = dict.fromkeys(name for run in self.runs for name in run.scores)
         return {name: Spread.of([run.scores[name] for run in self.runs if name in run.scores]) for name in names}
+
+
+def title(score: str) -> str:
+    """What a score is called at the head of a table."""
+    return TITLES.get(score, score)
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:

@@ -1,0 +1,47 @@
+"""A model by name and a folder of tasks -> its scores: what `train.evaluate` and `train.ddp --evaluate` both do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from train.evaluation.model import load_model, pick_devices
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import Results, evaluate
+from train.evaluation.tasks import STS_TASKS
+from train.sts import StsTask, read_sts
+from train.transfer import TransferTask, read_transfer
+from una_fast.errors import InputError
+
+
+def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[StsTask | TransferTask], list[str]]:
+    """The tasks whose files could be read, and a note for each other. InputError if none could."""
+    tasks: list[StsTask | TransferTask] = []
+    notes = []
+    for name in names:
+        try:
+            tasks.append(read_sts(downstream, name, split) if name in STS_TASKS else read_transfer(downstream, name))
+        except InputError as error:
+            notes.append(f"{name} left out: {error}")
+    if not tasks:
+        raise InputError("none of the tasks could be read:\n" + "\n".join(notes))
+    return tasks, notes
+
+
+def score_model(
+    name: str, downstream: Path, names: Sequence[str], protocol: Protocol, device: str = "auto", n_gpus: int = 1
+) -> Results:
+    """Scores of a hub name's or folder's model on the named tasks; tasks that cannot be read are notes.
+
+    Raises:
+        InputError: no task could be read, the model is none or has no such pooling, there is no such device.
+    """
+    tasks, notes = read_tasks(downstream, names, protocol.split)
+    first, *others = pick_devices(device, n_gpus)
+    model = load_model(name, protocol.pooling, protocol.precision, str(first))
+    started = time.perf_counter()
+    results = evaluate(model, tasks, protocol, [model.copy_on(other) for other in others])
+    results.seconds = round(time.perf_counter() - started, 3)
+    results.notes[:0] = notes
+    return results
