@@ -1,6 +1,6 @@
 """Every sentence of a corpus as token ids, made by the index and by the tokenizer itself: the times, any difference.
 
-    python bench/check_anchors.py ../shared/data/corpora/wiki_large.txt.gz [--tokenizer minilm roberta xlm_roberta]
+    python -m bench.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer minilm roberta xlm_roberta]
         [--lines-a-call 100000] [--rounds 3]
 
 The tokenizer is called as its users call it, on a list of sentences; the list is cut, because a million of its results

@@ -1,6 +1,6 @@
 """The dev evaluation of training beside the released code's, on the same model and pairs.
 
-    python bench/compare_dev.py --released UNA --model FOLDER --dev sts-dev.csv [--threads 2] [--repeats 3]
+    python -m bench.compare_dev --released UNA --model FOLDER --dev sts-dev.csv [--threads 2] [--repeats 3]
 
 `--released` is a checkout of ClaudiaShu/UNA: its data set, its model and its `evaluate` run as they are written,
 every sentence padded to 32 tokens, 256 pairs a batch. Only its logger and its augmentation, which evaluation does

@@ -1,7 +1,7 @@
 """Millions of random rows through every kernel and its plain reference; any difference stops the script.
 
 UNA_FAST_CHECKS=1 pip install -e .        # bounds checks on
-python bench/fuzz_kernels.py --rows 10000000 --processes 2
+python -m bench.fuzz_kernels --rows 10000000 --processes 2
 """
 
 from __future__ import annotations

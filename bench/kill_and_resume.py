@@ -70,8 +70,8 @@ def run_with_kills(values: dict, chance: random.Random, kills: int) -> int:
         if done < kills and kill_at_random(process, output, chance):
             done += 1
             continue
-        _, said = process.communicate()
-        if process.returncode:
+        code, said = training.finish(process)
+        if code:
             raise SystemExit(f"after {done} kills:\n{said}")
         return done
 

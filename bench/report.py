@@ -1,4 +1,4 @@
-"""Saved results -> the tables of the README, between its markers: ``python bench/report.py``.
+"""Saved results -> the tables of the README, between its markers: ``python -m bench.report``.
 
 Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds one
 table: {"title", "columns", "rows"[, "machine", "note"]}. Ratios are taken within one run, never between files.

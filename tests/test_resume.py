@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import time
@@ -10,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import training
+from bench.kill_and_resume import run_with_kills
 from train import checkpoint
 from train.files import FolderLock
 from train.trainer import Trainer
-from training import assert_same_run, metrics, options, start, train_here, wait_for_step
+from training import assert_same_run, finish, metrics, options, start, train_here, wait_for_step
 from una_fast.errors import InputError
 
 STEPS = 18
@@ -188,24 +190,18 @@ def values(folder, tiny_model):
 @pytest.fixture(scope="module")
 def whole2(values, folder):
     process = start({**values, "output": str(folder / "whole2")})
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 0, said
+    code, said = finish(process)
+    assert code == 0, said
     return folder / "whole2"
 
 
 class TestTwoRanks:
     """The same through the command line, on two ranks that the elastic launcher starts."""
 
-    def test_kill_9_of_everything(self, values, folder, whole2):
-        killed = {**values, "output": str(folder / "killed")}
-        process = start(killed)
-        wait_for_step(process, Path(killed["output"]), 20)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        process = start({**killed, "resume": True})
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 0, said
-        assert_same_run(killed["output"], whole2)
+    def test_kills_at_random_moments(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "killed")}
+        assert run_with_kills(values, random.Random(0), kills=3)
+        assert_same_run(values["output"], whole2)
 
     def test_a_dead_rank_is_started_again(self, values, folder, whole2):
         values = {**values, "output": str(folder / "restarted")}
@@ -213,8 +209,8 @@ class TestTwoRanks:
         wait_for_step(process, Path(values["output"]), 20)
         rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
         os.kill(rank0, signal.SIGKILL)
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 0, said
+        code, said = finish(process)
+        assert code == 0, said
         assert_same_run(values["output"], whole2)
 
     def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):
@@ -222,8 +218,8 @@ class TestTwoRanks:
         process = start(values)
         wait_for_step(process, Path(values["output"]), 10)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 128 + signal.SIGTERM
+        code, said = finish(process)
+        assert code == 128 + signal.SIGTERM
         assert "stopped by SIGTERM: go on from step" in said
         # one rank instead of two: other dropout masks, the same data
         assert train_here({**values, "nproc": 1, "resume": True}).status == "finished"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -106,6 +107,17 @@ def wait_for_step(process, output, step):
             return
         time.sleep(0.01)
     pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
+
+
+def finish(process, timeout=240):
+    """The exit code of a run that was started, and what it said; one that does not end is killed, ranks and all."""
+    try:
+        _, said = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        _, said = process.communicate()
+        raise AssertionError(f"still running after {timeout} s:\n{said}") from None
+    return process.returncode, said
 
 
 def metrics(output):

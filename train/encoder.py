@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
+from train.dropout import use_cpu_dropout
 from train.linear import use_onednn
 from una_fast.errors import InputError
 
@@ -78,8 +79,28 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
         """Embeddings (B, D) of parts of (B', L) token ids, one part below the other."""
-        cls = [self.backbone(**part).last_hidden_state[:, 0] for part in parts]
+        cls = [self.backbone(**part).last_hidden_state[:, 0] for part in self._looked_up(parts)]
         return torch.tanh(self.head(torch.cat(cls)))  # (B, D)
+
+    @property
+    def word_embeddings(self) -> nn.Module:
+        """The backbone's table of word embeddings."""
+        return self.backbone.get_input_embeddings()  # type: ignore[operator]
+
+    def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
+        """Word embeddings instead of ids, from one look-up for all parts.
+
+        Its gradient is as large as the vocabulary: once, not once a part, saves 8 % of a step of MiniLM on 2 cores.
+        """
+        if len(parts) == 1:
+            return parts
+        ids = [part["input_ids"] for part in parts]
+        words = self.word_embeddings(torch.cat([part.flatten() for part in ids]))  # (tokens, D)
+        rows = words.split([part.numel() for part in ids])
+        return [
+            {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)
+            for part, own in zip(parts, rows, strict=True)
+        ]
 
 
 def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
@@ -89,6 +110,7 @@ def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
         backbone = from_pretrained("weights", AutoModel, name, config=config).float()
     encoder = SentenceEncoder(backbone, config.hidden_size, seed).train()
     use_onednn(encoder)
+    use_cpu_dropout(encoder)
     _freeze_unused(encoder)
     return encoder
 

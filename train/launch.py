@@ -106,6 +106,9 @@ def _start_ranks(run: Run) -> Outcome:
         start_method=START_METHOD,
         logs_specs=DefaultLogsSpecs(),
     )
+    # A store that outlives the ranks still holds the addresses of those that died: new ones may read them and wait for
+    # ever (seen on a busy machine; pytorch/pytorch#135712). So rank 0 opens a new one each time.
+    os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the launcher's children; torch's own threads are set by `join`
     multiprocessing.set_forkserver_preload(["train.worker"])
     try:
