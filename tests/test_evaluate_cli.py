@@ -2,13 +2,18 @@
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from train.evaluate import main
-from train.evaluation.model import load_model
+from train.evaluation.model import EvaluatedModel, load_model, pick_devices
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import evaluate
+from train.evaluation.scoring import read_tasks
 from train.evaluation.senteval import Batcher, prepare
 from train.evaluation.tasks import task_names
 from una_fast.errors import InputError
@@ -148,6 +153,30 @@ def test_constant_gold_is_said_and_left_out_of_the_average(
     assert "NaN" not in kept.read_text() and "nan" not in out
 
 
+def test_scores_that_are_not_numbers_leave_their_task_out(
+    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark")
+    assert code == 0 and "1 of 2 tasks" in out
+    assert "note: STS13 left out" in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
+
+
+def test_a_model_that_embeds_all_alike_is_said_and_has_no_average(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = BertModel.from_pretrained(tiny_model)
+    model.encoder.layer[-1].output.LayerNorm.weight.data.zero_()
+    model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
+    model.save_pretrained(tmp_path / "alike")
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(tmp_path / "alike")
+    kept = tmp_path / "scores.json"
+    code, out, _ = run(capsys, "--model", tmp_path / "alike", "--data", data, "--tasks", "STSBenchmark", "--json", kept)
+    assert code == 0 and "note: STSBenchmark: all 24 similarities are equal, so no correlation is defined" in out
+    assert json.loads(kept.read_text())["averages"]["sts"] is None
+    assert "NaN" not in kept.read_text() and "nan" not in out
+
+
 def test_empty_sentences_are_encoded_and_said(data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = data / "senteval/downstream/STS/STSBenchmark/sts-test.csv"
     write(path, [*path.read_text().splitlines(), "g\tf\ty\t0\t1.0\ta dog runs\t "])
@@ -188,10 +217,50 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, "--data", tmp_path / "none"), "is not a folder"),
         (("--model", tiny_model, *common, "--max-length", "2"), "at least 3"),
         (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
+        (("--model", tiny_model, *common, "--nproc", "0"), "at least 1"),
+        (("--model", tiny_model, *common, "--nproc", "2", "--device", "cpu"), "on the CPU, --threads 2 encodes 2 "),
+        (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--model", tiny_model, *common, "--json", tmp_path), "cannot be written"),
     ):
         code, _, err = run(capsys, *arguments)
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
+
+
+def test_devices_are_consecutive_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert list(map(str, pick_devices("auto", 3))) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert list(map(str, pick_devices("cuda:2", 2))) == ["cuda:2", "cuda:3"]
+    assert list(map(str, pick_devices("cpu"))) == ["cpu"]
+    for device, n in (("auto", 5), ("cuda:3", 2), ("cuda:4", 1)):
+        with pytest.raises(InputError, match="PyTorch sees 4 GPUs here"):
+            pick_devices(device, n)
+
+
+def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
+    data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two copies on the CPU stand for two GPUs; a barrier holds each until the other has a batch of its own."""
+    model = load_model(str(tiny_model), device="cpu")
+    copy = model.copy_on(torch.device("cpu"))
+    tasks, _ = read_tasks(data / "senteval" / "downstream", ["STS13", "CR"], "test")
+    alone = evaluate(model, tasks, Protocol(keep_pairs=True))
+    monkeypatch.setattr("train.evaluation.results.GPU_BATCH_TOKENS", 64)
+    both_at_work, users = threading.Barrier(2), []
+    plain = EvaluatedModel.encode_from_host
+
+    def encode(self: EvaluatedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self not in users:
+            users.append(self)
+            both_at_work.wait(timeout=60)
+        return plain(self, batch)
+
+    monkeypatch.setattr(EvaluatedModel, "encode_from_host", encode)
+    shared = evaluate(model, tasks, Protocol(keep_pairs=True), [copy])
+    assert len(users) == 2
+    assert shared.sts["STS13"]["similarity"] == pytest.approx(alone.sts["STS13"]["similarity"], abs=2e-5)
+    assert shared.sts["STS13"]["spearman"] == pytest.approx(alone.sts["STS13"]["spearman"], abs=1e-6)
+    assert shared.transfer == alone.transfer
 
 
 def test_task_names_are_sets_or_lists() -> None:
