@@ -12,8 +12,9 @@ import pytest
 
 import una_fast
 from train.report.__main__ import main
-from train.report.charts import MOST_POINTS, Line, line_chart, scatter, thin, ticks
-from train.report.page import make_page, smooth
+from train.report.charts import MOST_POINTS, Line, Marks, Scale, columns_chart, line_chart, scatter, thin, ticks
+from train.report.figures import binned_means, mean_and_band, smooth
+from train.report.page import make_page
 from train.report.runs import Spread, differing_settings, find_runs, group_runs, read_run
 from train.report.samples import sample_negatives
 from una_fast.errors import InputError
@@ -119,20 +120,58 @@ def svg_of(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(text)
 
 
-def test_lines_stay_inside_the_frame_and_skip_what_is_not_a_number() -> None:
+def heights(svg: ElementTree.Element, kind: str) -> list[float]:
+    """The y of every point that the paths of a class go through, in absolute coordinates."""
+    paths = [path.get("d", "") for path in svg.iter("path") if path.get("class") == kind]
+    return [float(y) for path in paths for y in re.findall(r"(?<=,)-?[\d.]+|(?<=V)-?[\d.]+", path)]
+
+
+def test_lines_and_bands_stay_inside_the_frame_and_skip_what_is_not_a_number() -> None:
     points = [(0.0, 1.0), (1.0, math.nan), (2.0, -3.0), (3.0, 7.0)]
-    svg = svg_of(line_chart([Line("a <b> & 'c'", "#000", points)], "steps", "loss"))
+    band = [(0.0, 0.5, 1.5), (3.0, 2.0, 12.0)]
+    svg = svg_of(line_chart([Line("a <b> & 'c'", "#000", points, band)], "steps", "loss"))
     (path,) = [e for e in svg.iter("path") if e.get("class") == "line"]
-    numbers = [tuple(map(float, pair.split(","))) for pair in re.findall(r"[\d.]+,[\d.]+", path.get("d", ""))]
-    assert len(numbers) == 3
-    assert all(0 <= x <= 720 and 0 <= y <= 300 for x, y in numbers)
+    assert len(heights(svg, "line")) == 3
+    assert all(0 <= y <= 320 for y in heights(svg, "line") + heights(svg, "band"))
     assert path.findtext("title") == "a <b> & 'c'"
     assert "nothing recorded" in line_chart([Line("a", "#000", [(0.0, math.inf)])], "x", "y")
 
 
+def test_a_log_scale_is_one_where_it_can_be() -> None:
+    scale = Scale(0.01, 1.0, 0, 100, log=True)
+    assert [scale(0.01), scale(0.1), scale(1.0)] == pytest.approx([0, 50, 100])
+    assert scale.ticks() == pytest.approx([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+    for lowest in (0.1, 0.0):
+        svg = svg_of(line_chart([Line("a", "#000", [(0.0, 1.0), (1.0, lowest), (2.0, 0.5)])], "x", "y", log=True))
+        assert all(0 <= y <= 320 for y in heights(svg, "line"))
+
+
+def test_columns_show_every_run_and_whiskers_of_a_deviation() -> None:
+    columns = {
+        "STS12": [Marks("una", "#000", [70.0, 74.0]), Marks("none", "#111", [71.0])],
+        "STS13": [Marks("una", "#000", [])],
+    }
+    svg = svg_of(columns_chart(columns, "score"))
+    assert len(list(svg.iter("circle"))) == 3
+    assert len(heights(svg, "whisker")) == 2  # a run alone has none
+    assert all(0 <= y <= 320 for y in heights(svg, "whisker"))
+    assert "una, STS12: 72.00 ± 2.83" in {title.text for title in svg.iter("title")}
+    assert "nothing recorded" in columns_chart({"STS12": []}, "score")
+
+
 def test_constant_and_single_points_can_be_drawn() -> None:
     assert svg_of(line_chart([Line("flat", "#000", [(0.0, 2.0), (1.0, 2.0)])], "x", "y")) is not None
-    assert len(list(svg_of(scatter([(0.0, 0.0)], "#000", "x", "y")).iter("circle"))) == 1
+    plot = svg_of(scatter([(0.0, 0.0)], [(0.0, 0.0)], "#000", ("x", "y"), (0.0, 0.0)))
+    assert len(list(plot.iter("circle"))) == 2
+
+
+def test_means_by_bin_and_over_seeds() -> None:
+    points = [(0.0, 0.1), (0.5, 0.3), (5.0, 0.9), (4.9, math.nan)]
+    assert binned_means(points) == [(0.25, pytest.approx(0.2)), (5.0, 0.9)]
+    assert binned_means([(3.0, 0.5), (3.0, 0.7)]) == [(3.0, pytest.approx(0.6))]
+    mean, band = mean_and_band([[(1, 2.0), (2, 4.0)], [(1, 4.0), (3, 9.0)]])
+    assert mean == [(1, 3.0)]  # steps that both have
+    assert band == [(1, pytest.approx(3 - math.sqrt(2)), pytest.approx(3 + math.sqrt(2)))]
 
 
 def test_long_lines_are_thinned_by_means() -> None:
@@ -198,8 +237,9 @@ def test_the_page_is_whole_and_fetches_nothing(
     links.feed(page)
     assert links.open == [] and links.fetched == ["data:,"]
     assert "<script" not in page and "url(" not in page and "@import" not in page
-    for said in ("81.00 ± 1.41", "augment una", "una/seed-42, with negatives", "<mark>", "<del>", "cosine similarity"):
-        assert said in page
+    for said in ("81.00 <small>± 1.41</small>", "augment una", "augment una, mean of 2", "loss of steps with negatives",
+                 "<mark>", "<del>", "cosine similarity", "Spearman × 100: 77.00"):  # fmt: skip
+        assert said.lower() in page.lower()
     assert str(output) in capsys.readouterr().out
 
 

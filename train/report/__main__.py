@@ -13,9 +13,16 @@ from train.report.runs import find_runs
 from una_fast.errors import InputError
 
 
+EPILOG = (
+    "Test scores, and the similarities that are drawn against gold scores, are read from RUN/evaluation.json: "
+    "`train.ddp --evaluate FOLDER` writes it, and so does `train.evaluate --model RUN/best --pairs --json "
+    "RUN/evaluation.json`."
+)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m train.report", description="Runs as one HTML page.")
+    parser = argparse.ArgumentParser(prog="python -m train.report", description="Runs as one HTML page.", epilog=EPILOG)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
     parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")

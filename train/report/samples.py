@@ -10,6 +10,8 @@ import numpy as np
 from train.report.runs import RunRecord
 from una_fast.errors import InputError
 
+SHOWN_WORDS = range(4, 31)  # in a sample: fewer show nothing, and nobody reads more
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -38,7 +40,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     samples = []
     for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):
         words, replaced = index.words(row), negative.split(" ")
-        if len(words) == len(replaced) > 2:
+        if len(words) == len(replaced) and len(words) in SHOWN_WORDS:
             samples.append(Sample(row, words, replaced))
     return samples[:: max(1, len(samples) // n)][:n]
 
