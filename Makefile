@@ -1,5 +1,5 @@
 # Needs Python 3.10 to 3.13, a C compiler and make. The first target run sets up .venv; PYTHON=python3.12 picks another Python.
-.PHONY: demo test bench lint kernels clean
+.PHONY: demo test bench bench-gpu lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -14,7 +14,13 @@ test: kernels
 
 bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
-	$(BIN)/python bench/report.py
+	$(BIN)/python -m bench.report
+
+# CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch) are options
+bench-gpu: kernels .venv/peers
+	$(BIN)/python -m bench.train_gpu $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(DEV),--dev "$(DEV)") \
+	  $(if $(MODEL),--model "$(MODEL)") $(if $(RELEASED),--released "$(RELEASED)") $(if $(PARTS),--only $(PARTS))
+	$(BIN)/python -m bench.report
 
 lint: .venv/packages
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
 """Saved results -> the tables of the README, between its markers: ``python -m bench.report``.
 
-Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds one
-table: {"title", "columns", "rows"[, "machine", "note"]}. Ratios are taken within one run, never between files.
+Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds
+{"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one such table by itself. Ratios are
+taken within one run, never between files.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def main() -> int:
         print(f"error: {README} lacks the line {BEGIN} or {END}", file=sys.stderr)
         return 2
     others = sorted(path for path in RESULTS.glob("*.json") if path != saved)
-    parts = [benchmark_tables(_load(saved)), *(single_table(_load(path)) for path in others)]
+    tables = [table for path in others for table in _tables(_load(path))]
+    parts = [benchmark_tables(_load(saved)), *map(single_table, tables)]
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     README.write_text("\n\n".join([before + BEGIN, *parts, END + after]), encoding="utf-8")
@@ -117,6 +119,10 @@ def _short(number: float) -> str:
     if number >= 100:
         return f"{number:,.0f}"
     return re.sub(r"^0\.00+$", "0", f"{number:.{2 if number >= 0.1 else 3}f}" if number < 10 else f"{number:.1f}")
+
+
+def _tables(saved: dict[str, Any]) -> list[dict[str, Any]]:
+    return saved.get("tables", [saved])
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--seeds", ""], "'' is no list of whole numbers"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--loss", "simcse", "--augment", "una"], "--loss simcse has no place for negatives"),
-        (["--precision", "fp16", "--device", "cpu"], "--precision fp16 needs a GPU"),
+        (["--compile", "fast"], "argument --compile: invalid choice: 'fast'"),
     ],
 )
 def test_values_that_cannot_be(arguments, message):

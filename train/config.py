@@ -27,6 +27,7 @@ from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
 Schedule = Literal["linear", "constant"]
+Compile = Literal["auto", "off", "graphs", "layers", "both"]
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,11 @@ class Run:
     seed: int = 42  # of the data order, the head, dropout and the negatives
     seeds: tuple[int, ...] = ()  # several, as 42,0,1: a run each in OUTPUT/seed-N, then mean and deviation
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # of the encoder's arithmetic (autocast); weights stay fp32
+    compile: Compile = "auto"  # graphs: CUDA graphs; layers: torch.compile of each; auto: graphs on a GPU, else off
     grad_cache: int = 0  # rows encoded at a time with gradients, so that a large batch fits; 0: all at once
     dev: str = ""  # scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence
     eval_every: int = 100  # steps between dev evaluations; one more follows the last step
-    save_every: int | None = None  # steps between checkpoints in last/; default: at every evaluation
+    save_every: int | None = None  # steps between checkpoints in last/; default: every evaluation, on a GPU every tenth
     evaluate: str = ""  # folder of SentEval's data: best/ is scored on it at the end, in OUTPUT/evaluation.json
     tasks: str = "sts"  # of --evaluate: sts, transfer, full, or names with commas between
     resume: bool = False  # go on from OUTPUT/last; of several seeds, with what is left to do
@@ -274,8 +276,6 @@ def check(run: Run) -> None:
         )
     if run.augment == "una" and run.loss == "simcse":
         raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
-    if run.precision == "fp16" and run.device == "cpu":
-        raise InputError("--precision fp16 needs a GPU: on the CPU choose bf16 or fp32")
 
 
 def _check_seeds(seeds: tuple[int, ...]) -> None:

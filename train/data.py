@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 AHEAD = 3  # batches ready before they are needed: rides out one slow batch, costs 100 kB each
-COLUMN_MULTIPLE = 8  # a GPU's matrix units take columns by eight
 CPU_PARTS = 4  # parts of a step by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
+GPU_PARTS = 1  # half of 64 sentences does not fill a GPU: two halves would take as long as the whole
+GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets graphs or compiled code of its own
 
 
 class NegativeSource(Protocol):
@@ -97,12 +98,24 @@ class Batch:
     negatives: bool
 
     def to(self, device: torch.device) -> Batch:
-        """The same on `device`; from pinned memory the copy does not wait."""
+        """The same on `device`, without waiting for it.
+
+        Memory is pinned here and not by the thread that makes batches: another thread that asks CUDA for memory
+        would break a capture of graphs, and would open a context on the first GPU whatever this rank's is.
+        """
         if device.type == "cpu":
             return self
-        parts = [{name: ids.to(device, non_blocking=True) for name, ids in part.items()} for part in self.parts]
-        place = self.place.to(device, non_blocking=True)
-        return Batch(self.step, parts, place, self.n_views, self.sizes, self.negatives)
+        parts = [{name: _moved(ids, device) for name, ids in part.items()} for part in self.parts]
+        return replace(self, parts=parts, place=_moved(self.place, device))
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def gpu_column_multiple(max_length: int) -> int:
+    """What widths on a GPU are multiples of: by eight its matrix units take columns, GPU_WIDTHS are the most."""
+    return 8 * -(-max_length // (8 * GPU_WIDTHS))
 
 
 @dataclass(frozen=True)
@@ -121,9 +134,9 @@ class BatchMaker:
     paraphrase_offset: int | None
     rank: int
     world: int
-    rows_of_part: int = 0  # at most so many rows in a part; 0: by length
-    by_length: bool = True
-    pin: bool = False
+    rows_of_part: int = 0  # at most so many rows in a part; 0: as n_parts says
+    n_parts: int = CPU_PARTS  # of as many rows
+    multiple: int = 1  # of which a part's columns are
 
     def uses_negatives(self, step: int) -> bool:
         """True on the optimiser steps that alpha divides, counted from 0."""
@@ -139,9 +152,6 @@ class BatchMaker:
         parts, place = self._cut(texts)
         if not len(mine):
             place = place[:0]
-        if self.pin:
-            parts = [{name: ids.pin_memory() for name, ids in part.items()} for part in parts]
-            place = place.pin_memory()
         return Batch(step, parts, place, len(views), sizes, negatives)
 
     def _views(self, rows: NDArray[np.int64], epoch: int, negatives: bool) -> list[dict[str, Tensor]]:
@@ -159,14 +169,13 @@ class BatchMaker:
     def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
         lengths = texts["attention_mask"].sum(1)  # (V b,)
-        order = lengths.argsort(stable=True) if self.by_length else torch.arange(len(lengths))
+        order = lengths.argsort(stable=True)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order))
-        n_rows = self.rows_of_part or (-(-len(order) // CPU_PARTS) if self.by_length else len(order))
-        multiple = 1 if self.by_length else COLUMN_MULTIPLE
+        n_rows = self.rows_of_part or -(-len(order) // self.n_parts)
         parts = []
         for chosen in order.split(n_rows):
-            width = -(-int(lengths[chosen].max()) // multiple) * multiple
+            width = -(-int(lengths[chosen].max()) // self.multiple) * self.multiple
             parts.append({name: ids[chosen, :width].contiguous() for name, ids in texts.items()})
         return parts, place
 
@@ -174,11 +183,11 @@ class BatchMaker:
 class Prefetcher:
     """Makes batches in a background thread, a few ahead of the step; an error there is raised here.
 
-    busy: seconds the thread has worked; waited: seconds the loop has waited for it.
+    busy: seconds the thread has worked.
     """
 
     def __init__(self, plan: Plan, make: BatchMaker, start: int) -> None:
-        self.busy = self.waited = 0.0
+        self.busy = 0.0
         self._queue: queue.Queue[Any] = queue.Queue(AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(plan, make, start), daemon=True, name="batches")
@@ -207,9 +216,7 @@ class Prefetcher:
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
-            begun = time.perf_counter()
             item = self._queue.get()
-            self.waited += time.perf_counter() - begun
             if item is None:
                 return
             if isinstance(item, BaseException):

@@ -64,12 +64,28 @@ def join(device: str) -> Ranks:
     rank, world, local = (int(os.environ.get(name, default)) for name, default in (
         ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
     if device == "cuda":
-        torch.cuda.set_device(local)
-        dist.init_process_group("cpu:gloo,cuda:nccl", device_id=torch.device("cuda", local))
-        return Ranks(rank, world, local, torch.device("cuda", local))
+        gpu = torch.device("cuda", local)
+        torch.cuda.set_device(gpu)
+        repeat_exactly()
+        if world > 1:
+            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu)
+        else:  # one rank gathers nothing on its GPU, and need not have NCCL
+            dist.init_process_group("gloo")
+        return Ranks(rank, world, local, gpu)
     torch.set_num_threads(max(1, usable_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
     dist.init_process_group("gloo")
     return Ranks(rank, world, local, torch.device("cpu"))
+
+
+def repeat_exactly() -> None:
+    """Have a GPU add in the same order every time, without which a resumed run would end with other bits.
+
+    It decides between algorithms for the gradients of attention and of embeddings, and keeps torch.compile from
+    choosing kernels by the clock; new memory need not be filled for that.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
 
 
 def leave() -> None:
@@ -116,7 +132,7 @@ def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
-    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.5 knows no other name
+    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.6 knows no other name
         warnings.simplefilter("ignore", FutureWarning)
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True

@@ -15,12 +15,13 @@ BITS = 16
 class CpuDropout(nn.Dropout):
     """nn.Dropout whose probability on a CPU is the nearest multiple of 2**-16 (0.1 -> 0.100006) and unbiased.
 
-    Draws come from PyTorch's default generator; other devices keep their own dropout.
+    Draws come from PyTorch's default generator; torch.compile and other devices keep their own dropout.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         """Zero each element with probability p and divide the others by 1 - p; the shape stays."""
-        if not self.training or self.p == 0 or input.device.type != "cpu":
+        on_cpu = input.device.type == "cpu" and not torch.compiler.is_compiling()
+        if not self.training or self.p == 0 or not on_cpu:
             return super().forward(input)
         return input * keep_mask(input, self.p)
 

@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from train.dropout import use_cpu_dropout
+from train.graphs import Graphs
 from train.linear import use_onednn
 from una_fast.errors import InputError
 
@@ -73,14 +74,25 @@ class SentenceEncoder(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.head = nn.Linear(width, width)
+        self.ready_mask = False  # True where the backbone is given its mask as its attention takes it
+        self.graphs: Graphs | None = None  # that take the backbone's place
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.head.reset_parameters()
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
         """Embeddings (B, D) of parts of (B', L) token ids, one part below the other."""
-        cls = [self.backbone(**part).last_hidden_state[:, 0] for part in self._looked_up(parts)]
+        if self.graphs:
+            cls = [self.graphs(place, part) for place, part in enumerate(parts)]
+        else:
+            cls = [self.first_token(part) for part in self._looked_up(parts)]
         return torch.tanh(self.head(torch.cat(cls)))  # (B, D)
+
+    def first_token(self, part: dict[str, Any]) -> Tensor:
+        """[CLS] of the last layer (B', D) of (B', L) token ids."""
+        if self.ready_mask:
+            part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
+        return self.backbone(**part).last_hidden_state[:, 0]
 
     @property
     def word_embeddings(self) -> nn.Module:

@@ -61,6 +61,8 @@ class Loop:
     def __call__(self) -> Outcome:
         """Train to the end, a signal or an error."""
         begun = time.perf_counter()
+        if (self.run.device, self.run.precision) == ("cpu", "fp16"):
+            self.recorder.say("warning: fp16 takes some 30 times as long as bf16 on a CPU: use it for trials only")
         try:
             return self._train()
         except InputError as error:  # a NaN loss: every rank sees it at the same step
@@ -103,7 +105,7 @@ class Loop:
             self.losses.push(loss, {**about, "sentences_per_second": sum(batch.sizes) / (now - ended)})
             self._record_losses()
             if not warned and self.steps_here >= WAIT_STEPS:
-                warned = self._warn_of_waiting(batches.waited)
+                warned = self._warn_of_waiting()
             if self._evaluation_due():
                 self._evaluate()
             if self._save_due():
@@ -128,8 +130,9 @@ class Loop:
         for record in self.losses.due(all_of_them):
             self._guarded(partial(self.recorder.step, **record))
 
-    def _warn_of_waiting(self, waited: float) -> bool:
-        spent = sum(self.trainer.watch.seconds.values())
+    def _warn_of_waiting(self) -> bool:
+        seconds = self.trainer.watch.seconds
+        waited, spent = seconds["data"], sum(seconds.values())
         if waited < WAIT_WARNING * spent:
             return False
         self.recorder.say(
@@ -142,7 +145,8 @@ class Loop:
         return self.scorer is not None and self.progress.step % self.run.eval_every == 0
 
     def _save_due(self) -> bool:
-        return self.progress.step % (self.run.save_every or self.run.eval_every) == 0
+        assert self.run.save_every is not None
+        return self.progress.step % self.run.save_every == 0
 
     def _evaluate(self) -> None:
         """Score the dev pairs on all ranks, and keep the encoder if it is the best so far."""
@@ -151,6 +155,7 @@ class Loop:
         encoder = self.trainer.encoder
         with (
             self.trainer.watch.phase("evaluation"),
+            self.trainer.plain_kernels(),
             packed_linears(encoder),
             first_token_only(encoder.backbone),
         ):

@@ -13,7 +13,7 @@ import torch
 
 import una_fast
 from train.checkpoint import has_checkpoint
-from train.config import Run
+from train.config import Compile, Run
 from train.data import Plan, usable_rows
 from train.encoder import is_roberta, load_config, load_tokenizer, quiet
 from train.report.runs import EVALUATION
@@ -24,13 +24,14 @@ from una_fast.index import Index
 from una_fast.tokens import TokenIds
 
 SUMMARY = "run.json"
+EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
 
 
 def settle(run: Run) -> Run:
     """`run` with what depends on the machine, the model or other options made explicit.
 
     Raises:
-        InputError: more ranks than GPUs, fp16 without one, a model that is not there, a dev file that is not one,
+        InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
             no data or no such task to evaluate on.
     """
     quiet()
@@ -42,8 +43,8 @@ def settle(run: Run) -> Run:
             f"--nproc {run.nproc} is above the {torch.cuda.device_count()} GPUs of this machine: "
             "give as many ranks as GPUs at most, or --device cpu"
         )
-    if device == "cpu" and run.precision == "fp16":
-        raise InputError("--precision fp16 needs a GPU, and there is none here: choose bf16 or fp32")
+    if device == "cpu" and run.compile in ("graphs", "both"):
+        raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
     config = load_config(run.model, run.dropout)
     roberta = is_roberta(config)
     positions = config.max_position_embeddings - (2 if roberta else 0)  # RoBERTa's positions start behind its padding
@@ -55,9 +56,12 @@ def settle(run: Run) -> Run:
         from train.scoring import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
+    plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
     return dataclasses.replace(
         run,
         device=device,
+        compile=plain_or_graphs if run.compile == "auto" else run.compile,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("none" if run.loss == "simcse" else "una"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
         schedule=run.schedule or ("constant" if roberta else "linear"),

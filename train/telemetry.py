@@ -160,33 +160,53 @@ class LateLosses:
 
 
 class Stopwatch:
-    """Seconds by phase. Exact on the CPU; on a GPU only if `wait` is set, which makes every phase wait for it."""
+    """Seconds by phase: of this process on the CPU, of the device's own time on a GPU.
 
-    def __init__(self, wait: bool) -> None:
+    On a GPU a phase lasts from the event at its beginning to the one at its end, so waiting of the device counts and
+    no step waits for the reading; the sum of all phases is known after `finish`.
+    """
+
+    def __init__(self, device: torch.device) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
-        self._wait = wait and torch.cuda.is_available()
+        self._on_gpu = device.type == "cuda"
+        self._running: deque[tuple[str, torch.cuda.Event, torch.cuda.Event]] = deque()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time the block as `name`."""
-        begun = self._now()
+        if not self._on_gpu:
+            begun = time.perf_counter()
+            yield
+            self.seconds[name] += time.perf_counter() - begun
+            return
+        begins, ends = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begins.record()
         yield
-        self.seconds[name] += self._now() - begun
+        ends.record()
+        self._running.append((name, begins, ends))
+        while self._running and self._running[0][-1].query():
+            self._read()
 
-    def _now(self) -> float:
-        if self._wait:
-            torch.cuda.synchronize()
-        return time.perf_counter()
+    def finish(self) -> None:
+        """Wait for the device, and add up what it still did."""
+        while self._running:
+            self._running[0][-1].synchronize()
+            self._read()
+
+    def _read(self) -> None:
+        name, begins, ends = self._running.popleft()
+        self.seconds[name] += begins.elapsed_time(ends) / 1000
 
 
 def peak_memory() -> dict[str, int]:
-    """Highest resident memory of this process and allocated GPU memory, bytes."""
+    """Highest resident memory of this process, and of the GPU what was in use and what was held for it; bytes."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
     peak = {"resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     if torch.cuda.is_available():
         peak["gpu_bytes"] = torch.cuda.max_memory_allocated()
+        peak["gpu_reserved_bytes"] = torch.cuda.max_memory_reserved()  # graphs' memory included
     return peak
 
 

@@ -14,6 +14,7 @@ from train.config import Run
 from train.data import Batch, Plan, share
 from train.distributed import Ranks, gather, gather_rows, parallel
 from train.encoder import SentenceEncoder
+from train.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
 from train.losses import LOSSES
 from train.telemetry import Stopwatch
 
@@ -45,6 +46,7 @@ class Trainer:
     ) -> None:
         self.run, self.ranks, self.plan, self.progress = run, ranks, plan, progress
         self.encoder = encoder.to(ranks.device)
+        self._settle_kernels()
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
@@ -55,8 +57,10 @@ class Trainer:
             self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
         self.model = parallel(self.encoder, ranks)
-        self.watch = Stopwatch(wait=run.profile)
+        self.watch = Stopwatch(ranks.device)
         self._warm_up()
+        if run.compile in ("graphs", "both"):
+            self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.first_token, ranks.device, self.autocast)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps besides the progress."""
@@ -66,6 +70,19 @@ class Trainer:
             "scaler": self.scaler.state_dict(),
         }
 
+    def _settle_kernels(self) -> None:
+        """How the backbone runs in training; evaluation leaves it as it is written."""
+        self.compiled = self.run.compile in ("layers", "both")
+        if self.compiled:
+            compile_layers(self.encoder.backbone)
+        if self.compiled or self.ranks.device.type == "cuda":
+            with self.plain_kernels():
+                self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
+
+    def plain_kernels(self) -> contextlib.AbstractContextManager[Any]:
+        """Within it, nothing is compiled: for an evaluation's many shapes."""
+        return uncompiled() if self.compiled else contextlib.nullcontext()
+
     def _warm_up(self) -> None:
         """One backward pass whose gradients are thrown away.
 
@@ -74,13 +91,16 @@ class Trainer:
         """
         if self.ranks.world > 1:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
-            self.model([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
+            with self.plain_kernels():
+                self.model([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
             self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
         """The arithmetic of the encoder."""
         dtype = DTYPES[self.run.precision]
-        return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
+        # the cache serves parts that share a cast weight; a GPU takes one part, and a captured graph bears no cache
+        on_cpu = self.ranks.device.type == "cpu"
+        return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32, cache_enabled=on_cpu)
 
     def step(self, batch: Batch) -> Tensor:
         """One optimiser step; returns the loss of the whole step, a scalar on the device."""

@@ -13,7 +13,7 @@ import torch.distributed as dist
 import una_fast
 from train.checkpoint import Progress, has_checkpoint, load_checkpoint
 from train.config import Run
-from train.data import BatchMaker
+from train.data import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.distributed import Ranks, end_with_launcher, join, leave
 from train.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.files import FolderLock, write_json
@@ -31,7 +31,7 @@ T = TypeVar("T")
 # options that may change when a run goes on: where and how it runs, not what it computes
 MAY_CHANGE = frozenset(
     {"corpus", "model", "output", "nproc", "device", "index", "paraphrases", "dev", "save_every", "resume",
-     "max_restarts", "profile", "demo", "seeds", "evaluate", "tasks"}
+     "max_restarts", "profile", "compile", "demo", "seeds", "evaluate", "tasks"}
 )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ class Job:
             )
         tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
         assert tokens is not None
-        on_gpu = self.ranks.device.type == "cuda"
+        few_shapes = self.ranks.device.type == "cuda" or run.compile != "off"
         return BatchMaker(
             tokens=tokens,
             augmenter=augmenter,
@@ -189,8 +189,8 @@ class Job:
             rank=self.ranks.rank,
             world=self.ranks.world,
             rows_of_part=run.grad_cache,
-            by_length=not on_gpu,
-            pin=on_gpu,
+            n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
+            multiple=gpu_column_multiple(run.max_length) if few_shapes else 1,
         )
 
 
@@ -205,6 +205,7 @@ def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[
 def _summarise(loop: Loop, outcome: Outcome, about: dict[str, Any]) -> None:
     """Write run.json, and say where the time went if asked to."""
     watch = loop.trainer.watch
+    watch.finish()
     shares = {name: seconds / loop.seconds for name, seconds in watch.seconds.items()}
     write_json(
         Path(loop.run.output) / SUMMARY,
