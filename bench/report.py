@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
+from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
