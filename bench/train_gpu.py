@@ -9,6 +9,7 @@ as machine, model and corpus are the same.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import json
 import subprocess
@@ -93,6 +94,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     if "steps" in options.only:
         kept["steps"].update(measure_steps(options, corpus, model, folder))
         save(Path(options.json), tables(kept), kept)
+        gc.collect()  # the contenders' memory, for the epoch
+        torch.cuda.empty_cache()
     if "epoch" in options.only:
         for compile in options.epoch_compile:
             kept["epochs"][compile] = measure_epoch(options, corpus, model, compile)

@@ -6,6 +6,7 @@ Letters: B rows, L tokens, D width.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,11 @@ class SentenceEncoder(nn.Module):
             cls = [self.first_token(part) for part in self._looked_up(parts)]
         return torch.tanh(self.head(torch.cat(cls)))  # (B, D)
 
-    def first_token(self, part: dict[str, Any]) -> Tensor:
-        """[CLS] of the last layer (B', D) of (B', L) token ids."""
+    def first_token(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
+        """[CLS] of the last layer (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
         if self.ready_mask:
             part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
-        return self.backbone(**part).last_hidden_state[:, 0]
+        return (backbone or self.backbone)(**part).last_hidden_state[:, 0]
 
     @property
     def word_embeddings(self) -> nn.Module:

@@ -13,44 +13,85 @@ Letters: B rows, L tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from una_fast.errors import InputError
 
 SHAPES = 64  # of parts that a run may meet: 8 widths, with and without negatives, the last batch, training or not
+TRIALS = 3  # plain passes before a capture, so that what a kernel sets up at its first call is not captured
+
+Part = dict[str, Tensor]  # token ids and mask (B, L), by name
 
 
-class _Part(nn.Module):
-    """What a graph holds: token ids in, [CLS] out. Autocast is entered inside, so that no capture meets its cache."""
+class Captured:
+    """A part's way through the backbone as two CUDA graphs, and the memory that they read and write.
 
-    def __init__(
-        self,
-        backbone: nn.Module,
-        first_token: Callable[[dict[str, Tensor]], Tensor],
-        names: tuple[str, ...],
-        autocast: Callable[[], AbstractContextManager[Any]],
-    ) -> None:
-        super().__init__()
-        self.backbone = backbone  # its parameters are what a graph has gradients for
-        self._first_token, self._names, self._autocast = first_token, names, autocast
+    A graph's gradients take as much memory as the trained weights; what lies between forward and backward is shared
+    with other graphs of `memory`, which must not be replayed in between.
+    """
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        with self._autocast():
-            return self._first_token(dict(zip(self._names, tensors, strict=True)))
+    def __init__(self, run: Callable[[Part], Tensor], trained: Sequence[Tensor], part: Part, memory: Any) -> None:
+        """run: (B, L) -> (B, D), through `trained`, leaves that nothing outside backpropagates to."""
+        self._inputs = {name: tensor.clone() for name, tensor in part.items()}
+        current, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            for _ in range(TRIALS):
+                output = run(self._inputs)
+                torch.autograd.grad(output, trained, torch.zeros_like(output))
+        del output
+        current.wait_stream(side)
+        self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._forward, pool=memory):
+            output = run(self._inputs)
+        self._gradient = torch.empty_like(output)
+        with torch.cuda.graph(self._backward, pool=memory):
+            self._gradients = torch.autograd.grad(output, trained, self._gradient)
+        self._output = output.detach()
+
+    def forward(self, part: Part) -> Tensor:
+        """The output (B, D), overwritten by the next call."""
+        for name, tensor in part.items():
+            self._inputs[name].copy_(tensor)
+        self._forward.replay()
+        return self._output
+
+    def backward(self, gradient: Tensor) -> tuple[Tensor, ...]:
+        """Gradients of the trained weights for that of the last output, overwritten by the next call."""
+        self._gradient.copy_(gradient)
+        self._backward.replay()
+        return self._gradients
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, captured: Captured, part: Part, *trained: Tensor) -> Tensor:
+        ctx.captured = captured
+        return captured.forward(part).clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient.detach() for gradient in ctx.captured.backward(grads[0]))
 
 
 class Graphs:
-    """[CLS] of a part (B, L), forwards and backwards, by torch.cuda.make_graphed_callables: one a place and shape.
+    """[CLS] of a part (B, L), forwards and backwards, replayed: graphs are captured when a shape is first met.
 
-    A graph ends where ranks meet: loss, gathering, DDP and the optimiser stay outside and take one rank or many,
-    gradient caching and any loss as they come. The alternative, a whole step in one graph, would save some hundred
-    launches more, but needs an optimiser of its own kind and NCCL inside the capture. torch.compile's own graphs
-    (mode="reduce-overhead") re-record by guesses about what is still alive; here every buffer has one owner.
+    They end where ranks meet: loss, gathering, DDP and the optimiser stay outside, and take one rank or many, gradient
+    caching and any loss as they come. The alternative, a whole step in one graph, would save some hundred launches
+    more, but needs an optimiser of its own kind and NCCL inside the capture. torch.compile's own graphs
+    (mode="reduce-overhead") re-record by what they find still alive; here every buffer has one owner.
+
+    torch.cuda.make_graphed_callables does much the same, but captures through the weights themselves. A weight keeps
+    the stream on which autograd first met it as long as anything holds on to that (DDP always does), and a capture
+    that reaches into that stream fails; so the capture goes through leaves of its own with the weights' memory.
 
     Parts of one step have graphs of their own, by `place`: a second replay would overwrite what the first keeps for
     its backward pass. Graphs of one place are never between forward and backward together, so they share memory.
@@ -59,40 +100,50 @@ class Graphs:
     def __init__(
         self,
         backbone: nn.Module,
-        first_token: Callable[[dict[str, Tensor]], Tensor],
+        first_token: Callable[[Part, Callable[..., Any]], Tensor],
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._backbone, self._first_token = backbone, first_token
-        self._device, self._autocast = device, autocast
-        self._graphs: dict[tuple, Callable[..., Tensor]] = {}
+        self._device = device
+        weights = dict(backbone.named_parameters())
+        self._trained = [weight for weight in weights.values() if weight.requires_grad]
+        leaves: dict[str, Tensor] = {
+            name: nn.Parameter(weight.detach(), weight.requires_grad) for name, weight in weights.items()
+        }
+        self._leaves = [leaf for leaf in leaves.values() if leaf.requires_grad]
+        self._captured: dict[tuple, Captured] = {}
         self._memory: dict[int, Any] = {}  # by place
 
-    def __call__(self, place: int, part: dict[str, Tensor]) -> Tensor:
+        def run(part: Part) -> Tensor:
+            with autocast():  # inside, so that no cast weight outlives a capture in its cache
+                return first_token(part, lambda **inputs: functional_call(backbone, leaves, (), inputs))
+
+        self._run = run
+
+    def __call__(self, place: int, part: Part) -> Tensor:
         """[CLS] (B, D) of token ids (B, L); `place` numbers the parts of a step."""
         key = (place, *((name, *tensor.shape) for name, tensor in part.items()))
-        if key not in self._graphs:
-            self._graphs[key] = self._capture(place, part)
-        return self._graphs[key](*part.values()).clone()  # the graph's own output is overwritten by its next replay
+        if key not in self._captured:
+            self._captured[key] = self._capture(place, part)
+        return _Replay.apply(self._captured[key], part, *self._trained)
 
-    def _capture(self, place: int, part: dict[str, Tensor]) -> Callable[..., Tensor]:
+    def _capture(self, place: int, part: Part) -> Captured:
         if place not in self._memory:
             self._memory[place] = torch.cuda.graph_pool_handle()
-        module = _Part(self._backbone, self._first_token, tuple(part), self._autocast)
-        inputs = tuple(tensor.clone() for tensor in part.values())
         try:
-            # the trial runs before a capture must neither use up random numbers nor see the caller's autocast cache
+            # the trials must neither use up the step's random numbers nor run under the caller's autocast, which
+            # would reach into their backward pass
             with (
                 torch.random.fork_rng(devices=[self._device]),
                 torch.autocast(self._device.type, enabled=False),
                 torch.enable_grad(),
             ):
-                return cast(_Part, torch.cuda.make_graphed_callables(module, inputs, pool=self._memory[place]))
+                return Captured(self._run, self._leaves, part, self._memory[place])
         except RuntimeError as error:
-            shape = " x ".join(map(str, inputs[0].shape))
+            shape = " x ".join(map(str, part["input_ids"].shape))
             raise InputError(
                 f"the encoder's {shape} tokens cannot be captured as CUDA graphs ({str(error).splitlines()[0]}): "
-                "give --compile off or layers; if memory ran out, a smaller --grad-cache helps too"
+                "give --compile off or layers; if memory ran out, --grad-cache saves some"
             ) from error
 
 
