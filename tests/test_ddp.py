@@ -66,6 +66,10 @@ def train_rank(rank, world, port, folder, model, settings, scale):
             None,
             None,
         )
+    if run.compile == "graphs":
+        from graphs_on_cpu import stand_in
+
+        stand_in()
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(
@@ -148,3 +152,11 @@ def test_gradient_caching_gives_the_plain_gradient(trained, world):
     plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
     assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], cached["weights"]) < 1e-5
+
+
+@pytest.mark.parametrize("grad_cache", [0, 5])
+def test_graphs_hand_their_gradients_to_ddp(trained, grad_cache):
+    plain = trained(1, **KINDS["negatives"])
+    replayed = trained(2, compile="graphs", grad_cache=grad_cache, **KINDS["negatives"])
+    assert replayed["losses"] == pytest.approx(plain["losses"], abs=1e-5)
+    assert difference(plain["weights"], replayed["weights"]) < 1e-5

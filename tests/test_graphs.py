@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphs_on_cpu import stand_in
 from test_ddp import BATCH, SENTENCES, SETTINGS, FakeTokens
 from train import graphs
 from train.checkpoint import Progress
@@ -22,29 +23,6 @@ from una_fast.errors import InputError
 CPU = torch.device("cpu")
 
 
-class OnCpu:
-    """Stands for train.graphs.Captured as far as memory goes: one buffer for inputs, activations and output.
-
-    A second forward before the backward of the first spoils the first, as it does on a GPU.
-    """
-
-    def __init__(self, run, trained, part, memory):
-        torch.rand(7)  # trials draw random numbers
-        self.run, self.trained = run, trained
-        self.inputs = {name: tensor.clone() for name, tensor in part.items()}
-        self.output = run(self.inputs).detach()
-
-    def forward(self, part):
-        for name, tensor in part.items():
-            self.inputs[name].copy_(tensor)
-        with torch.enable_grad():
-            self.activations = self.run(self.inputs)
-        return self.output.copy_(self.activations.detach())
-
-    def backward(self, gradient):
-        return torch.autograd.grad(self.activations, self.trained, gradient)
-
-
 @pytest.fixture(autouse=True)
 def one_thread():
     """A tiny model gains nothing from more."""
@@ -57,10 +35,7 @@ def one_thread():
 @pytest.fixture
 def graphs_on_cpu(monkeypatch):
     """The graphs' memory without a GPU."""
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
-    monkeypatch.setattr(graphs, "Captured", OnCpu)
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: None)
+    stand_in(monkeypatch.setattr)
 
 
 def train(model, **settings):
