@@ -7,22 +7,15 @@ the field's default; learning rate, schedule and augmentation that nobody gave a
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import difflib
 import functools
-import inspect
 import math
-import re
 import sys
-import types
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-import yaml
-
+from train.options import Option, Parser, add_options, options_of, read_file, unknown_name
 from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
@@ -77,53 +70,15 @@ class Run:
 HIDDEN_FROM_FILE = ("resume", "demo")  # what one call does, not what a run is
 
 
-@dataclass(frozen=True)
-class Option:
-    """One field of Run as an option: its type taken apart."""
-
-    name: str
-    default: Any
-    help: str
-    base: type  # str, int, float or bool
-    choices: tuple[str, ...] | None
-    many: bool  # takes one or several values
-    optional: bool  # None stands for "not given"
-
-    @property
-    def flag(self) -> str:
-        """The name on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-
 @functools.cache
 def options() -> dict[str, Option]:
     """The options by field name, in order."""
-    comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(Run), re.MULTILINE))
-    hints = typing.get_type_hints(Run)
-    return {f.name: _option(f.name, f.default, hints[f.name], comments[f.name]) for f in dataclasses.fields(Run)}
-
-
-def _option(name: str, default: Any, hint: Any, help: str) -> Option:
-    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    if optional:
-        hint = next(arm for arm in typing.get_args(hint) if arm is not types.NoneType)
-    many = typing.get_origin(hint) is tuple
-    if many:
-        hint = typing.get_args(hint)[0]
-    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else None
-    return Option(name, default, help, str if choices else hint, choices, many, optional)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are InputErrors and name the close match of an unknown option."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (see --help)")
+    return options_of(Run)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `python -m train.ddp`; a field that was not given stays absent."""
-    parser = _Parser(
+    parser = Parser(
         prog="python -m train.ddp",
         description="Train a sentence encoder with UNA's hard negatives, on one rank or many.",
         argument_default=argparse.SUPPRESS,
@@ -132,29 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--config", metavar="FILE.yaml", help="options in a file, by the names below; the command line wins"
     )
-    for option in options().values():
-        if option.base is bool:
-            parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=option.help)
-            continue
-        shown = "" if option.default in (None, "", ()) else f" [{option.default}]"
-        listed = option.many and option.base is int  # one value, numbers with commas between
-        parser.add_argument(
-            option.flag,
-            type=whole_numbers if listed else option.base,
-            choices=option.choices,
-            nargs="+" if option.many and not listed else None,
-            metavar=None if option.choices else "N,N,..." if listed else option.base.__name__.upper(),
-            help=option.help.replace("%", "%%") + shown,
-        )
+    add_options(parser, options().values())
     return parser
-
-
-def whole_numbers(text: str) -> tuple[int, ...]:
-    """The numbers of "42,0,1"."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
 
 
 def parse(argv: Sequence[str] | None = None) -> Run:
@@ -166,9 +100,10 @@ def parse(argv: Sequence[str] | None = None) -> Run:
     parser = make_parser()
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
-        raise InputError(_unknown("option", unknown[0].split("=")[0], [o.flag for o in options().values()]))
+        raise InputError(unknown_name("option", unknown[0].split("=")[0], [o.flag for o in options().values()]))
     given = vars(namespace)
-    values = read_config(Path(given.pop("config"))) if "config" in given else {}
+    known = {name: option for name, option in options().items() if name not in HIDDEN_FROM_FILE}
+    values = read_file(Path(given.pop("config")), known) if "config" in given else {}
     return make_run({**values, **given})
 
 
@@ -186,64 +121,6 @@ def make_run(values: dict[str, Any]) -> Run:
     run = Run(**values)
     check(run)
     return run
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Option values of a YAML file, by field name; keys may be written with - or _."""
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--config {path}: {error.strerror}: give a YAML file of options") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {path}: not YAML: {' '.join(str(error).split())}") from error
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise InputError(f"--config {path}: holds a {type(loaded).__name__}: write one 'option: value' a line")
-    known = {name: option for name, option in options().items() if name not in HIDDEN_FROM_FILE}
-    values = {}
-    for key, value in loaded.items():
-        name = str(key).replace("-", "_")
-        if name not in known:
-            raise InputError(f"--config {path}: {_unknown('key', str(key), list(known))}")
-        values[name] = _from_yaml(known[name], value, path)
-    return values
-
-
-def _from_yaml(option: Option, value: Any, path: Path) -> Any:
-    """`value` as the type of `option`, by the same conversions as the command line."""
-    if value is None and option.optional:
-        return None
-    if option.many:
-        items = [str(item) for item in (value if isinstance(value, list) else [value])]
-        return tuple(items) if option.base is str else _numbers_from_yaml(option, items, path)
-    if option.base is bool and isinstance(value, bool):
-        return value
-    try:
-        if option.base is bool or isinstance(value, (list, dict, bool)) or value is None:
-            raise ValueError
-        converted = option.base(str(value))
-    except ValueError:
-        kind = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}[option.base]
-        raise InputError(f"--config {path}: {option.name} is {value!r}, and must be {kind}") from None
-    if option.choices and converted not in option.choices:
-        raise InputError(f"--config {path}: {option.name} is {value!r}: choose from {', '.join(option.choices)}")
-    return converted
-
-
-def _numbers_from_yaml(option: Option, items: list[str], path: Path) -> tuple[int, ...]:
-    try:
-        return whole_numbers(",".join(items))
-    except argparse.ArgumentTypeError as error:
-        raise InputError(f"--config {path}: {option.name}: {error}") from None
-
-
-def _unknown(what: str, name: str, known: list[str]) -> str:
-    if not name.startswith("-") and what == "option":
-        return f"unexpected argument {name!r}: options start with --"
-    close = difflib.get_close_matches(name.replace("_", "-") if what == "option" else name, known, n=1)
-    hint = f": did you mean {close[0]}?" if close else ": see --help for all there are"
-    return f"unknown {what} {name}{hint}"
 
 
 AT_LEAST = {

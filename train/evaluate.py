@@ -34,8 +34,14 @@ def build_parser() -> argparse.ArgumentParser:
     add("--whiten", action="store_true", help="whiten embeddings on each task's own sentences")
     add("--precision", choices=PRECISIONS, default="fp32", help="(default: fp32)")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add("--nproc", type=int, default=1, metavar="N", help="GPUs that share the sentences (default: 1)")
-    add("--threads", type=int, metavar="N", help="CPU threads, a batch each (default: PyTorch's choice)")
+    add(
+        "--nproc",
+        type=int,
+        default=1,
+        metavar="N",
+        help="GPUs that share the sentences (default: 1); a CPU has --threads",
+    )
+    add("--threads", type=int, metavar="N", help="on a CPU: a batch each (default: PyTorch's choice)")
     add("--pairs", action="store_true", help="keep every pair's similarity in the JSON, for train.report")
     add("--json", type=Path, metavar="FILE", help="write all scores and the protocol there")
     return parser

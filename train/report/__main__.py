@@ -12,7 +12,6 @@ from train.report.page import make_page
 from train.report.runs import find_runs
 from una_fast.errors import InputError
 
-
 EPILOG = (
     "Test scores, and the similarities that are drawn against gold scores, are read from RUN/evaluation.json: "
     "`train.ddp --evaluate FOLDER` writes it, and so does `train.evaluate --model RUN/best --pairs --json "
