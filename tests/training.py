@@ -101,7 +101,7 @@ def start(values):
 
 def wait_for_step(process, output, step):
     """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
         if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
             return
