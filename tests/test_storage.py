@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,3 +102,38 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path):
     with pytest.raises(InputError, match="saved: cannot be written"):
         save_arrays(tmp_path / "saved", "index", 3, {}, ARRAYS)
     assert (tmp_path / "saved").read_text() == "mine"
+
+
+def test_a_folder_of_other_files_is_never_replaced(folder, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "embeddings.npy").touch()
+    with pytest.raises(InputError, match="mine: holds 'embeddings.npy', which saving here would delete"):
+        save_arrays(tmp_path / "mine", "index", 3, {}, ARRAYS)
+    (folder / "notes.txt").touch()
+    with pytest.raises(InputError, match="saved: holds 'notes.txt'"):
+        save_arrays(folder, "index", 3, {}, ARRAYS)
+    assert (folder / "notes.txt").exists() and load_arrays(folder, "index", 3)[0] == {"name": "né"}
+
+
+def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    for content in (1, 2):
+        save_arrays(tmp_path / "link", "index", 3, {}, {"ids": np.array([content])})
+        assert load_arrays(tmp_path / "empty", "index", 3)[1]["ids"].tolist() == [content]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "link"]
+
+
+def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
+    rename = Path.rename
+
+    def let_another_in(path, target):
+        rename(path, target)
+        if path == folder:  # moved aside, and now another process is faster to put its own there
+            monkeypatch.undo()
+            save_arrays(folder, "index", 3, {}, {"ids": np.array([1])})
+
+    monkeypatch.setattr(Path, "rename", let_another_in)
+    save_arrays(folder, "index", 3, {}, {"ids": np.array([2])})
+    assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [2]
+    assert [path.name for path in folder.parent.iterdir()] == ["saved"]

@@ -6,10 +6,12 @@ core of the machine measured, so every load verifies every byte).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from una_fast.errors import InputError
 
 MANIFEST = "manifest.json"
 REBUILD = "delete the folder and build it again"
+OWN_SUFFIXES = (".npy", ".partial", ".replaced")  # the last two: what a killed process left
 
 
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -33,12 +36,14 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
         arrays: name to array, of any shape and plain dtype.
 
     Raises:
-        InputError: the folder cannot be written (permission, a file in its place, a full disk). Nothing is changed.
+        InputError: the folder cannot be written (permission, a file in its place, a full disk), or holds what
+            `save_arrays` did not write. Nothing is changed.
 
     """
-    folder = Path(folder)
+    folder = Path(folder).resolve()  # through a symbolic link, and a name for "."
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.partial")
     try:
+        _check_replaceable(folder)
         partial.mkdir(parents=True)
         checksums = {name: _write_array(partial / f"{name}.npy", array) for name, array in arrays.items()}
         manifest = {"kind": kind, "version": version, "meta": meta, "checksums": checksums}
@@ -94,15 +99,46 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _move_into_place(partial: Path, folder: Path) -> None:
-    """Rename `partial` to `folder`; a folder that is there is moved aside first and removed last."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file")
+    """Rename `partial` to `folder`; a folder that is there is moved aside first and removed last.
+
+    Processes that do so at once all succeed, and the folder of the last one stays.
+    """
     replaced = partial.with_suffix(".replaced")
-    if folder.exists():
-        folder.rename(replaced)
-    partial.rename(folder)
+    while not _renamed(partial, folder):
+        shutil.rmtree(replaced, ignore_errors=True)  # moved aside before another process moved its own in
+        with suppress(FileNotFoundError):  # another process has moved it aside
+            folder.rename(replaced)
     _sync_folder(folder.parent)
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _renamed(source: Path, target: Path) -> bool:
+    """Rename the folder `source`; False where `target` is a folder with something in it."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace a user's own files: a folder without a manifest, or with more in it than what was saved."""
+    try:
+        entries = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return
+    saved = folder / MANIFEST in entries
+    foreign = [entry.name for entry in entries if not (saved and _is_own(entry))]
+    if foreign:
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r}, which saving here would delete; give a new folder, or empty this one"
+        )
+
+
+def _is_own(entry: Path) -> bool:
+    return entry.name == MANIFEST or entry.suffix in OWN_SUFFIXES or (entry / MANIFEST).is_file()
 
 
 def _sealed(manifest: dict[str, Any]) -> str:
