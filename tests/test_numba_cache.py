@@ -1,4 +1,4 @@
-"""Numba's cache: several processes that start at once compile once, and all get kernels that work."""
+"""Numba's cache: processes and threads that start at once compile once, and all get kernels that work."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 SCRIPT = """
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from una_fast._kernels import csr
-csr.warm_up()
+with ThreadPoolExecutor(3) as threads:
+    list(threads.map(lambda _: csr.warm_up(), range(3)))
 start, stop = np.empty((2, 3), dtype=np.int32)
 csr.score_windows(np.array([3.0, 2.5, 1.0]), 0.6, start, stop)
 print(start.tolist(), stop.tolist(), sum(sum(kernel.stats.cache_misses.values()) for kernel in csr._SIGNATURES))

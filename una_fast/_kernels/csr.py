@@ -1,6 +1,6 @@
 """Scans over rows of terms (Numba). A row is ``values[indptr[i]:indptr[i + 1]]``, term ids in document order.
 
-Kernels are compiled once for fixed types by `warm_up`, which several processes may call at the same time.
+Kernels are compiled once for fixed types by `warm_up`, which several processes and threads may call at the same time.
 """
 
 from __future__ import annotations
@@ -102,14 +102,15 @@ def warm_up() -> None:
     """Compile every kernel of this file, or load it from Numba's cache (about 30 ms).
 
     The lock makes processes that start together compile once, one after the other: Numba's cache itself may be read
-    while it is written, but two writers of one index file lose each other's entries.
+    while it is written, but two writers of one index file lose each other's entries. Threads wait at it too.
     """
     if config.DISABLE_JIT or all(kernel.signatures for kernel in _SIGNATURES):  # type: ignore[attr-defined]
         return
     with _one_process_at_a_time():
         for kernel, signature in _SIGNATURES.items():
-            kernel.compile(signature)
-            kernel.disable_compile()
+            if not kernel.signatures:  # another thread may have been faster
+                kernel.compile(signature)
+                kernel.disable_compile()
 
 
 @contextmanager
