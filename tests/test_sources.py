@@ -166,6 +166,13 @@ def test_digests_tell_sources_apart_without_parsing(tmp_path: Path, monkeypatch:
     assert source_digests(LINES) == [first[1]]
 
 
+def test_another_column_is_another_corpus(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.jsonl", "a.parquet"):
+        WRITERS["corpus" + Path(name).suffix][0](tmp_path / name, LINES)
+        text_column, id_column = (source_digests(tmp_path / name, column)[0] for column in ("text", "id"))
+        assert text_column["xxh3_128"] != id_column["xxh3_128"]
+
+
 def written(tmp_path: Path, name: str, content: bytes) -> Path:
     path = tmp_path / name
     path.write_bytes(content)

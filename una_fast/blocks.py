@@ -38,7 +38,7 @@ class Source(ABC):
 
     @abstractmethod
     def digest(self) -> str:
-        """xxh3_128 of a file's raw bytes, or of the text of any other source."""
+        """xxh3_128 of a file's raw bytes (and its column, if it has columns), or of the text of any other source."""
 
 
 class FileSource(Source):

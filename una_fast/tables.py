@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
+import xxhash
 
 from una_fast.arrays import POINTER
 from una_fast.blocks import BLOCK_BYTES, Block, FileSource, TextSource
@@ -29,6 +30,10 @@ class TableFile(FileSource):
     def __init__(self, path: Path, column: str):
         super().__init__(path)
         self.column = column
+
+    def digest(self) -> str:
+        """xxh3_128 of the raw bytes and the column's name: another column is another corpus."""
+        return xxhash.xxh3_128_hexdigest(f"{super().digest()} {self.column}".encode())
 
 
 class CsvFile(TableFile):
