@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import pickle
 
 import numpy as np
@@ -153,6 +154,14 @@ def test_window_is_clipped_not_shifted(index):
     assert una.window(index.terms[5]) == (3, 8)
 
 
+def test_a_radius_beyond_the_vocabulary_is_the_whole_of_it(index):
+    expected = una_fast.Augmenter(index, radius=index.n_terms).negatives(range(7))
+    for radius in (4000, 2**63, 1e300, 10**400):
+        una = una_fast.Augmenter(index, radius=radius)
+        assert una.window(0) == una.window(index.n_terms - 1) == (0, index.n_terms)
+        assert una.negatives(range(7)) == expected
+
+
 def test_score_windows_replace_by_terms_within_the_distance(index):
     una = una_fast.Augmenter(index, radius=0.05, window="score")
     for row, negative in enumerate(una.negatives(range(len(CORPUS)))):
@@ -175,12 +184,52 @@ def test_a_saved_index_is_the_same_index(index, tmp_path):
         una_fast.load_index(tmp_path / "index", corpus=CORPUS[:-1])
 
 
-def test_an_augmenter_travels_to_another_process(index, tmp_path):
-    index.save(tmp_path / "index")
-    una = una_fast.Augmenter(una_fast.load_index(tmp_path / "index"), beta=0.7, variant="released", seed=9)
-    again = pickle.loads(pickle.dumps(una))
+def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    una_fast.build_index(CORPUS * 50).save("index")
+    una = una_fast.Augmenter(una_fast.load_index("index"), beta=0.7, variant="released", seed=9)
+    sent = pickle.dumps(una)
+    assert len(sent) < 1000  # the path travels, not the arrays
+    monkeypatch.chdir("/")
+    again = pickle.loads(sent)
     assert again.negatives(range(7)) == una.negatives(range(7))
-    assert len(pickle.dumps(una)) < 5000  # the path travels, not the arrays
+    assert pickle.loads(pickle.dumps(una_fast.build_index(CORPUS))).words(3) == una.index.words(3)  # never saved
+    una_fast.build_index(CORPUS).save(tmp_path / "index")
+    with pytest.raises(InputError, match="another index was saved there"):
+        pickle.loads(sent)
+
+
+def test_an_index_travels_with_its_word_tokenizer(tmp_path):
+    una_fast.build_index(CORPUS, word_tokenizer=split_at_commas).save(tmp_path / "index")
+    with pytest.raises(InputError, match="a function, to load_index too"):
+        una_fast.Augmenter(una_fast.load_index(tmp_path / "index"))
+    index = una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
+    assert pickle.loads(pickle.dumps(index)).word_tokenizer is split_at_commas
+
+
+def split_at_commas(text):
+    return [part for part in text.split(",") if part]
+
+
+def test_a_forked_process_has_threads_of_its_own(minilm):
+    from transformers import AutoTokenizer
+
+    index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 100)])
+    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
+    rows = list(range(2048))
+    for _ in range(2):  # at rest both threads wait for work, which the child's copy of the pool would hand to nobody
+        expected = una.negative_ids(rows)["input_ids"].tolist()
+    context = multiprocessing.get_context("fork")
+    equal = context.Value("b", False)
+
+    def compare():
+        equal.value = una.negative_ids(rows)["input_ids"].tolist() == expected
+
+    child = context.Process(target=compare)
+    child.start()
+    child.join(60)
+    child.kill()
+    assert equal.value
 
 
 def test_indexes_are_equal_byte_for_byte_for_any_number_of_threads(tmp_path):
@@ -200,6 +249,7 @@ def test_indexes_are_equal_byte_for_byte_for_any_number_of_threads(tmp_path):
         ({"radius": 0}, "radius=0: a number of ranks must be an integer of at least 1"),
         ({"radius": 2.5}, "radius=2.5"),
         ({"radius": math.nan}, "radius=nan"),
+        ({"radius": math.inf}, "radius=inf: a number of ranks"),
         ({"radius": math.inf, "window": "score"}, "radius=inf: a distance in score must be finite"),
         ({"radius": 0, "window": "score"}, "above 0"),
         ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
@@ -222,15 +272,22 @@ def test_misuse_is_answered_with_a_sentence(index):
     una = una_fast.Augmenter(index)
     with pytest.raises(InputError, match="got one str"):
         una.augment("a sentence")
-    with pytest.raises(InputError, match=r"sentences\[1\]: a float"):
+    with pytest.raises(InputError, match=r"sentences\[1\] is float, not str"):
         una.augment(["a", 1.5])
+    with pytest.raises(InputError, match=r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"):
+        una.explain("a \ud800")
     with pytest.raises(InputError, match="needs a tokenizer"):
         una.negative_ids([0])
     with pytest.raises(InputError, match="'zebra' is not a term"):
         una.window("zebra")
     with pytest.raises(InputError, match="rows: 21 \\(at position 1\\)"):
         una.negatives([0, 21])
-    with pytest.raises(InputError, match="epoch=-1"):
-        una.negatives([0], epoch=-1)
+    with pytest.raises(InputError, match="rows: 9223372036854775808 \\(at position 0\\)"):
+        una.negatives(np.array([2**63], dtype=np.uint64))
+    with pytest.raises(InputError, match="rows: a list or array of integers is needed"):
+        una.negatives([[1], [1, 2]])
+    for epoch in (-1, 2**64):
+        with pytest.raises(InputError, match=f"epoch={epoch}"):
+            una.negatives([0], epoch=epoch)
     with pytest.raises(IndexError, match="row 21 of an index of 21 documents"):
         index.words(21)

@@ -169,6 +169,13 @@ def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path
     assert_equal(tokens.anchor_ids([0, 3]), TokenIds(index, bert_uncased()).anchor_ids([0, 3]))
 
 
+def test_a_folder_that_has_gone_is_not_made_again(saved, tmp_path):
+    index = una_fast.load_index(saved)
+    saved.rename(tmp_path / "moved")
+    assert TokenIds(index, bert_uncased()).anchor_ids([0])["input_ids"].shape == (1, 32)
+    assert not saved.exists()
+
+
 def test_binding_at_once_is_safe(saved):
     def bind(_: int) -> np.ndarray:
         return np.array(TokenIds(una_fast.load_index(saved), roberta(), n_jobs=1).sentences.values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -101,7 +102,7 @@ class Augmenter:
             *bounds,
             unseen_idf=math.log(index.n_documents),
             beta=beta,
-            radius=radius,
+            radius=radius if window == "score" else min(radius, index.n_terms),  # in ranks it must fit an int64
             seed=operator.index(seed) % 2**64,
             by_score=window == "score",
             released=variant == "released",
@@ -113,6 +114,7 @@ class Augmenter:
         self._longest_row = int(index.word_ids.lengths().max())
         self._workspaces: list[Workspace] = []
         self._threads: ThreadPoolExecutor | None = None
+        self._threads_of = 0  # the process
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
@@ -139,14 +141,14 @@ class Augmenter:
         text = self._read(sentences)
         return [" ".join(words) for words in self._replaced_words(text, epoch)]
 
-    def negatives(self, rows: Sequence[int] | np.ndarray, epoch: int = 0) -> list[str]:
+    def negatives(self, rows: Sequence[int] | np.ndarray | torch.Tensor, epoch: int = 0) -> list[str]:
         """A negative of each document in `rows`, as text; a blank document gives ""."""
         drawn = self._draw(checked_rows(rows, self.index.n_documents), _checked_epoch(epoch))
         return [self._spell(drawn[row]) for row in range(len(drawn))]
 
     def negative_ids(
         self,
-        rows: Sequence[int] | np.ndarray,
+        rows: Sequence[int] | np.ndarray | torch.Tensor,
         epoch: int = 0,
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
@@ -231,8 +233,9 @@ class Augmenter:
             return Workspace(self._longest_row)
 
     def _thread_pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
+        if self._threads is None or self._threads_of != os.getpid():  # threads do not follow into a forked process
             self._threads = ThreadPoolExecutor(self._n_jobs, thread_name_prefix="una_fast")
+            self._threads_of = os.getpid()
         return self._threads
 
     def _read(self, sentences: Iterable[str]) -> TermRows:
@@ -260,13 +263,13 @@ def _check_beta(beta: float) -> None:
 
 
 def _check_radius(radius: float, window: str) -> None:
-    if window == "rank" and not (math.isfinite(radius) and radius >= 1 and radius == int(radius)):
+    if window == "rank" and not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
         raise InputError(f"radius={radius}: a number of ranks must be an integer of at least 1; the paper takes 4000")
     if window == "score" and not (math.isfinite(radius) and radius > 0):
         raise InputError(f"radius={radius}: a distance in score must be finite and above 0")
 
 
 def _checked_epoch(epoch: int) -> int:
-    if operator.index(epoch) < 0:
-        raise InputError(f"epoch={epoch}: epochs count from 0")
+    if not 0 <= operator.index(epoch) < 2**64:
+        raise InputError(f"epoch={epoch}: epochs count from 0 to 2**64 - 1")
     return operator.index(epoch)

@@ -36,7 +36,9 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     Raises:
         InputError: kept ids that are damaged.
     """
-    folder = None if index.path is None else Path(index.path) / f"tokens-{encoder.fingerprint}"
+    folder = None
+    if index.path is not None and index.path.is_dir():  # its folder may have gone since it was opened
+        folder = index.path / f"tokens-{encoder.fingerprint}"
     if folder is not None and folder.exists():
         return _load(folder, index)
     ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}

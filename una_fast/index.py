@@ -34,7 +34,8 @@ class Index:
         word_ids: `Ragged`, int32 term ids of each document's words, in order.
         chunks: the distinct pieces of text between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        path: the folder that the index was saved to or loaded from, or None.
+        path: the folder that the index was saved to or loaded from, absolute, or None. With one, the index is pickled
+            as its path: another process opens the same folder.
 
     """
 
@@ -128,7 +129,7 @@ class Index:
             "max_tfidf": self.max_tfidf,
         }
         save_arrays(Path(path), KIND, VERSION, meta, arrays)
-        self.path = Path(path)
+        self.path = Path(path).resolve()
 
     @property
     def _tokenizer_name(self) -> str:
@@ -141,6 +142,13 @@ class Index:
         if not -self.n_documents <= row < self.n_documents:
             raise IndexError(f"row {row} of an index of {self.n_documents:,} documents")
         return row % self.n_documents
+
+    def __reduce__(self) -> Any:
+        """A saved index travels as its path, so that the processes of a machine share one copy."""
+        if self.path is None:
+            return super().__reduce__()
+        function = self.word_tokenizer if callable(self.word_tokenizer) else None
+        return _reopen, (self.path, function, self.fingerprint)
 
     def __repr__(self) -> str:
         return f"<una_fast.Index of {self.n_documents:,} documents, {self.n_terms:,} terms>"
@@ -207,8 +215,15 @@ def load_index(
         sources=meta["sources"],
         word_tokenizer=word_tokenizer or meta["word_tokenizer"],
         lowercase=meta["lowercase"],
-        path=folder,
+        path=folder.resolve(),
     )
+
+
+def _reopen(folder: Path, word_tokenizer: Callable[[str], Sequence[str]] | None, fingerprint: str) -> Index:
+    index = load_index(folder, word_tokenizer=word_tokenizer)
+    if index.fingerprint != fingerprint:
+        raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
+    return index
 
 
 def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:

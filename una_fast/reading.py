@@ -14,6 +14,7 @@ from una_fast._kernels.probability import replacement_probabilities
 from una_fast.arrays import ID, POINTER, SCORE
 from una_fast.errors import InputError
 from una_fast.index import Index
+from una_fast.sources import encode_sentence
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,5 @@ def _look_up(words: Sequence[str], term_ids: dict[str, int]) -> list[int]:
 def _checked(sentences: Iterable[str]) -> list[str]:
     checked = list(sentences)
     for i, sentence in enumerate(checked):
-        if not isinstance(sentence, str):
-            raise InputError(f"sentences[{i}]: a {type(sentence).__name__}, and a str is needed")
+        encode_sentence(sentence, f"sentences[{i}]")
     return checked

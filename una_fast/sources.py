@@ -131,7 +131,7 @@ class SentenceSource(TextSource):
         encoded: list[bytes] = []
         n_bytes = 0
         for position, sentence in enumerate(self.sentences):
-            encoded.append(_encode(sentence, position))
+            encoded.append(encode_sentence(sentence, f"item {position} of the corpus (from 0)"))
             n_bytes += len(encoded[-1])
             if n_bytes >= BLOCK_BYTES or len(encoded) >= BLOCK_BYTES:
                 yield _bytes_block(encoded)
@@ -140,15 +140,16 @@ class SentenceSource(TextSource):
             yield _bytes_block(encoded)
 
 
-def _encode(sentence: Any, position: int) -> bytes:
+def encode_sentence(sentence: Any, name: str) -> bytes:
+    """UTF-8 of a str that a caller gave; `name` says which one. Raises InputError for what is no text."""
     if not isinstance(sentence, str):
-        raise InputError(f"item {position} of the corpus (from 0) is {type(sentence).__name__}, not str")
+        raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"item {position} of the corpus (from 0) holds a lone surrogate, {sentence[error.start]!r} at character "
-            f"{error.start}, which is no text: decode its bytes again, or replace it"
+            f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is no text: "
+            "decode its bytes again, or replace it"
         ) from error
 
 

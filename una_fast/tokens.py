@@ -104,13 +104,16 @@ class TokenIds:
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
     """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
-    array = np.asarray(rows)
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(f"rows: got {array.dtype} of shape {array.shape}, and a list or array of integers is needed")
-    array = np.ascontiguousarray(array, dtype=np.int64)
+    try:
+        given = np.asarray(rows)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"rows: a list or array of integers is needed ({error})") from error
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
+        raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
+    array = np.ascontiguousarray(given, dtype=np.int64)
     if array.size and array.view(np.uint64).max() >= n_documents:  # a negative row is huge without its sign
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
-        raise InputError(f"rows: {array[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
+        raise InputError(f"rows: {given[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
     return array
 
 

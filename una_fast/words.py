@@ -91,7 +91,10 @@ def word_tokenizer(
         return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
     if callable(tokenizer):
         return WordTokenizer("custom", tokenizer, lowercase)
-    raise InputError(f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, NAMED))} or a function")
+    raise InputError(
+        f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, NAMED))} or a function, "
+        "to load_index too where the index was built with one"
+    )
 
 
 def parse_corpus(
