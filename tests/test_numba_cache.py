@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+ENVIRONMENT.pop("NUMBA_DISABLE_JIT", None)
 SCRIPT = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
@@ -18,16 +20,20 @@ print(start.tolist(), stop.tolist(), sum(sum(kernel.stats.cache_misses.values())
 """
 
 
+def run(environment):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+
+
 def test_processes_that_start_together_compile_once(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment.pop("NUMBA_DISABLE_JIT", None)
-    running = [
-        subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    running = [run({**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path)}) for _ in range(4)]
     printed = [process.communicate(timeout=120)[0].rsplit(" ", 1) for process in running]
     assert [process.returncode for process in running] == [0] * 4
     assert {result for result, _ in printed} == {"[0, 0, 2] [2, 2, 3]"}
     misses = sorted(int(count) for _, count in printed)
     assert misses[:3] == [0, 0, 0]  # three found what the first one compiled
     assert misses[3] > 0
+
+
+def test_kernels_work_where_no_cache_can_be_written():
+    no_place = run({**ENVIRONMENT, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"})  # none outside of IPython
+    assert no_place.communicate(timeout=120)[0].startswith("[0, 0, 2] [2, 2, 3]")

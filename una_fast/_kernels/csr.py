@@ -18,7 +18,15 @@ from numba import types
 from numba.core import config
 
 
-@numba.njit(nogil=True, cache=True)
+def _compiled(function: Any) -> Any:
+    """To be compiled by `warm_up`, and kept in Numba's cache where there is room for one."""
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # neither the package nor the home is writable, as in many containers
+        return numba.njit(nogil=True)(function)
+
+
+@_compiled
 def document_statistics(values, indptr, counts, document_frequency, highest_ratio):
     """Documents that hold each term, and the highest n_t / n of each term.
 
@@ -38,7 +46,7 @@ def document_statistics(values, indptr, counts, document_frequency, highest_rati
                 counts[term] = 0
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def count_terms(values, indptr, distinct_indptr, indices, counts):
     """Rows of (term, count), terms ascending: the CSR form of n_t. Returns how many pairs were written.
 
@@ -60,14 +68,14 @@ def count_terms(values, indptr, distinct_indptr, indices, counts):
     return end
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def relabel(values, labels):
     """Replace every value v by ``labels[v]`` in place. values: int32 (T,); labels: int32 (V,)."""
     for k in range(values.size):
         values[k] = labels[values[k]]
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def score_windows(scores, distance, start, stop):
     """Bounds of the terms whose score differs by at most `distance`, for every term.
 
