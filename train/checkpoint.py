@@ -77,10 +77,10 @@ class HashedFile:
 
 
 class CheckpointWriter:
-    """Writes checkpoints to last/ in the background, one at a time."""
+    """Writes last/ and best/ in the background, one after the other: a checkpoint never knows of a best/ to come."""
 
     def __init__(self, output: Path, identity: dict[str, Any]) -> None:
-        self._folder = output / "last"
+        self._output, self._folder = output, output / "last"
         self._identity = identity
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
@@ -89,6 +89,12 @@ class CheckpointWriter:
         """Copy `state` now and write it while training goes on. Raises the error of the save before."""
         self.wait()
         self._pending = self._pool.submit(self._write, dict(vars(progress)), snapshot(state))
+
+    def save_best(self, backbone: nn.Module, tokenizer: Any, note: dict[str, Any]) -> None:
+        """Copy the encoder's weights now and put them into best/ while training goes on. Raises as `save` does."""
+        self.wait()
+        weights = snapshot(backbone.state_dict())
+        self._pending = self._pool.submit(save_best, self._output, backbone, weights, tokenizer, note)
 
     def failed(self) -> bool:
         """True if the running save has ended with an error; `wait` raises it."""
@@ -169,12 +175,12 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
                 )
 
 
-def save_best(output: Path, backbone: nn.Module, tokenizer: Any, note: dict[str, Any]) -> None:
-    """Put the encoder into best/, file by file: between two saves only the weights differ, and a rename is whole."""
+def save_best(output: Path, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:
+    """Put an encoder of these weights into best/, file by file: only the weights change, and a rename is whole."""
     partial, folder = output / ".best.partial", output / "best"
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        backbone.save_pretrained(partial)  # type: ignore[operator]
+        backbone.save_pretrained(partial, state_dict=weights)  # type: ignore[operator]
         tokenizer.save_pretrained(partial)
         _describe_for_sentence_transformers(partial, backbone.config, tokenizer)
         (partial / "best.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")

@@ -139,11 +139,13 @@ class Graphs:
                 torch.enable_grad(),
             ):
                 return Captured(self._run, self._leaves, part, self._memory[place])
+        except torch.OutOfMemoryError:
+            raise  # what one rank meets alone must end it, or the others would wait for it
         except RuntimeError as error:
             shape = " x ".join(map(str, part["input_ids"].shape))
             raise InputError(
                 f"the encoder's {shape} tokens cannot be captured as CUDA graphs ({str(error).splitlines()[0]}): "
-                "give --compile off or layers; if memory ran out, --grad-cache saves some"
+                "give --compile off or layers"
             ) from error
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from train.checkpoint import CheckpointWriter, Progress, save_best
+from train.checkpoint import CheckpointWriter, Progress
 from train.data import BatchMaker, Prefetcher
 from train.distributed import FAILED, StopAgreement
 from train.evaluation.first_token import first_token_only
@@ -133,7 +133,7 @@ class Loop:
     def _warn_of_waiting(self) -> bool:
         seconds = self.trainer.watch.seconds
         waited, spent = seconds["data"], sum(seconds.values())
-        if waited < WAIT_WARNING * spent:
+        if waited <= WAIT_WARNING * spent:
             return False
         self.recorder.say(
             f"warning: steps wait for data {100 * waited / spent:.0f} % of the time: the index may lie on a slow disk, "
@@ -173,9 +173,9 @@ class Loop:
         self._guarded(lambda: self.recorder.evaluation(progress.step, score, best))
 
     def _keep_best(self, note: dict[str, Any]) -> None:
-        if self.trainer.ranks.first:
+        if self.writer:
             with self.trainer.watch.phase("saving"):
-                self._guarded(lambda: save_best(self.output, self.trainer.encoder.backbone, self.tokenizer, note))
+                self._guarded(partial(self.writer.save_best, self.trainer.encoder.backbone, self.tokenizer, note))
 
     def _save(self) -> None:
         """Write last/; without dev pairs the newest encoder also counts as the best."""
