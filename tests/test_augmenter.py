@@ -276,6 +276,8 @@ def test_misuse_is_answered_with_a_sentence(index):
         una.augment(["a", 1.5])
     with pytest.raises(InputError, match=r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"):
         una.explain("a \ud800")
+    with pytest.raises(InputError, match=r"index: got 'folder', and an Index is needed: una_fast\.load_index"):
+        una_fast.Augmenter("folder")
     with pytest.raises(InputError, match="needs a tokenizer"):
         una.negative_ids([0])
     with pytest.raises(InputError, match="'zebra' is not a term"):

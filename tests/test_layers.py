@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ORDER = """
     errors arrays parallel blocks tables sources chunks words scores storage index windows
-    pipelines subwords binding tokens reading explain augmenter
+    settings pipelines subwords binding tokens reading explain augmenter
 """.split()
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

@@ -25,6 +25,13 @@ def check_id_range(n: int, what: str) -> None:
         raise InputError(f"the corpus has {n:,} distinct {what}, and an index holds at most {MAX_IDS:,}: split it")
 
 
+def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
+    """int64 (n + 1,): where rows of these lengths start and, the last, end."""
+    bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
@@ -60,15 +67,12 @@ class StringTable(Sequence[str]):
     def from_strings(cls, strings: Sequence[str]) -> StringTable:
         """Pack `strings`, in order."""
         encoded = [s.encode("utf-8") for s in strings]
-        offsets = np.zeros(len(encoded) + 1, dtype=POINTER)
-        np.cumsum([len(e) for e in encoded], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), row_bounds([len(e) for e in encoded]))
 
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
         lengths = np.diff(self.offsets)[order]
-        offsets = np.zeros(len(order) + 1, dtype=POINTER)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = row_bounds(lengths)
         shift = self.offsets[:-1][order] - offsets[:-1]
         return StringTable(self.utf8[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 from collections.abc import Iterable, Sequence
@@ -13,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from una_fast._kernels.emit import Pieces
-from una_fast._kernels.law import Law
 from una_fast._kernels.negatives import Negatives, Workspace
 from una_fast._kernels.replace import replace_terms
-from una_fast.arrays import ID, POINTER, Ragged
+from una_fast.arrays import ID, Ragged, row_bounds
 from una_fast.errors import InputError
 from una_fast.explain import Explanation, explain_words
 from una_fast.index import Index
 from una_fast.parallel import n_cores
 from una_fast.reading import TermRows, read_terms
+from una_fast.settings import checked_epoch, make_law
 from una_fast.tokens import TokenIds, checked_rows, token_tensors
-from una_fast.windows import score_windows
 from una_fast.words import word_tokenizer
 
 if TYPE_CHECKING:
@@ -71,44 +69,20 @@ class Augmenter:
         window: Literal["rank", "score"] = "rank",
         n_jobs: int | None = None,
     ):
-        _check_choice("select", select, ("tfidf", "random"))
-        _check_choice("replace", replace, ("tfidf", "random"))
-        _check_choice("variant", variant, ("paper", "released"))
-        _check_choice("window", window, ("rank", "score"))
-        _check_beta(beta)
-        _check_radius(radius, window)
-        if index.n_terms < 2:
-            raise InputError(
-                f"the vocabulary has one term ({index.terms[0]!r}), and nothing to replace it by: give a larger corpus"
-            )
-        self.index = index
-        self._settings = {
+        law: dict[str, Any] = {
             "beta": beta,
             "radius": radius,
             "seed": seed,
             "select": select,
             "replace": replace,
             "variant": variant,
-            "tokenizer": tokenizer,
             "window": window,
-            "n_jobs": n_jobs,
         }
+        self._law = make_law(index, **law)
+        self._settings = {**law, "tokenizer": tokenizer, "n_jobs": n_jobs}
+        self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
         self._n_jobs = n_cores(n_jobs)
-        bounds = score_windows(index.max_tfidf, radius) if window == "score" else (np.empty(0, ID),) * 2
-        self._law = Law(
-            index.idf,
-            index.max_tfidf,
-            *bounds,
-            unseen_idf=math.log(index.n_documents),
-            beta=beta,
-            radius=radius if window == "score" else min(radius, index.n_terms),  # in ranks it must fit an int64
-            seed=operator.index(seed) % 2**64,
-            by_score=window == "score",
-            released=variant == "released",
-            random_select=select == "random",
-            random_replace=replace == "random",
-        )
         self._kernel = Negatives(index.word_ids, self._law, self._pieces())
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
         self._longest_row = int(index.word_ids.lengths().max())
@@ -143,7 +117,7 @@ class Augmenter:
 
     def negatives(self, rows: Sequence[int] | np.ndarray | torch.Tensor, epoch: int = 0) -> list[str]:
         """A negative of each document in `rows`, as text; a blank document gives ""."""
-        drawn = self._draw(checked_rows(rows, self.index.n_documents), _checked_epoch(epoch))
+        drawn = self._draw(checked_rows(rows, self.index.n_documents), checked_epoch(epoch))
         return [self._spell(drawn[row]) for row in range(len(drawn))]
 
     def negative_ids(
@@ -173,7 +147,7 @@ class Augmenter:
         rows = checked_rows(rows, self.index.n_documents)
         out = token_tensors(len(rows), max_length, self.tokens, out)
         input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
-        epoch = _checked_epoch(epoch)
+        epoch = checked_epoch(epoch)
 
         def fill(part: slice) -> None:
             workspace = self._take_workspace()
@@ -198,8 +172,7 @@ class Augmenter:
 
     def _draw(self, rows: np.ndarray, epoch: int) -> Ragged:
         """int32 terms of the negatives of `rows`."""
-        indptr = np.zeros(len(rows) + 1, dtype=POINTER)
-        np.cumsum(self.index.word_ids.indptr[rows + 1] - self.index.word_ids.indptr[rows], out=indptr[1:])
+        indptr = row_bounds(self.index.word_ids.indptr[rows + 1] - self.index.word_ids.indptr[rows])
         terms = np.empty(indptr[-1], dtype=ID)
         workspace = self._take_workspace()
         self._kernel.terms(rows, epoch, workspace, terms)
@@ -244,32 +217,9 @@ class Augmenter:
     def _replaced_words(self, text: TermRows, epoch: int) -> list[list[str]]:
         out = np.empty_like(text.ids)
         replace_terms(
-            self._law, text.keys, _checked_epoch(epoch), text.ids, text.indptr, text.first, text.z, text.p, out
+            self._law, text.keys, checked_epoch(epoch), text.ids, text.indptr, text.first, text.z, text.p, out
         )
         return text.spell(out, self.index.terms)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Augmenter, self.index, **self._settings), ()
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name}={value!r}: must be {' or '.join(repr(c) for c in choices)}")
-
-
-def _check_beta(beta: float) -> None:
-    if not 0 <= beta <= 1:  # NaN fails too
-        raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
-
-
-def _check_radius(radius: float, window: str) -> None:
-    if window == "rank" and not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
-        raise InputError(f"radius={radius}: a number of ranks must be an integer of at least 1; the paper takes 4000")
-    if window == "score" and not (math.isfinite(radius) and radius > 0):
-        raise InputError(f"radius={radius}: a distance in score must be finite and above 0")
-
-
-def _checked_epoch(epoch: int) -> int:
-    if not 0 <= operator.index(epoch) < 2**64:
-        raise InputError(f"epoch={epoch}: epochs count from 0 to 2**64 - 1")
-    return operator.index(epoch)

@@ -12,7 +12,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.encode import join_chunks, sentence_lengths
-from una_fast.arrays import ID, POINTER, Ragged, StringTable
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.storage import load_arrays, save_arrays
 from una_fast.subwords import SubwordEncoder
@@ -68,8 +68,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
         whole_rows = np.flatnonzero(row_lengths < 0)
         whole = _encode_whole(index, encoder, whole_rows)
         row_lengths[whole_rows] = whole.lengths()
-        bounds = np.zeros(n_rows + 1, dtype=POINTER)
-        np.cumsum(row_lengths, out=bounds[1:])
+        bounds = row_bounds(row_lengths)
         largest = max(pieces.values.max(initial=0), whole.values.max(initial=0))
         values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
         join = join_chunks[f"{values.dtype}_t"]
@@ -99,8 +98,7 @@ def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str
 
     "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
     """
-    table = index.terms if isinstance(index.terms, StringTable) else StringTable.from_strings(index.terms)
-    regular, later, first = _encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
+    regular, later, first = _encode_both(index.terms, np.ones(index.n_terms, dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)

@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast._kernels.chunks import split_chunks
 from una_fast._kernels.strings import StringSet
-from una_fast.arrays import POINTER, Ragged, StringTable, check_id_range
+from una_fast.arrays import Ragged, StringTable, check_id_range, row_bounds
 from una_fast.blocks import Block, FileSource, Source
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
@@ -70,10 +70,3 @@ def encode_block(block: Block) -> EncodedBlock:
     ids = chunks.add(block.data, starts, stops)
     utf8, offsets = chunks.strings()
     return EncodedBlock(utf8, offsets, ids, np.diff(indptr))
-
-
-def row_bounds(lengths: np.ndarray) -> np.ndarray:
-    """int64 (n + 1,): the bounds of rows of these lengths."""
-    bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
-    np.cumsum(lengths, out=bounds[1:])
-    return bounds

@@ -16,7 +16,7 @@ from una_fast.arrays import ID, POINTER, Ragged, StringTable
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 from una_fast.scores import TermScores, rank, score_terms, term_frequency
-from una_fast.sources import source_digests
+from una_fast.sources import check_sources, source_digests
 from una_fast.storage import load_arrays, save_arrays
 from una_fast.words import ParsedCorpus, parse_corpus
 
@@ -205,7 +205,7 @@ def load_index(
     folder = Path(path)
     meta, arrays = load_arrays(folder, KIND, VERSION)
     if corpus is not None:
-        _check_sources(folder, meta["sources"], source_digests(corpus, column))
+        check_sources(folder, meta["sources"], source_digests(corpus, column))
     return Index(
         chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
         sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
@@ -243,14 +243,3 @@ def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jo
         word_tokenizer=word_tokenizer,
         lowercase=lowercase,
     )
-
-
-def _check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
-    if len(indexed) != len(given):
-        raise InputError(f"{folder}: made from {len(indexed)} sources, and the corpus has {len(given)}: build it again")
-    for old, new in zip(indexed, given, strict=True):
-        if old["xxh3_128"] != new["xxh3_128"]:
-            raise InputError(
-                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {new['name']} "
-                f"has {new['xxh3_128']}; build the index again or give the corpus it was made from"
-            )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xxhash
 
 from una_fast._kernels.law import Law
 from una_fast._kernels.probability import replacement_probabilities
-from una_fast.arrays import ID, POINTER, SCORE
+from una_fast.arrays import ID, SCORE, row_bounds
 from una_fast.errors import InputError
 from una_fast.index import Index
 from una_fast.sources import encode_sentence
+from una_fast.words import WordTokenizer
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,12 @@ class TermRows:
         return [[next(spelled) for _ in row] for row in self.words]
 
 
-def read_terms(index: Index, law: Law, split: Any, sentences: Iterable[str]) -> TermRows:
+def read_terms(index: Index, law: Law, split: WordTokenizer, sentences: Iterable[str]) -> TermRows:
     """Split `sentences` into words as the index was, look them up and weigh them."""
     if isinstance(sentences, str):
         raise InputError("sentences: got one str, and a list of them is needed: [sentence]")
     words = split.words_batch(_checked(sentences))
-    indptr = np.zeros(len(words) + 1, dtype=POINTER)
-    np.cumsum([len(row) for row in words], out=indptr[1:])
+    indptr = row_bounds([len(row) for row in words])
     ids = np.array([i for row in words for i in _look_up(row, index.term_ids)], dtype=ID)
     keys = np.array([xxhash.xxh3_64_intdigest(" ".join(row).encode()) for row in words], dtype=np.uint64)
     first = np.empty(len(ids), dtype=ID)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from una_fast._kernels.chunks import first_invalid_utf8, split_lines
-from una_fast.arrays import POINTER
+from una_fast.arrays import row_bounds
 from una_fast.blocks import BLOCK_BYTES, Block, FileSource, Source, TextSource
 from una_fast.errors import InputError
 from una_fast.tables import CsvFile, DatasetSource, JsonFile, ParquetFile
@@ -52,6 +52,18 @@ def source_digests(corpus: Any, column: str = "text") -> list[dict[str, str]]:
                 pass
         digests.append({"name": source.name, "xxh3_128": source.digest()})
     return digests
+
+
+def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
+    """Refuse the `given` digests where they are not those that the index in `folder` was made from."""
+    if len(indexed) != len(given):
+        raise InputError(f"{folder}: made from {len(indexed)} sources, and the corpus has {len(given)}: build it again")
+    for old, new in zip(indexed, given, strict=True):
+        if old["xxh3_128"] != new["xxh3_128"]:
+            raise InputError(
+                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {new['name']} "
+                f"has {new['xxh3_128']}; build the index again or give the corpus it was made from"
+            )
 
 
 def _is_source(item: Any) -> bool:
@@ -154,6 +166,5 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
 
 
 def _bytes_block(documents: list[bytes]) -> Block:
-    bounds = np.zeros(len(documents) + 1, dtype=POINTER)
-    np.cumsum([len(document) for document in documents], out=bounds[1:])
+    bounds = row_bounds([len(document) for document in documents])
     return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])

@@ -13,7 +13,7 @@ import xxhash
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
-from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable
+from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.pipelines import Pipeline
 
@@ -194,6 +194,4 @@ def _concatenate(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.nda
 
 def _ragged(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Ragged:
     values, lengths = _concatenate(parts)
-    bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
-    np.cumsum(lengths, out=bounds[1:])
-    return Ragged(values, bounds)
+    return Ragged(values, row_bounds(lengths))

@@ -35,9 +35,9 @@ from una_fast._kernels.entries import closing_chunks, count_words, gather_words,
 from una_fast._kernels.entry_words import tokenize_entries
 from una_fast._kernels.strings import StringSet
 from una_fast._kernels.treebank import treebank_words
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.blocks import Block
-from una_fast.chunks import ChunkTable, row_bounds
+from una_fast.chunks import ChunkTable
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
 from una_fast.sources import open_sources
