@@ -71,6 +71,21 @@ def test_graphs_change_no_bit(tiny_model):
     assert all(torch.equal(states[0][1][name], states[1][1][name]) for name in states[0][1])
 
 
+def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model):
+    """Told by the trial before a capture, which leaves nothing behind: the next graphs are captured as ever."""
+    trainer, batches = make_trainer(tiny_model, n_parts=1)
+
+    def look(module, inputs, output):
+        assert output[0].isfinite().all()
+
+    hook = trainer.encoder.backbone.encoder.layer[0].register_forward_hook(look)
+    with pytest.warns(UserWarning, match="no CUDA graphs: the model waits for the GPU"):
+        losses = [trainer.step(batch).item() for batch in batches]
+    hook.remove()
+    again, batches = make_trainer(tiny_model, n_parts=1)
+    assert [again.step(batch).item() for batch in batches] == losses
+
+
 @pytest.mark.parametrize("compile", COMPILE)
 def test_masks_are_a_function_of_seed_and_step(tiny_model, compile):
     trainer, batches = make_trainer(tiny_model, compile=compile)

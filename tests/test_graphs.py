@@ -82,6 +82,17 @@ def test_what_cannot_be_captured_is_said(tiny_model, graphs_on_cpu, monkeypatch)
         train(tiny_model, compile="graphs", n_parts=1)
 
 
+def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model, graphs_on_cpu, monkeypatch):
+    def wait(*args):
+        raise graphs.WaitsError("called a synchronizing CUDA operation")
+
+    losses, _ = train(tiny_model, compile="off", n_parts=1)
+    monkeypatch.setattr(graphs, "Captured", wait)
+    with pytest.warns(UserWarning, match="no CUDA graphs: the model waits for the GPU .called a synchronizing") as said:
+        assert train(tiny_model, compile="graphs", n_parts=1)[0] == losses
+    assert len([one for one in said if "no CUDA graphs" in str(one.message)]) == 1
+
+
 @pytest.fixture
 def quick_compiler():
     """torch.compile traces and takes gradients apart as always, and runs the result as it is."""

@@ -132,7 +132,7 @@ def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
-    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.6 knows no other name
+    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.7 knows no other name
         warnings.simplefilter("ignore", FutureWarning)
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True

@@ -13,8 +13,9 @@ Letters: B rows, L tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -27,6 +28,25 @@ SHAPES = 64  # of parts that a run may meet: 8 widths, with and without negative
 TRIALS = 3  # plain passes before a capture, so that what a kernel sets up at its first call is not captured
 
 Part = dict[str, Tensor]  # token ids and mask (B, L), by name
+
+
+class WaitsError(RuntimeError):
+    """A model asks the GPU for an answer on its way, which no graph can hold."""
+
+
+@contextmanager
+def _without_waiting() -> Iterator[None]:
+    """Within it, a WaitsError where the processor waits for the GPU: before a capture, which would not survive it."""
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise WaitsError(str(error).splitlines()[0]) from error
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 class Captured:
@@ -42,9 +62,10 @@ class Captured:
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
         with torch.cuda.stream(side):
-            for _ in range(TRIALS):
-                output = run(self._inputs)
-                torch.autograd.grad(output, trained, torch.zeros_like(output))
+            for trial in range(TRIALS):
+                with _without_waiting() if trial else nullcontext():
+                    output = run(self._inputs)
+                    torch.autograd.grad(output, trained, torch.zeros_like(output))
         del output
         current.wait_stream(side)
         self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
@@ -95,16 +116,18 @@ class Graphs:
 
     Parts of one step have graphs of their own, by `place`: a second replay would overwrite what the first keeps for
     its backward pass. Graphs of one place are never between forward and backward together, so they share memory.
+
+    A model that waits for the GPU on its way runs as it is written, after a warning.
     """
 
     def __init__(
         self,
         backbone: nn.Module,
-        first_token: Callable[[Part, Callable[..., Any]], Tensor],
+        first_token: Callable[..., Tensor],
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._device = device
+        self._device, self._first_token, self._waits = device, first_token, False
         weights = dict(backbone.named_parameters())
         self._trained = [weight for weight in weights.values() if weight.requires_grad]
         leaves: dict[str, Tensor] = {
@@ -123,8 +146,14 @@ class Graphs:
     def __call__(self, place: int, part: Part) -> Tensor:
         """[CLS] (B, D) of token ids (B, L); `place` numbers the parts of a step."""
         key = (place, *((name, *tensor.shape) for name, tensor in part.items()))
-        if key not in self._captured:
-            self._captured[key] = self._capture(place, part)
+        if key not in self._captured and not self._waits:
+            try:
+                self._captured[key] = self._capture(place, part)
+            except WaitsError as error:
+                warnings.warn(f"--compile: no CUDA graphs: the model waits for the GPU ({error})", stacklevel=2)
+                self._waits = True
+        if self._waits:
+            return self._first_token(part)
         return _Replay.apply(self._captured[key], part, *self._trained)
 
     def _capture(self, place: int, part: Part) -> Captured:
@@ -139,8 +168,8 @@ class Graphs:
                 torch.enable_grad(),
             ):
                 return Captured(self._run, self._leaves, part, self._memory[place])
-        except torch.OutOfMemoryError:
-            raise  # what one rank meets alone must end it, or the others would wait for it
+        except (torch.OutOfMemoryError, WaitsError):
+            raise  # memory: what one rank meets alone must end it, or the others would wait for it
         except RuntimeError as error:
             shape = " x ".join(map(str, part["input_ids"].shape))
             raise InputError(
