@@ -207,6 +207,12 @@ def test_an_index_travels_with_its_word_tokenizer(tmp_path):
     assert pickle.loads(pickle.dumps(index)).word_tokenizer is split_at_commas
 
 
+def test_an_index_of_named_words_takes_no_function(index, tmp_path):
+    index.save(tmp_path / "index")
+    with pytest.raises(InputError, match="its words are 'treebank' ones; leave word_tokenizer away"):
+        una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
+
+
 def split_at_commas(text):
     return [part for part in text.split(",") if part]
 

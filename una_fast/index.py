@@ -18,7 +18,7 @@ from una_fast.parallel import n_cores
 from una_fast.scores import TermScores, rank, score_terms, term_frequency
 from una_fast.sources import check_sources, source_digests
 from una_fast.storage import load_arrays, save_arrays
-from una_fast.words import ParsedCorpus, parse_corpus
+from una_fast.words import NAMED, ParsedCorpus, parse_corpus
 
 KIND, VERSION = "index", 1
 
@@ -113,7 +113,10 @@ class Index:
         return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`, whole or not at all. Raises `InputError` where it cannot be written."""
+        """Write the index to the folder `path`, whole or not at all, in place of an index that is there.
+
+        Raises `InputError` where the folder cannot be written, or holds other files.
+        """
         meta = {"sources": self.sources, "word_tokenizer": self._tokenizer_name, "lowercase": self.lowercase}
         arrays = {
             "chunks_utf8": self.chunks.utf8,
@@ -204,6 +207,8 @@ def load_index(
     """
     folder = Path(path)
     meta, arrays = load_arrays(folder, KIND, VERSION)
+    if word_tokenizer is not None and meta["word_tokenizer"] in NAMED:
+        raise InputError(f"{folder}: its words are {meta['word_tokenizer']!r} ones; leave word_tokenizer away")
     if corpus is not None:
         check_sources(folder, meta["sources"], source_digests(corpus, column))
     return Index(
