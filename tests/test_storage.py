@@ -124,6 +124,19 @@ def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "link"]
 
 
+def test_who_loads_while_another_saves_has_the_new_one(folder, monkeypatch):
+    map_array = storage._map_array
+
+    def after_a_save(path, checksum):
+        monkeypatch.undo()
+        save_arrays(folder, "index", 3, {"name": "new"}, {"ids": np.array([1])})
+        return map_array(path, checksum)
+
+    monkeypatch.setattr(storage, "_map_array", after_a_save)
+    meta, arrays = load_arrays(folder, "index", 3)
+    assert (meta, arrays["ids"].tolist()) == ({"name": "new"}, [1])
+
+
 def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
     rename = Path.rename
 

@@ -65,8 +65,13 @@ def load_arrays(folder: Path, kind: str, version: int) -> tuple[dict[str, Any], 
     """
     folder = Path(folder)
     manifest = _read_manifest(folder, kind, version)
-    arrays = {name: _map_array(folder / f"{name}.npy", checksum) for name, checksum in manifest["checksums"].items()}
-    return manifest["meta"], arrays
+    checksums = manifest["checksums"].items()
+    try:
+        return manifest["meta"], {name: _map_array(folder / f"{name}.npy", checksum) for name, checksum in checksums}
+    except (InputError, FileNotFoundError):
+        if _read_manifest(folder, kind, version) == manifest:
+            raise
+        return load_arrays(folder, kind, version)  # another process saved there in between
 
 
 def _write_array(path: Path, array: np.ndarray) -> str:
