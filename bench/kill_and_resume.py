@@ -24,6 +24,7 @@ import training  # noqa: E402
 KILLS_A_RUN = 5
 STEPS = {"epochs": 40, "eval_every": 25, "save_every": 2}  # 360 steps, so that most moments lie within a save
 LONGEST_WAIT = 2.5  # seconds of training before a kill, at most
+LONGEST_RUN = 3600  # seconds
 EARLY = 0.15  # share of kills at any moment of the start, before the first new step
 
 
@@ -70,7 +71,7 @@ def run_with_kills(values: dict, chance: random.Random, kills: int) -> int:
         if done < kills and kill_at_random(process, output, chance):
             done += 1
             continue
-        code, said = training.finish(process)
+        code, said = training.finish(process, timeout=LONGEST_RUN)
         if code:
             raise SystemExit(f"after {done} kills:\n{said}")
         return done
