@@ -11,6 +11,7 @@ import torch
 import torch.multiprocessing
 
 from train.config import Run
+from una_fast.errors import InputError
 
 BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
 SETTINGS = {
@@ -152,6 +153,17 @@ def test_gradient_caching_gives_the_plain_gradient(trained, world):
     plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
     assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], cached["weights"]) < 1e-5
+
+
+def test_more_ranks_than_gpus_is_said(monkeypatch):
+    """What torchrun does not know: `--nproc` is checked before any rank starts."""
+    from train import distributed
+
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.setenv("RANK", "5")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match="rank 5 is number 3 on a machine with 2 GPUs"):
+        distributed.join("cuda")
 
 
 @pytest.mark.parametrize("grad_cache", [0, 5])

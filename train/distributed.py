@@ -21,6 +21,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from una_fast.errors import InputError
+
 WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 
@@ -60,10 +62,19 @@ def end_with_launcher() -> None:
 
 
 def join(device: str) -> Ranks:
-    """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU."""
+    """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
+
+    Raises:
+        InputError: torchrun started more ranks on this machine than it has GPUs.
+    """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in (
         ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
     if device == "cuda":
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"rank {rank} is number {local + 1} on a machine with {torch.cuda.device_count()} GPUs: "
+                "start as many ranks as GPUs at most, or give --device cpu"
+            )
         gpu = torch.device("cuda", local)
         torch.cuda.set_device(gpu)
         repeat_exactly()
