@@ -86,7 +86,7 @@ def step_table(title: str, kept: Mapping[str, Mapping[str, Any]], note: str) -> 
         "columns": COLUMNS,
         "rows": rows(kept),
         "machine": described(),
-        "note": f"{note} {FORMULA}: {', '.join(sorted(peaks))}.",
+        "note": f"{note} {FORMULA}: {', '.join(sorted(peaks))}." if peaks else note,
     }
 
 

@@ -86,6 +86,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     model = options.model or str(random_bert(folder / "bert-base", options.tokenizer))
     about = {
         "machine": described(),
+        "device": "a GPU" if options.device == "cuda" else "the CPU, to try the script out",
         "model": Path(model).name,
         "corpus": Path(corpus).name,
         "batch": options.batch_size,
@@ -188,9 +189,10 @@ def tables(kept: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     if kept["steps"]:
         note = f"{setting}; medians. Negatives of the released code are made beforehand."
-        found.append(step_table("A training step on a GPU", kept["steps"], note))
+        found.append(step_table(f"A training step on {about['device']}", kept["steps"], note))
     if kept["epochs"]:
-        found += epoch_tables(kept["epochs"], kept["steps"], f"{setting}; bf16, alpha {ALPHA}, dev every 100 steps.")
+        note = f"{setting}; bf16, alpha {ALPHA}, dev every 100 steps; on {about['device']}."
+        found += epoch_tables(kept["epochs"], kept["steps"], note)
     for table in found:
         table["machine"] = about["machine"]
     return found
@@ -214,7 +216,7 @@ def epoch_tables(epochs: dict[str, Any], steps: dict[str, Any], note: str) -> li
         share = {**one["share_of_time"], "other": 1 - sum(one["share_of_time"].values())}
         shares.append([compile, *(f"{100 * share.get(phase, 0):.1f} %" for phase in PHASES)])
     return [
-        {"title": "An epoch on a GPU", "columns": EPOCH_COLUMNS, "rows": lines, "note": note},
+        {"title": "An epoch of training", "columns": EPOCH_COLUMNS, "rows": lines, "note": note},
         {"title": "Where an epoch's time goes", "columns": ["epoch", *PHASES], "rows": shares, "note": note},
     ]
 

@@ -15,6 +15,7 @@ from una_fast.errors import InputError
 
 BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
 SETTINGS = {
+    "compile": "off",
     "batch_size": BATCH,
     "dropout": 0.0,
     "learning_rate": 3e-4,
@@ -71,11 +72,14 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         from graphs_on_cpu import stand_in
 
         stand_in()
+    if run.compile == "layers":  # takes gradients apart as always, and runs the result as it is
+        torch.compiler.set_stance("default", force_backend="aot_eager")
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(
         FakeTokens(0), FakeTokens(1) if run.augment == "una" else None, 32, run.alpha, NEGATIVE_VIEWS[run.loss],
-        None, rank, world, rows_of_part=run.grad_cache,
+        None, rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
+        multiple=1 if run.compile == "off" else 8,
     )  # fmt: skip
     trainer = Trainer(run, ranks, encoder, plan, Progress(), None)
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
@@ -166,9 +170,9 @@ def test_more_ranks_than_gpus_is_said(monkeypatch):
         distributed.join("cuda")
 
 
-@pytest.mark.parametrize("grad_cache", [0, 5])
-def test_graphs_hand_their_gradients_to_ddp(trained, grad_cache):
+@pytest.mark.parametrize(("compile", "grad_cache"), [("graphs", 0), ("graphs", 5), ("layers", 0)])
+def test_compiled_encoders_hand_their_gradients_to_ddp(trained, compile, grad_cache):
     plain = trained(1, **KINDS["negatives"])
-    replayed = trained(2, compile="graphs", grad_cache=grad_cache, **KINDS["negatives"])
-    assert replayed["losses"] == pytest.approx(plain["losses"], abs=1e-5)
-    assert difference(plain["weights"], replayed["weights"]) < 1e-5
+    quick = trained(2, compile=compile, grad_cache=grad_cache, **KINDS["negatives"])
+    assert quick["losses"] == pytest.approx(plain["losses"], abs=1e-5)
+    assert difference(plain["weights"], quick["weights"]) < 1e-5
