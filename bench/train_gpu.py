@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from bench.step_table import RESULTS, described, save, show, shown, step_table, summarise
+from bench.step_table import BASE, RESULTS, described, mean_step, save, show, shown, step_table, summarise
 from bench.training import ALPHA, MAX_LENGTH, Bench, Contender, measure
 from train.config import fail
 from train.demo import PAIRS, packaged_encoder, write_corpus
@@ -215,6 +215,10 @@ def epoch_tables(epochs: dict[str, Any], steps: dict[str, Any], note: str) -> li
         ])  # fmt: skip
         share = {**one["share_of_time"], "other": 1 - sum(one["share_of_time"].values())}
         shares.append([compile, *(f"{100 * share.get(phase, 0):.1f} %" for phase in PHASES)])
+    if base := steps.get(BASE):
+        seconds = taken * mean_step(base["plain"], base["negatives"])
+        speed = [shown(1000 * seconds / taken, 2), shown(sentences / seconds, 0)]
+        lines.append([f"{BASE}, its steps alone", *lines[-1][1:3], shown(seconds, 1), "", *speed, "", "", ""])
     return [
         {"title": "An epoch of training", "columns": EPOCH_COLUMNS, "rows": lines, "note": note},
         {"title": "Where an epoch's time goes", "columns": ["epoch", *PHASES], "rows": shares, "note": note},
