@@ -110,6 +110,12 @@ def show(tables: Iterable[dict[str, Any]]) -> None:
         print(f"\n{table['note']}")
 
 
+def sizes(model: str) -> str:
+    """An encoder by its size: the name of its folder may say nothing."""
+    config = load_config(model, 0.1)
+    return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
+
+
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
     """Keep the tables for bench/report.py, and what they were made of."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from bench.step_table import RESULTS, save, show, step_table, summarise
+from bench.step_table import RESULTS, save, show, sizes, step_table, summarise
 from bench.training import MAX_LENGTH, Bench, measure
 from train.config import fail
 from train.distributed import usable_cores
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, folder: str) -> None:
     kept = summarise(measure(contenders, options.rounds, plain=2, negatives=1), bench, contenders)
     how = "processor time of one thread" if options.processor_time else f"{usable_cores()} threads"
     note = (
-        f"{Path(options.model).name}, batch {options.batch_size}, two views of {MAX_LENGTH} tokens at most, "
+        f"{sizes(options.model)}, batch {options.batch_size}, two views of {MAX_LENGTH} tokens at most, "
         f"dropout 0.1; {how}; medians."
     )
     tables = [step_table("A training step on the CPU", kept, note)]

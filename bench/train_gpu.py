@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from bench.step_table import BASE, RESULTS, described, mean_step, save, show, shown, step_table, summarise
+from bench.step_table import BASE, RESULTS, described, mean_step, save, show, shown, sizes, step_table, summarise
 from bench.training import ALPHA, MAX_LENGTH, Bench, Contender, measure
 from train.config import fail
 from train.demo import PAIRS, packaged_encoder, write_corpus
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     about = {
         "machine": described(),
         "device": "a GPU" if options.device == "cuda" else "the CPU, to try the script out",
-        "model": Path(model).name,
+        "model": sizes(model),
         "corpus": Path(corpus).name,
         "batch": options.batch_size,
     }
