@@ -249,6 +249,17 @@ def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
     assert "<script" not in page and "a&lt;b&gt;&amp;c" in page
 
 
+def test_scores_that_are_not_there_yet_do_not_count(tmp_path: Path) -> None:
+    """Of two seeds one is still in training: its group's score is that of one seed."""
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed-{seed}", 0.8, seed=seed)
+    (tmp_path / "seed-2" / "run.json").write_text(
+        json.dumps({"settings": {"augment": "none", "seed": 2, "model": "m"}})
+    )
+    page = make_page(find_runs([tmp_path]))
+    assert "dev, best, one seed" in page and "nan" not in page
+
+
 def test_a_run_whose_index_is_gone_says_so(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", 0.8, augment="una", index=str(tmp_path / "gone"))
     page = make_page([read_run(folder)])

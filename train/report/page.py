@@ -61,19 +61,19 @@ def _lede(runs: Sequence[RunRecord]) -> str:
     """What all runs have in common, in a line; versions and machine where they are recorded."""
     differing = differing_settings(runs)
     shared = [
-        f"{name.replace('_', ' ')} {_short(runs[0].settings[name])}"
+        f"{name.replace('_', ' ')} {_short(runs[0].settings[name], parts=2 if name == 'model' else 1)}"
         for name in MAIN_SETTINGS
         if name not in differing and runs[0].settings.get(name) not in (None, "", [])
     ]
     versions = runs[0].summary.get("versions", {})
-    shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if name in versions]
+    shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if versions.get(name, "not")[0].isdigit()]
     return f"<p class='note'>{html.escape(' · '.join(shared))}</p>"
 
 
-def _short(value: Any) -> str:
-    """A setting as a person would say it: paths by their last part."""
+def _short(value: Any, parts: int = 1) -> str:
+    """A setting as a person would say it: a path by its last parts."""
     values = value if isinstance(value, list) else [value]
-    return ", ".join(Path(part).name if isinstance(part, str) else str(part) for part in values)
+    return ", ".join("/".join(Path(one).parts[-parts:]) if isinstance(one, str) else str(one) for one in values)
 
 
 def _tiles(groups: Sequence[Group]) -> str:
@@ -84,14 +84,14 @@ def _tiles(groups: Sequence[Group]) -> str:
         return ""
     tiles = [
         f"<div class='tile' style='border-color:{colour(i)}'>{html.escape(group.label)}"
-        f"<b>{_value(spreads[main])}</b><small>{title(main)}, {_count(group)}</small></div>"
+        f"<b>{_value(spreads[main])}</b><small>{title(main)}, {_count(spreads[main])}</small></div>"
         for i, (group, spreads) in enumerate(zip(groups, every, strict=True))
     ]
     return f"<div class='tiles'>{''.join(tiles)}</div>"
 
 
-def _count(group: Group) -> str:
-    return "one seed" if len(group.runs) == 1 else f"mean ± deviation of {len(group.runs)} seeds"
+def _count(spread: Spread) -> str:
+    return "one seed" if spread.n == 1 else f"mean ± deviation of {spread.n} seeds"
 
 
 def _value(spread: Spread) -> str:
