@@ -10,9 +10,7 @@ on the disk. What it needs of an older Python and of a GPU is stood in for while
 import argparse
 import importlib
 import inspect
-import json
 import logging
-import platform
 import sys
 import time
 from collections import namedtuple
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from bench.step_table import described, save
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
@@ -159,6 +158,30 @@ def format_row(row: dict) -> str:
     )
 
 
+def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
+    """The scores as bench/report.py takes a table: tasks across, SentEval and ours one below the other."""
+    tasks = list(dict.fromkeys(row["task"] for row in rows if row["task"] != "all"))
+    lines, ratios = [], []
+    for pooling in dict.fromkeys(row["pooling"] for row in rows):
+        found = {row["task"]: row for row in rows if row["pooling"] == pooling}
+        total = found["all"]
+        for name, score, seconds in (
+            ("SentEval", "senteval", total["seconds_senteval"]),
+            ("una_fast", "ours", total["seconds"]),
+        ):
+            scores = [f"{found[task][score]:.3f}" for task in tasks]
+            lines.append([f"{name}, {pooling}", *scores, f"{seconds:.1f}"])
+        ratios.append(f"{pooling} {total['seconds_senteval'] / total['seconds']:.1f} times")
+    return {
+        "title": f"Scores beside SentEval's, mode {options.mode}",
+        "columns": ["", *tasks, "seconds"],
+        "rows": lines,
+        "machine": described(),
+        "note": f"SimCSE's copy of SentEval on the same model, files and {options.threads} threads: "
+        f"{', '.join(ratios)} its speed.",
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--senteval", type=Path, required=True)
@@ -181,9 +204,7 @@ def main() -> int:
     print(f"{'pooling':<18}{'task':<15}{heads}")
     print(*map(format_row, rows), sep="\n")
     if options.json:
-        about = {"machine": platform.processor() or platform.machine(), "threads": options.threads}
-        about |= {"torch": torch.__version__, "python": platform.python_version(), "mode": options.mode}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+        save(options.json, [as_table(rows, options)], {"mode": options.mode, "threads": options.threads, "rows": rows})
     return 0
 
 
