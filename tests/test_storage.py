@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -150,3 +151,23 @@ def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
     save_arrays(folder, "index", 3, {}, {"ids": np.array([2])})
     assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [2]
     assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+
+
+def test_loads_beside_saves_never_fail_or_mix(tmp_path):
+    """Equal contents and others in turn: two threads save, two load, and what is loaded is of one save."""
+
+    def save(first):
+        for i in range(first, first + 40):
+            number = np.array([i // 2])  # every content is saved twice
+            save_arrays(tmp_path / "saved", "index", 3, {}, {"a": number, "b": number})
+
+    def load(_):
+        for _ in range(300):
+            arrays = load_arrays(tmp_path / "saved", "index", 3)[1]
+            assert arrays["a"] == arrays["b"]
+
+    save_arrays(tmp_path / "saved", "index", 3, {}, {"a": np.array([0]), "b": np.array([0])})
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(save, 0), threads.submit(save, 100), *(threads.submit(load, i) for i in range(2))]:
+            done.result()
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]

@@ -7,9 +7,11 @@ core of the machine measured, so every load verifies every byte).
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import shutil
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from una_fast.errors import InputError
 
 MANIFEST = "manifest.json"
 REBUILD = "delete the folder and build it again"
+RETRIES, PAUSE = 50, 0.01  # s, of a load while another process saves: two renames take microseconds
 OWN_SUFFIXES = (".npy", ".partial", ".replaced")  # the last two: what a killed process left
 
 
@@ -64,14 +67,38 @@ def load_arrays(folder: Path, kind: str, version: int) -> tuple[dict[str, Any], 
 
     """
     folder = Path(folder)
+    for _ in range(RETRIES):
+        before = _identity(folder)
+        try:
+            loaded = _load(folder, kind, version)
+            if _identity(folder) == before:
+                return loaded
+        except InputError:
+            if _identity(folder) == before and not _is_being_replaced(folder):
+                raise
+        time.sleep(PAUSE)  # another process is saving there
+    return _load(folder, kind, version)
+
+
+def _load(folder: Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     manifest = _read_manifest(folder, kind, version)
     checksums = manifest["checksums"].items()
+    return manifest["meta"], {name: _map_array(folder / f"{name}.npy", checksum) for name, checksum in checksums}
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What differs between a folder and the one that takes its place; None if there is none."""
     try:
-        return manifest["meta"], {name: _map_array(folder / f"{name}.npy", checksum) for name, checksum in checksums}
-    except (InputError, FileNotFoundError):
-        if _read_manifest(folder, kind, version) == manifest:
-            raise
-        return load_arrays(folder, kind, version)  # another process saved there in between
+        about = folder.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns
+
+
+def _is_being_replaced(folder: Path) -> bool:
+    """True between the two renames of `_move_into_place`, or if a process was killed between them."""
+    folder = folder.resolve()
+    return any(folder.parent.glob(f".{glob.escape(folder.name)}.*.replaced"))
 
 
 def _write_array(path: Path, array: np.ndarray) -> str:
@@ -157,12 +184,13 @@ def _seal(manifest: dict[str, Any]) -> str:
 
 def _read_manifest(folder: Path, kind: str, version: int) -> dict[str, Any]:
     path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); give the folder that was saved to")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         seal = manifest.pop("seal")
         found, found_version = manifest["kind"], manifest["version"]
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        advice = "give the folder that was saved to"
+        raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); {advice}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: damaged, it is not the JSON that was written; {REBUILD}") from error
     if found != kind:
@@ -178,9 +206,10 @@ def _read_manifest(folder: Path, kind: str, version: int) -> dict[str, Any]:
 
 
 def _map_array(path: Path, checksum: str) -> np.ndarray:
-    if not path.is_file():
-        raise InputError(f"{path}: missing; {REBUILD}")
-    if path.stat().st_size == 0 or _checksum(path) != checksum:
-        raise InputError(f"{path}: damaged (cut short or changed), its checksum differs; {REBUILD}")
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        if path.stat().st_size == 0 or _checksum(path) != checksum:
+            raise InputError(f"{path}: damaged (cut short or changed), its checksum differs; {REBUILD}")
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: missing; {REBUILD}") from error
     return np.asarray(array)  # a plain view of the map: np.memmap makes every slice twice as slow
