@@ -18,7 +18,7 @@ bench: kernels .venv/peers
 
 # CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch) are options
 bench-gpu: kernels .venv/peers
-	$(BIN)/python -m bench.train_gpu $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(DEV),--dev "$(DEV)") \
+	$(BIN)/python -m bench.training.train_gpu $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(DEV),--dev "$(DEV)") \
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(RELEASED),--released "$(RELEASED)") $(if $(PARTS),--only $(PARTS))
 	$(BIN)/python -m bench.report
 
@@ -34,7 +34,7 @@ kernels: .venv/packages
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 clean:
-	rm -rf .venv build dist runs/demo *.egg-info una_fast/_kernels/*.so
+	find una_fast -name "*.so" -delete; rm -rf .venv build dist runs/demo *.egg-info
 
 # constraints.txt holds every version, so torch is never a newer one. The build itself runs in .venv, not in isolation:
 # what it builds with is held by the same file, whichever pip this Python came with.

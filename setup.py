@@ -35,8 +35,10 @@ def record_settings(file: Path) -> Path:
 
 settings_file = record_settings(Path("build/settings.txt"))
 extensions = [
-    Extension(f"una_fast._kernels.{path.stem}", [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS)
-    for path in sorted(Path("una_fast/_kernels").glob("*.pyx"))
+    Extension(
+        ".".join(path.with_suffix("").parts), [str(path)], depends=[str(settings_file)], extra_compile_args=CFLAGS
+    )
+    for path in sorted(Path("una_fast/_kernels").rglob("*.pyx"))
     if os.environ.get("UNA_FAST_KERNELS") != "0"
 ]
 c_folder = "build/c_checked" if CHECKED else "build/c"

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from train.config import Run, fail, parse
+from train.config.run import Run, fail, parse
 from una_fast.errors import InputError
 
 
@@ -23,10 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "TORCHELASTIC_RUN_ID" in os.environ:
             return _under_torchrun(run)
         if run.seeds:
-            from train.seeds import train_seeds
+            from train.job.seeds import train_seeds
 
             return train_seeds(run)
-        from train.launch import launch
+        from train.job.launch import launch
 
         return launch(run)
     except InputError as error:
@@ -39,8 +39,8 @@ def _under_torchrun(run: Run) -> int:
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
             "or call torchrun once a seed, with --seed and an --output for each"
         )
-    from train.launch import report, score
-    from train.worker import work_under_torchrun
+    from train.job.launch import report, score
+    from train.job.worker import work_under_torchrun
 
     run, outcome = work_under_torchrun(run)
     code = report(run, outcome)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.evaluation.files import downstream_folder
-from train.evaluation.tasks import SIZES, STS_TASKS, TEST_PAIRS, TRANSFER_TASKS
+from train.evaluation.tasks.names import SIZES, STS_TASKS, TEST_PAIRS, TRANSFER_TASKS
 from una_fast.errors import InputError
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
@@ -135,8 +135,8 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 def _check_task(folder: Path, name: str) -> list[str]:
-    from train.sts import read_sts
-    from train.transfer import read_transfer
+    from train.evaluation.tasks.sts import read_sts
+    from train.evaluation.tasks.transfer import read_transfer
 
     downstream = downstream_folder(folder)
     try:

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.encoder.pooling import DEFAULT_POOLING, POOLINGS
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
-from train.evaluation.tasks import task_names
-from train.files import write_json
-from train.pooling import DEFAULT_POOLING, POOLINGS
+from train.evaluation.tasks.names import task_names
+from train.record.files import write_json
 from una_fast.errors import InputError
 
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from una_fast.augmenter import Augmenter
+    from una_fast.augment.una import Augmenter
     from una_fast.errors import InputError
-    from una_fast.index import Index, build_index, load_index
-    from una_fast.tokens import TokenIds
+    from una_fast.index.index import Index, build_index, load_index
+    from una_fast.tokens.ids import TokenIds
 
 __version__ = "0.1.0"
 __all__ = ["Augmenter", "Index", "InputError", "TokenIds", "build_index", "load_index"]
@@ -18,12 +18,12 @@ __all__ = ["Augmenter", "Index", "InputError", "TokenIds", "build_index", "load_
 # Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the
 # commands' --help and refusals need none of them.
 _HOMES = {
-    "Augmenter": "augmenter",
-    "Index": "index",
+    "Augmenter": "augment.una",
+    "Index": "index.index",
     "InputError": "errors",
-    "TokenIds": "tokens",
-    "build_index": "index",
-    "load_index": "index",
+    "TokenIds": "tokens.ids",
+    "build_index": "index.index",
+    "load_index": "index.index",
 }
 
 

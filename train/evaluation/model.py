@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModel
 
-from train.encoder import from_pretrained, load_tokenizer, quiet
+from train.encoder.encoder import from_pretrained, load_tokenizer, quiet
+from train.encoder.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
 from train.evaluation.embed import LONGEST
-from train.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
 from una_fast.errors import InputError
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # of protocol.PRECISIONS

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from train.encoder.first_token import first_token_only
+from train.encoder.packed_linears import packed_linears
+from train.encoder.pooling import POOLINGS
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.correlation import correlate, cosine
 from train.evaluation.embed import GPU_BATCH_TOKENS, Batches, DistinctSentences
-from train.evaluation.first_token import first_token_only
 from train.evaluation.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows, whiten
-from train.evaluation.linear import packed_linears
 from train.evaluation.model import EvaluatedModel
 from train.evaluation.protocol import Protocol
-from train.pooling import POOLINGS
-from train.sts import StsTask
-from train.transfer import TransferTask, f1, score_transfer
+from train.evaluation.tasks.sts import StsTask
+from train.evaluation.tasks.transfer import TransferTask, f1, score_transfer
 
 
 @dataclass

@@ -9,9 +9,9 @@ from pathlib import Path
 from train.evaluation.model import load_model, pick_devices
 from train.evaluation.protocol import Protocol
 from train.evaluation.results import Results, evaluate
-from train.evaluation.tasks import STS_TASKS
-from train.sts import StsTask, read_sts
-from train.transfer import TransferTask, read_transfer
+from train.evaluation.tasks.names import STS_TASKS
+from train.evaluation.tasks.sts import StsTask, read_sts
+from train.evaluation.tasks.transfer import TransferTask, read_transfer
 from una_fast.errors import InputError
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.files import replacing
+from train.record.files import replacing
 from train.report.page import make_page
 from train.report.runs import find_runs
 from una_fast.errors import InputError

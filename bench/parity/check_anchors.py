@@ -1,0 +1,118 @@
+"""Every sentence of a corpus as token ids, made by the index and by the tokenizer itself: the times, any difference.
+
+    python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer minilm roberta
+        xlm_roberta] [--lines-a-call 100000] [--rounds 3]
+
+The tokenizer is called as its users call it, on a list of sentences; the list is cut, because a million of its results
+take 8 GB. Both take the same cores in the same run. "minilm" is the packaged one; "roberta" and "xlm_roberta" are
+trained on the corpus' first lines, to 50,265 and up to 32,000 sub-words; any other is a folder or a name on the hub.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+import una_fast
+from una_fast.parallel import n_cores
+from una_fast.tokens.binding import encode_sentences, encode_terms
+from una_fast.tokens.subwords import SubwordEncoder
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+from support import tokenizer_families
+
+TRAINING_LINES = 50_000
+
+
+def load_tokenizer(name: str, index: Any) -> Any:
+    if name == "minilm":
+        return tokenizer_families.bert_uncased()
+    if name not in ("roberta", "xlm_roberta"):
+        return AutoTokenizer.from_pretrained(name)
+    tokenizer_families.training_lines = lambda: list(sentences(index, 0, min(TRAINING_LINES, index.n_documents)))
+    tokenizer_families.VOCABULARY = 50_265 if name == "roberta" else 32_000
+    return getattr(tokenizer_families, name)()
+
+
+def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
+    return map(index.sentence, range(start, stop))
+
+
+class Clock:
+    """Seconds on the wall and of all cores, summed over the calls it times."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, float]] = []
+
+    def __call__(self, function: Any, *args: Any) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = function(*args)
+        self.calls.append((time.perf_counter() - wall, time.process_time() - cpu))
+        return result
+
+    def medians(self) -> tuple[float, float]:
+        wall, cpu = zip(*self.calls, strict=True)
+        return statistics.median(wall), statistics.median(cpu)
+
+    def sums(self) -> tuple[float, float]:
+        wall, cpu = zip(*self.calls, strict=True)
+        return sum(wall), sum(cpu)
+
+
+def encode(index: Any, tokenizer: Any) -> Any:
+    return encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))
+
+
+def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
+    """Print the times of a tokenizer; the number of sentences with other ids.
+
+    Rounds of ours stand between the calls of the tokenizer, so that a machine that others use slows both down.
+    """
+    tokenizer = load_tokenizer(name, index)
+    ours, terms, theirs = Clock(), Clock(), Clock()
+    ids = ours(encode, index, tokenizer)
+    terms(encode_terms, index, SubwordEncoder(tokenizer), n_cores(None))
+    starts = range(0, index.n_documents, lines_a_call)
+    different = 0
+    for k, start in enumerate(starts):
+        texts = list(sentences(index, start, min(start + lines_a_call, index.n_documents)))
+        rows = enumerate(theirs(tokenize, tokenizer, texts), start)
+        different += sum(found != ids[row].tolist() for row, found in rows)
+        if (k + 1) * (rounds - 1) // len(starts) > k * (rounds - 1) // len(starts):
+            ours(encode, index, tokenizer)
+    print(f"{name}: {different} of {index.n_documents:,} sentences differ")
+    for kind, own, of_terms, other in zip(("wall", "CPU"), ours.medians(), terms.medians(), theirs.sums(), strict=True):
+        print(
+            f"  {kind}: una_fast {own:.2f} s (median of {len(ours.calls)}), its terms {of_terms:.2f} s, tokenizer"
+            f" {other:.1f} s; {other / own:.1f} times as fast, {other / (own + of_terms):.1f} with the terms",
+            flush=True,
+        )
+    return different
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--tokenizer", nargs="+", default=["minilm", "roberta", "xlm_roberta"])
+    parser.add_argument("--lines-a-call", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    index = una_fast.build_index(options.corpus)
+    print(f"{index}, {len(index.chunks):,} distinct chunks, {n_cores(None)} cores", flush=True)
+    different = [compare(index, name, options.lines_a_call, options.rounds) for name in options.tokenizer]
+    return int(any(different))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""A trained model in mteb's STS tasks, beside `train.evaluate`, without a network: mteb gets its pairs from SentEval.
+
+    python -m bench.parity.check_mteb --model runs/una/best --data senteval
+
+Needs `pip install mteb`. Columns: pairs in mteb's own data (by the statistics that it ships) and here, Spearman x 100
+of mteb's run of SentenceTransformer(model) and of ours. mteb's SICK-R is all of SICK, SentEval's its test split: a row
+each. Exit code 1 if a difference is above TOLERANCE.
+"""
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+import mteb
+import numpy as np
+from datasets import Dataset, DatasetDict
+from sentence_transformers import SentenceTransformer
+
+from train.evaluation.files import downstream_folder, normalise_spaces, number_in, read_columns
+from train.evaluation.model import load_model
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import evaluate
+from train.evaluation.tasks.names import STS_TASKS
+from train.evaluation.tasks.sts import StsTask, read_sts
+from una_fast.errors import InputError
+
+SICK_FILES = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+TOLERANCE = 0.01  # Spearman x 100; mteb takes cosines in float32, we in float64, so near ties rank otherwise
+
+
+def all_of_sick(downstream: Path) -> StsTask:
+    """The pairs of the three splits, which mteb scores as one."""
+    files = [downstream / "SICK" / name for name in SICK_FILES]
+    rows = [(path, line, row) for path in files for line, row in read_columns(path, (3, 1, 2), skip=1)]
+    gold = np.array([number_in(row[0], path, line) for path, line, row in rows])
+    first, second = (normalise_spaces(row[side] for _, _, row in rows) for side in (1, 2))
+    return StsTask("SICK, all splits", first, second, gold)
+
+
+def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[int, float]:
+    """Pairs that mteb's own data has, and cosine Spearman x 100 of its task `name` on our pairs."""
+    theirs = mteb.get_task(name)
+    pairs = Dataset.from_dict({"sentence1": task.first, "sentence2": task.second, "score": task.gold.tolist()})
+    theirs.dataset, theirs.data_loaded = DatasetDict(test=pairs), True
+    result = mteb.evaluate(model, theirs, cache=None, co2_tracker=False, show_progress_bar=False)
+    score = result.task_results[0].scores["test"][0]["cosine_spearman"]
+    return theirs.metadata.descriptive_stats["test"]["num_samples"], 100 * score
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer that reads [CLS]")
+    parser.add_argument("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", module="mteb")  # it asks the hub for metadata, in vain
+    try:
+        downstream = downstream_folder(options.data)
+        tasks = [read_sts(downstream, name) for name in STS_TASKS] + [all_of_sick(downstream)]
+        ours = evaluate(load_model(options.model, device="cpu"), tasks, Protocol()).sts
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    model = SentenceTransformer(options.model, device="cpu")
+    print(f"{'task':<18}{'pairs in mteb':>14}{'here':>8}{'mteb':>10}{'ours':>10}{'difference':>12}")
+    far = False
+    for task in tasks:
+        name = "SICK-R" if task.name.startswith("SICK") else task.name
+        n_pairs, theirs = mtebs_score(model, task, name)
+        score = 100 * ours[task.name]["spearman"]["all"]
+        far |= abs(theirs - score) > TOLERANCE
+        print(f"{task.name:<18}{n_pairs:>14,}{len(task):>8,}{theirs:>10.4f}{score:>10.4f}{theirs - score:>+12.4f}")
+    return int(far)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Compare the words and the text of every line of a corpus with NLTK and with the file. About 160 us a line and core.
+
+python -m bench.parity.check_words ../shared/data/corpora/*.txt.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from nltk import word_tokenize
+
+from una_fast.corpus.words import ParsedCorpus, parse_corpus
+from una_fast.parallel import n_cores
+
+LINES_PER_TASK = 2000
+Task = tuple[int, list[str]]  # the row of the first line, and the lines
+
+parsed: ParsedCorpus  # set before the children are forked, which then share it
+
+
+def different_lines(task: Task) -> list[str]:
+    """What is wrong with each line whose words are not NLTK's, or whose chunks do not make up the line."""
+    found = []
+    for row, line in enumerate(task[1], task[0]):
+        text = " ".join(parsed.chunks[i] for i in parsed.sentences[row])
+        words = [parsed.vocabulary[i] for i in parsed.words[row]]
+        expected = word_tokenize(line.lower(), preserve_line=True)
+        if text != line or words != expected:
+            found.append(f"row {row}: {line!r}\n  chunks {text!r}\n  words  {words}\n  NLTK   {expected}")
+    return found
+
+
+def tasks(path: Path) -> Iterator[Task]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        lines = (line.removesuffix("\n") for line in file)
+        row = 0
+        while batch := list(islice(lines, LINES_PER_TASK)):
+            yield row, batch
+            row += len(batch)
+    if row != len(parsed.words):
+        raise ValueError(f"{path}: the file has {row:,} lines, and {len(parsed.words):,} were parsed")
+
+
+def check(path: Path) -> int:
+    """Print how one file compares; returns the number of different lines."""
+    global parsed
+    start = time.perf_counter()
+    parsed = parse_corpus(path)
+    parse_seconds = time.perf_counter() - start
+    n_different = 0
+    with multiprocessing.get_context("fork").Pool(n_cores(None)) as pool:
+        for found in pool.imap(different_lines, tasks(path)):
+            n_different += len(found)
+            print(*found, sep="\n", end="\n" if found else "")
+    seconds = time.perf_counter() - start - parse_seconds
+    print(
+        f"{path.name}: {n_different} of {len(parsed.words):,} lines differ; "
+        f"parsed in {parse_seconds:.2f} s, compared in {seconds:.0f} s",
+        flush=True,
+    )
+    return n_different
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, nargs="+", help=".txt.gz files")
+    sys.exit(sum(check(path) for path in parser.parse_args().corpus) > 0)

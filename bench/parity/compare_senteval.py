@@ -1,0 +1,212 @@
+"""Our scores beside upstream SentEval's, on the same model and files, with the time of both.
+
+    python -m bench.parity.compare_senteval --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
+        [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
+
+`--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; nothing of it is changed
+on the disk. What it needs of an older Python and of a GPU is stood in for while it runs.
+"""
+
+import argparse
+import importlib
+import inspect
+import logging
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import torch
+
+from bench.training.step_table import described, save
+from train.evaluation.classifier import FAST, FULL
+from train.evaluation.files import downstream_folder
+from train.evaluation.model import load_model
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import evaluate
+from train.evaluation.scoring import read_tasks
+from train.evaluation.senteval import Batcher, prepare
+from train.evaluation.tasks.names import SIZES, TEST_PAIRS, task_names
+from una_fast.errors import InputError
+
+
+class Clock:
+    """Seconds by the wall and of all cores together; the latter hold on a machine that others use too."""
+
+    wall = cpu = 0.0
+
+    def __enter__(self) -> "Clock":
+        self._begun = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall += time.perf_counter() - self._begun[0]
+        self.cpu += time.process_time() - self._begun[1]
+
+
+def load_senteval(folder: Path):
+    """The `senteval` package of a checkout, with what newer versions and a machine without a GPU lack."""
+    if not (folder / "senteval" / "engine.py").is_file():
+        raise InputError(f"--senteval {folder}: holds no senteval/engine.py")
+    sys.path.insert(0, str(folder))
+    if not hasattr(inspect, "getargspec"):
+        fields = namedtuple("ArgSpec", "args varargs keywords defaults")
+        inspect.getargspec = lambda function: fields(*inspect.getfullargspec(function)[:4])
+    senteval = importlib.import_module("senteval")
+    if not torch.cuda.is_available():
+        torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_: self
+        classifier = importlib.import_module("senteval.tools.classifier").MLP
+        original = classifier.__init__
+        # its switch for data that stay in host memory is the only one that does not ask for a GPU
+        classifier.__init__ = lambda self, *args, **kwargs: original(self, *args, **{**kwargs, "cudaEfficient": True})
+    return senteval
+
+
+def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
+    """SentEval's result of one task under SimCSE's parameters, and its time."""
+    protocol = FULL if mode == "test" else FAST
+    params = {"task_path": str(data), "usepytorch": True, "kfold": protocol.folds}
+    params["classifier"] = {
+        "nhid": 0,
+        "optim": protocol.optimiser,
+        "batch_size": protocol.batch_size,
+        "tenacity": protocol.tenacity,
+        "epoch_size": protocol.passes,
+    }
+    engine = senteval.engine.SE(params, Batcher(model), prepare)
+    with Clock() as clock:
+        result = engine.eval(task)
+    return result, clock
+
+
+def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
+    """SentEval's score x 100 as SimCSE reports it, and the pairs or examples it was made of."""
+    if task in ("STSBenchmark", "SICKRelatedness"):
+        return 100 * float(result[split]["spearman"][0]), result[split]["nsamples"]
+    if "all" in result:
+        pairs = sum(part["nsamples"] for name, part in result.items() if name != "all")
+        return 100 * float(result["all"]["spearman"]["all"]), pairs
+    return float(result["devacc" if split == "dev" else "acc"]), result["ndev" if split == "dev" else "ntest"]
+
+
+def our_score(results, task: str, split: str) -> tuple[float, int]:
+    """The same of ours."""
+    if task in results.sts:
+        return 100 * results.sts[task]["spearman"]["all"], results.sts[task]["pairs"]
+    scores = results.transfer[task]
+    examples = scores["examples"]
+    return scores["dev_accuracy" if split == "dev" else "accuracy"], examples.get(split, examples["train"])
+
+
+def compare(options: argparse.Namespace) -> list[dict]:
+    """A row a pooling and task."""
+    downstream = downstream_folder(options.data)
+    names = task_names(options.tasks, options.mode)
+    senteval = load_senteval(options.senteval)
+    rows = []
+    for pooling in options.pooling.split(","):
+        protocol = Protocol(mode=options.mode, pooling=pooling)
+        model = load_model(options.model, pooling, device="cpu")
+        with Clock() as clock:
+            tasks, notes = read_tasks(downstream, names, protocol.split)
+            results = evaluate(model, tasks, protocol)
+        print(f"{pooling}: ours {clock.wall:.1f} s", *notes, sep="\n", file=sys.stderr)
+        total = Clock()
+        for task in tasks:
+            result, their_clock = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
+            total.wall, total.cpu = total.wall + their_clock.wall, total.cpu + their_clock.cpu
+            theirs, n_theirs = their_score(result, task.name, protocol.split)
+            ours, n_ours = our_score(results, task.name, protocol.split)
+            rows.append(
+                {
+                    "pooling": pooling,
+                    "task": task.name,
+                    "n_senteval": n_theirs,
+                    "n": n_ours,
+                    "n_expected": expected_size(task.name, protocol.split),
+                    "senteval": theirs,
+                    "ours": ours,
+                    "seconds_senteval": their_clock.wall,
+                }
+            )
+            print(format_row(rows[-1]), file=sys.stderr)
+        times = {"seconds_senteval": total.wall, "seconds": clock.wall}
+        times |= {"cpu_seconds_senteval": total.cpu, "cpu_seconds": clock.cpu}
+        rows.append({"pooling": pooling, "task": "all", **times})
+    return rows
+
+
+def expected_size(task: str, split: str) -> int | None:
+    """Pairs of the paper's table of test sizes, or examples that SentEval's documentation names."""
+    if split == "test" and task in TEST_PAIRS:
+        return TEST_PAIRS[task]
+    return SIZES.get(task, {}).get(split, SIZES.get(task, {}).get("train"))
+
+
+def format_row(row: dict) -> str:
+    """One line of the table."""
+    if row["task"] == "all":
+        kinds = {"by the wall": "seconds", "of processor time": "cpu_seconds"}
+        times = [
+            f"{row[f'{key}_senteval']:.1f} s and {row[key]:.1f} s {kind}, {row[f'{key}_senteval'] / row[key]:.1f} times"
+            for kind, key in kinds.items()
+        ]
+        return f"{row['pooling']:<18}SentEval and ours: {'; '.join(times)}"
+    return (
+        f"{row['pooling']:<18}{row['task']:<17}{row['n_senteval']:>6}{row['n']:>7}{row['n_expected'] or '-':>7}"
+        f"{row['senteval']:>11.5f}{row['ours']:>11.5f}{row['ours'] - row['senteval']:>+11.5f}"
+    )
+
+
+def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
+    """The scores as bench/report.py takes a table: tasks across, SentEval and ours one below the other."""
+    tasks = list(dict.fromkeys(row["task"] for row in rows if row["task"] != "all"))
+    lines, ratios = [], []
+    for pooling in dict.fromkeys(row["pooling"] for row in rows):
+        found = {row["task"]: row for row in rows if row["pooling"] == pooling}
+        total = found["all"]
+        for name, score, seconds in (
+            ("SentEval", "senteval", total["seconds_senteval"]),
+            ("una_fast", "ours", total["seconds"]),
+        ):
+            scores = [f"{found[task][score]:.3f}" for task in tasks]
+            lines.append([f"{name}, {pooling}", *scores, f"{seconds:.1f}"])
+        ratios.append(f"{pooling} {total['seconds_senteval'] / total['seconds']:.1f} times")
+    return {
+        "title": f"Scores beside SentEval's, mode {options.mode}",
+        "columns": ["", *tasks, "seconds"],
+        "rows": lines,
+        "machine": described(),
+        "note": f"SimCSE's copy of SentEval on the same model, files and {options.threads} threads: "
+        f"{', '.join(ratios)} its speed.",
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--senteval", type=Path, required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--data")
+    parser.add_argument("--tasks", default="sts")
+    parser.add_argument("--pooling", default="cls_before_pooler,avg")
+    parser.add_argument("--mode", choices=("dev", "test", "fasttest"), default="test")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    torch.set_num_threads(options.threads)
+    try:
+        rows = compare(options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    heads = f"{'n theirs':>6}{'n':>5}{'paper':>7}{'SentEval':>11}{'ours':>11}{'difference':>11}"
+    print(f"{'pooling':<18}{'task':<15}{heads}")
+    print(*map(format_row, rows), sep="\n")
+    if options.json:
+        save(options.json, [as_table(rows, options)], {"mode": options.mode, "threads": options.threads, "rows": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

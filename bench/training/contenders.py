@@ -1,0 +1,247 @@
+"""A training step measured: contenders on the same sentences, and what all of them start from.
+
+Contenders: this project's step, the released code's step, imported from a checkout of it, and sentence-transformers'
+trainer. Steps are numbered; negatives are used where ALPHA divides the number, as in training.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import una_fast
+from train.config.run import make_run
+from train.encoder.encoder import load_config, load_encoder, load_tokenizer
+from train.job.prepare import Material, make_index, settle
+from train.objective.losses import NEGATIVE_VIEWS
+from train.record.checkpoint import Progress
+from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
+from train.steps.prefetch import Prefetcher
+from train.steps.ranks import Ranks, repeat_exactly
+from train.steps.trainer import Trainer
+from una_fast.errors import InputError
+
+MAX_LENGTH, ALPHA = 32, 5
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to train. take: does the steps of these numbers and returns the seconds of one, their mean."""
+
+    name: str
+    precision: str | None  # whose peak its utilisation is of; None where no encoder runs
+    take: Callable[[Sequence[int]], float]
+    negatives: bool = True
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Stands for a Plan whose steps are those of `numbers`; rows holds the rows of each step in turn."""
+
+    numbers: Sequence[int]
+    rows: Callable[[int], NDArray[np.int64]]
+
+    def batches(self, start: int = 0) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        for number in self.numbers:
+            yield number, 0, self.rows(number)
+
+
+class Bench:
+    """The corpus, its batches and what every contender starts from."""
+
+    def __init__(
+        self, corpus: str, model: str, folder: str, device: str, batch: int, clock: Callable[[], float]
+    ) -> None:
+        self.values: dict[str, Any] = {
+            "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
+            "max_length": MAX_LENGTH, "schedule": "constant",
+        }  # fmt: skip
+        run = settle(make_run(self.values))
+        self.batch, self.device, self.clock = batch, torch.device(device), clock
+        self.index = make_index(run, lambda message: None)
+        self.tokenizer = load_tokenizer(model)
+        self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
+        self.plan = Material.of(run, self.index).plan(run)
+        self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
+
+    def rows(self, number: int) -> NDArray[np.int64]:
+        """Rows of the index of a step; a short corpus begins again."""
+        return self._rows[number % len(self._rows)]
+
+    def seconds(self, work: Callable[[], object], steps: int) -> float:
+        """Time of `work` by step, the device's included."""
+        self._wait()
+        begun = self.clock()
+        work()
+        self._wait()
+        return (self.clock() - begun) / steps
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def maker(self, n_parts: int | None = None) -> BatchMaker:
+        """What makes this project's batches on the device."""
+        on_gpu = self.device.type == "cuda"
+        return BatchMaker(
+            self.una.tokens, self.una, MAX_LENGTH, ALPHA, NEGATIVE_VIEWS["pairs"], None, 0, 1,
+            n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
+            multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
+        )  # fmt: skip
+
+    def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
+        """This project's step, its batches made by the thread that makes them in training."""
+        run = settle(make_run({**self.values, "precision": precision, "compile": compile}))
+        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
+        trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan, Progress(), None)
+        make = self.maker(n_parts)
+
+        def take(steps: Sequence[int]) -> float:
+            batches = Prefetcher(Chosen(steps, self.rows), make, 0)
+            if self.device.type == "cuda":
+                repeat_exactly()  # as in training; other contenders choose for themselves
+            try:
+                return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
+            finally:
+                batches.close()
+                torch.use_deterministic_algorithms(False)
+
+        how = "" if run.compile == "off" else f", {run.compile}"
+        return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
+
+    def batches_alone(self) -> Contender:
+        """The making of batches: what the background thread does beside a step."""
+        make = self.maker()
+
+        def take(steps: Sequence[int]) -> float:
+            return self.seconds(lambda: [make(i, 0, self.rows(i)) for i in steps], len(steps))
+
+        return Contender("(batches alone)", None, take)
+
+    def released(self, folder: str) -> Contender:
+        """The released code's step as its train() writes it; making its negatives is not counted."""
+        simcse, args = _released_trainer(folder, str(self.values["model"]), self.tokenizer, self.device.type)
+
+        def step(sample: dict[str, list[str]], number: int) -> None:
+            data = simcse.tokenize(sample, number)
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            ids = [torch.cat([row[name] for row in data]).to(args.device) for name in names]
+            logits, labels = simcse.simcse_unsup_loss(simcse.model(*ids))
+            loss = torch.nn.functional.cross_entropy(logits, labels)
+            simcse.optimizer.zero_grad()
+            loss.backward()
+            simcse.optimizer.step()
+            loss.item()  # it writes the loss into its bar
+
+        def take(steps: Sequence[int]) -> float:
+            samples = [self._released_sample(i) for i in steps]
+            return self.seconds(lambda: [step(*pair) for pair in zip(samples, steps, strict=True)], len(steps))
+
+        return Contender("released code, fp32", "fp32", take)
+
+    def _released_sample(self, number: int) -> dict[str, list[str]]:
+        rows = self.rows(number)
+        sentences = [self.index.sentence(row) for row in rows]
+        sample = {"anchor": sentences, "positive": list(sentences)}
+        if number % ALPHA == 0:
+            sample["anchor_hn"] = sample["positive_hn"] = self.una.negatives(rows)
+        return sample
+
+    def sentence_transformers(self, precision: str) -> Contender:
+        """sentence-transformers' own trainer with MultipleNegativesRankingLoss, without negatives."""
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(self.values["model"]), device=self.device.type)
+        model.max_seq_length = MAX_LENGTH
+
+        def take(steps: Sequence[int]) -> float:
+            first = [steps[0]] * (2 if self.device.type == "cpu" else 5)  # its first steps set up what later ones use
+            return self._run_sentence_transformers(model, precision, [*first, *steps], len(steps))
+
+        return Contender(f"sentence-transformers, {precision}", precision, take, negatives=False)
+
+    def _run_sentence_transformers(self, model: Any, precision: str, steps: list[int], measured: int) -> float:
+        """Seconds a step of the last `measured` of the steps."""
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformerTrainer
+        from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
+        from sentence_transformers.losses import MultipleNegativesRankingLoss
+        from transformers import PrinterCallback, TrainerCallback
+
+        ends: list[float] = []
+        wait, clock = self._wait, self.clock
+
+        class Clock(TrainerCallback):
+            def on_step_end(self, *args: object, **kwargs: object) -> None:
+                if len(ends) in (len(steps) - measured - 1, len(steps) - 1):
+                    wait()
+                ends.append(clock())
+
+        texts = [self.index.sentence(row) for number in steps for row in self.rows(number)]
+        with tempfile.TemporaryDirectory() as output:
+            arguments = Arguments(
+                output_dir=output, per_device_train_batch_size=self.batch, max_steps=len(steps), learning_rate=3e-5,
+                use_cpu=self.device.type == "cpu", bf16=precision == "bf16", fp16=precision == "fp16",
+                report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
+            )  # fmt: skip
+            pairs = Dataset.from_dict({"anchor": texts, "positive": texts})
+            loss = MultipleNegativesRankingLoss(model)
+            trainer = SentenceTransformerTrainer(model, arguments, pairs, loss=loss, callbacks=[Clock()])
+            trainer.remove_callback(PrinterCallback)
+            trainer.train()
+        return (ends[-1] - ends[-1 - measured]) / measured
+
+
+def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -> tuple[Any, Any]:
+    """The authors' SimCSE object around their model, and its arguments."""
+    if not (Path(folder) / "una.py").is_file():
+        raise InputError(f"--released {folder}: no una.py in it: give a checkout of the authors' code")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    logger = types.SimpleNamespace(logger=logging.getLogger("released"))
+    sys.modules.setdefault("loguru", logger)  # type: ignore[arg-type]  # a logger is all they take from it
+    from model.models import SimcseModelUnsup
+    from una import SimCSE
+
+    args = types.SimpleNamespace(
+        pretrained_model=model, arch="bert", dropout=0.1, do_mlm=True, activation="tanh", pooling="cls",
+        device=device, do_train=False, aug_every_n_steps=ALPHA, do_tf_idf=True, do_hard_negatives=True,
+        max_len=MAX_LENGTH, temperature=0.05,
+    )  # fmt: skip
+    encoder = SimcseModelUnsup(args=args)
+    optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=0.0, lr=3e-5)
+    return SimCSE(args=args, model=encoder.train(), optimizer=optimizer, scheduler=None, tokenizer=tokenizer), args
+
+
+def measure(
+    contenders: Sequence[Contender], rounds: int, plain: int, negatives: int, warm_up: Sequence[int] = (1,)
+) -> dict[str, dict[str, list[float]]]:
+    """Seconds of a step by contender, {"plain": [...], "negatives": [...]}, one figure a round.
+
+    Contenders take turns within each round, so that a busy machine is busy for all. A turn is `negatives` steps with
+    negatives, then `plain` ones without.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for contender in contenders:
+        contender.take(warm_up)
+    for turn in range(rounds):
+        first = turn * max(negatives, plain)
+        with_negatives = [ALPHA * (first + i) for i in range(negatives)]
+        without = [ALPHA * (first + i // (ALPHA - 1)) + 1 + i % (ALPHA - 1) for i in range(plain)]
+        for contender in contenders:
+            times = found.setdefault(contender.name, {"plain": [], "negatives": []})
+            if contender.negatives:
+                times["negatives"].append(contender.take(with_negatives))
+            times["plain"].append(contender.take(without))
+    return found

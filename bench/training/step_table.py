@@ -1,0 +1,122 @@
+"""Measured steps -> a table, printed and kept under results/ with the machine's description."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.training.contenders import ALPHA, Bench, Contender
+from bench.training.utilisation import FORMULA, peak, step_flops
+from train.encoder.encoder import load_config
+from train.record.machine import machine, versions
+
+RESULTS = Path(__file__).parents[1] / "results"
+COLUMNS = [
+    "contender",
+    "plain step, ms",
+    "with negatives, ms",
+    f"mean at alpha {ALPHA}, ms",
+    "sentences/s, plain",
+    "utilisation, plain",
+    "released / it, plain",
+    "released / it, mean",
+]
+BASE = "released code, fp32"
+
+
+def mean_step(plain: float | None, negatives: float | None) -> float | None:
+    """Seconds of a step over training, where every ALPHA-th has negatives."""
+    return None if plain is None or negatives is None else plain + (negatives - plain) / ALPHA
+
+
+def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, contenders: Iterable[Contender]) -> dict:
+    """What a results file keeps of each contender: medians over the rounds, seconds, and utilisation."""
+    steps = [bench.maker()(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
+    config = load_config(str(bench.values["model"]), 0.1)
+    lengths = [part["attention_mask"].sum(1).numpy() for batch in steps for part in batch.parts]
+    flops = sum(step_flops(config, part) for part in lengths) / len(steps)
+    peaks = {one.precision: peak(one.precision, bench.device) for one in contenders if one.precision}
+    kept = {}
+    for one in contenders:
+        times = found[one.name]
+        plain, negatives = (statistics.median(part) if part else None for part in (times["plain"], times["negatives"]))
+        assert plain is not None
+        used = None if one.precision is None else flops / plain / peaks[one.precision][0]
+        about = {} if one.precision is None else dict(zip(("peak", "peak_from"), peaks[one.precision], strict=True))
+        kept[one.name] = {
+            "plain": plain, "negatives": negatives, "sentences": bench.batch, "flops": flops, "used": used, **about
+        }  # fmt: skip
+    return kept
+
+
+def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """Lines of COLUMNS; an empty cell where nothing was measured."""
+    base = kept.get(BASE)
+    lines = []
+    for name, one in kept.items():
+        mean = mean_step(one["plain"], one["negatives"])
+        encodes = one["used"] is not None
+        ratios = [None, None]
+        if base and encodes:
+            of_mean = mean_step(base["plain"], base["negatives"])
+            ratios = [base["plain"] / one["plain"], mean and of_mean and of_mean / mean]
+        times = [shown(cell and 1000 * cell, 1) for cell in (one["plain"], one["negatives"], mean)]
+        used = f"{100 * one['used']:.1f} %" if encodes else ""
+        lines.append([name, *times, shown(one["sentences"] / one["plain"], 0), used, *(shown(r, 2) for r in ratios)])
+    return lines
+
+
+def shown(number: float | None, digits: int) -> str:
+    """A cell; empty for None."""
+    return "" if number is None else f"{number:,.{digits}f}"
+
+
+def step_table(title: str, kept: Mapping[str, Mapping[str, Any]], note: str) -> dict[str, Any]:
+    """A table as bench/report.py takes it."""
+    peaks = {
+        f"{name.split(', ')[1]} {one['peak'] / 1e12:,.1f} TFLOP/s ({one['peak_from']})"
+        for name, one in kept.items()
+        if one["used"] is not None
+    }
+    return {
+        "title": title,
+        "columns": COLUMNS,
+        "rows": rows(kept),
+        "machine": described(),
+        "note": f"{note} {FORMULA}: {', '.join(sorted(peaks))}." if peaks else note,
+    }
+
+
+def described() -> str:
+    """This machine and what runs on it, in one line."""
+    return ", ".join(f"{name} {value}" for name, value in {**machine(), **versions()}.items())
+
+
+def show(tables: Iterable[dict[str, Any]]) -> None:
+    """Print tables."""
+    for table in tables:
+        print(f"\n{table['title']}\n")
+        lines = [table["columns"], *table["rows"]]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        for name, *cells in lines:
+            print(
+                f"{name:<{widths[0]}}",
+                *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)),
+                sep="  ",
+            )
+        print(f"\n{table['note']}")
+
+
+def sizes(model: str) -> str:
+    """An encoder by its size: the name of its folder may say nothing."""
+    config = load_config(model, 0.1)
+    return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
+
+
+def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
+    """Keep the tables for bench/report.py, and what they were made of."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"tables": tables, "measured": measured}, indent=1) + "\n", encoding="utf-8")

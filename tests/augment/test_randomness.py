@@ -1,0 +1,111 @@
+"""The draws: exact values, and the law they follow (chi-square at fixed seeds, so no test is random)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, kstest
+
+from support import reference
+from support.checks import law, ragged
+from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast._kernels.draws.replace import replace_terms
+from una_fast.arrays import ID
+from una_fast.index.scores import TermScores
+
+N_DRAWS = 40_000
+
+
+def term_scores(max_tfidf) -> TermScores:
+    highest = np.array(max_tfidf, dtype=float)
+    return TermScores(np.ones(len(highest), dtype=np.int64), highest, highest)
+
+
+def replacements(rules, term, n=N_DRAWS, p=1.0):
+    """What a one-word row of `term` becomes in n rows."""
+    ids = np.full(n, term, dtype=ID)
+    indptr, zeros = np.arange(n + 1), np.zeros(n, dtype=ID)
+    out = np.empty(n, dtype=ID)
+    replace_terms(rules, np.arange(n, dtype=np.uint64), 0, ids, indptr, zeros, np.zeros(n), np.full(n, p), out)
+    return out
+
+
+SCORES = {
+    "like": np.linspace(2.0, 1.5, 60),  # as inside a real window: nearly every first candidate is kept
+    "steep": 2.0 ** -np.arange(60.0),
+    "towering": np.array([1000.0, *np.linspace(1.0, 0.5, 59)]),  # the envelope refuses nearly all: inversion decides
+    "zero tail": np.array([*np.linspace(1.0, 0.5, 20), *np.zeros(40)]),
+    "all zero": np.zeros(60),
+}
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("replace", ["tfidf", "random"])
+@pytest.mark.parametrize("term", [0, 7, 30, 59])
+@pytest.mark.parametrize("shape", SCORES)
+def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant):
+    scores = SCORES[shape]
+    rules = law(term_scores(scores), 10, window=("rank", 12), variant=variant, replace=replace, seed=3)
+    window = (0, 60) if replace == "random" else reference.rank_window(scores.tolist(), term, 0.0, 12)
+    excluded = term if variant == "paper" else None
+    weights = reference.candidate_weights(scores.tolist(), window, excluded, replace)
+    total = sum(weights.values())
+    found = np.bincount(replacements(rules, term), minlength=60)
+    assert all(found[j] == 0 for j in range(60) if weights.get(j, 0) == 0)  # never outside, never the term itself
+    expected = {j: N_DRAWS * w / total for j, w in weights.items() if w > 0}
+    common = [j for j, e in expected.items() if e >= 5]
+    rare = [j for j in expected if j not in common]
+    observed = [*found[common], found[rare].sum()]
+    counts = [*(expected[j] for j in common), sum(expected[j] for j in rare)]
+    if rare and counts[-1] < 1:  # too rare to test by count: none should be frequent
+        assert observed[-1] < 20
+        observed, counts = observed[:-1], counts[:-1]
+        counts = list(np.array(counts) * sum(observed) / sum(counts))
+    elif not rare:
+        observed, counts = observed[:-1], counts[:-1]
+    assert len(counts) == 1 or chisquare(observed, counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_a_term_is_replaced_with_its_probability(p):
+    rules = law(term_scores(SCORES["like"]), 10, window=("rank", 5))
+    replaced = np.count_nonzero(replacements(rules, 30, p=p) != 30)
+    assert abs(replaced - p * N_DRAWS) <= 4 * (p * (1 - p) * N_DRAWS) ** 0.5
+
+
+def test_draws_are_those_of_the_reference_and_uniform():
+    rules = law(term_scores(SCORES["like"]), 10, seed=42)
+    names = [
+        (row, epoch, position, number)
+        for row in (0, 1, 999_999, 2**63)
+        for epoch in (0, 7)
+        for position in (0, 1, 31)
+        for number in (0, 1, 65)
+    ]
+    for row, epoch, position, number in names:
+        assert rules.draw(row, epoch, position, number) == reference.draw64(42, epoch, row, position, number)
+    units = [reference.unit(rules.draw(row, 0, position, 0)) for row in range(500) for position in range(20)]
+    assert kstest(units, "uniform").pvalue > 1e-3
+
+
+def test_neighbouring_rows_positions_and_epochs_are_uncorrelated():
+    rules = law(term_scores(SCORES["like"]), 10, seed=42)
+    base = np.array([reference.unit(rules.draw(r, 0, 0, 0)) for r in range(4000)])
+    for other in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
+        moved = np.array([reference.unit(rules.draw(r + other[0], other[1], other[2], other[3])) for r in range(4000)])
+        assert abs(np.corrcoef(base, moved)[0, 1]) < 0.06
+
+
+def test_the_output_of_one_seed_is_fixed():
+    """Frozen values: a change of them is a change of every published negative."""
+    words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
+    kernel = Negatives(words, law(term_scores(SCORES["like"]), 10, window=("rank", 12), seed=42))
+    out = np.empty_like(words.values)
+    found = {}
+    for epoch in (0, 1):
+        kernel.terms(np.arange(3), epoch, Workspace(8), out)
+        found[epoch] = out.tolist()
+    assert found == {
+        0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],
+        1: [1, 1, 18, 20, 36, 53, 54, 58, 4, 4, 30, 51],
+    }

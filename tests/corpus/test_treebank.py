@@ -1,0 +1,89 @@
+"""The compiled Treebank rules against NLTK, word for word."""
+
+import re
+import sys
+
+import pytest
+import regex
+from hypothesis import example, given
+from nltk import word_tokenize
+
+from support.alphabet import any_text, nasty_text
+from una_fast._kernels.words.characters import character_classes
+from una_fast._kernels.words.treebank import treebank_words
+
+SENTENCES = [
+    "",
+    " ",
+    '"Good muffins" cost $3.88 (roughly 3,36 euros)\nin New York.  Please buy me\ntwo of them.\nThanks.',
+    "They'll save and invest more, won't they? I cannot say; d'ye know?",
+    "'Tis the 90's -- 'twas 'the' dogs' ``day''...",
+    "The end (of it.) ",
+    "He said 'so.' \"",
+    "a ' ' ' b '",
+    "x.?y.. z.",
+    "10:30, 3,000: a,b :: c:",
+    "ends in a colon:\n",
+    "two\x1cwords\x85three four",
+    "'t'is'n'the'ſ'sıx 'tıs gİmme",
+    "more'n'tıs'twas cannot'tis",
+    "\"\"quoted\"\" ''twice'' `ticks` ```",
+    "«guillemets» “curly” ‘single’ „low“ — – ‒ ―",
+    "\ud800 lone 'surrogates' stay.",
+]
+
+
+def nltk_words(line: str) -> list[str]:
+    return word_tokenize(line, preserve_line=True)
+
+
+@pytest.mark.parametrize("line", SENTENCES)
+def test_words_of_chosen_sentences(line: str) -> None:
+    assert treebank_words(line) == nltk_words(line)
+    assert treebank_words(line.lower()) == nltk_words(line.lower())
+
+
+@given(nasty_text)
+@example("gimme'tis'twas")
+def test_words_of_nasty_text(line: str) -> None:
+    assert treebank_words(line) == nltk_words(line)
+    assert treebank_words(line.lower()) == nltk_words(line.lower())
+
+
+@given(any_text)
+def test_words_of_any_text(line: str) -> None:
+    assert treebank_words(line) == nltk_words(line)
+
+
+@pytest.mark.parametrize("piece", ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '", '("', "can"])
+def test_long_runs_fit_the_buffer(piece: str) -> None:
+    for line in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"):
+        assert treebank_words(line) == nltk_words(line)
+
+
+EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))
+
+
+def matching(pattern: regex.Pattern | re.Pattern) -> set[int]:
+    return {match.start() for match in pattern.finditer(EVERY_CHARACTER)}
+
+
+def test_character_classes_are_those_of_both_engines() -> None:
+    ours: dict[str, set[int]] = {}
+    for character in EVERY_CHARACTER:
+        for name in character_classes(character):
+            ours.setdefault(name, set()).add(ord(character))
+    hint = "run tools/make_character_runs.py"
+    assert ours["regex_word"] == matching(regex.compile(r"\w")), hint
+    assert ours["regex_digit"] == matching(regex.compile(r"\d")), hint
+    assert ours["regex_space"] == matching(regex.compile(r"\s"))
+    assert ours["python_word"] == matching(re.compile(r"\w"))
+    assert ours["python_space"] == matching(re.compile(r"\s"))
+
+
+@pytest.mark.parametrize(("engine", "letters"), [(re, "acdegilmnorstwyh"), (regex, "revlmtsdn")])
+def test_only_three_characters_beyond_ascii_equal_letters_of_the_rules_in_any_case(engine, letters: str) -> None:
+    special = {code for code in matching(engine.compile(f"(?i)[{letters}]")) if code > 0x7F}
+    assert special == ({0x130, 0x131, 0x17F} if engine is re else {0x17F})
+    assert all(engine.match("(?i)i", chr(code)) for code in special - {0x17F})
+    assert engine.match("(?i)s", "\u017f")

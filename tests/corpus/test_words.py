@@ -1,0 +1,205 @@
+"""Documents -> chunks -> words: exact for any document, any number of threads and any cut into blocks."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from nltk import word_tokenize
+
+from support.alphabet import nasty_text, text
+from una_fast._kernels.words.strings import StringSet
+from una_fast.corpus.words import ParsedCorpus, parse_corpus, word_tokenizer
+from una_fast.errors import InputError
+
+
+def documents(parsed: ParsedCorpus) -> list[str]:
+    chunks = list(parsed.chunks)
+    return [" ".join(chunks[i] for i in row) for row in parsed.sentences]
+
+
+def words(parsed: ParsedCorpus) -> list[list[str]]:
+    vocabulary = list(parsed.vocabulary)
+    return [[vocabulary[i] for i in row] for row in parsed.words]
+
+
+def nltk_words(line: str) -> list[str]:
+    return word_tokenize(line, preserve_line=True)
+
+
+def assert_equal(a: ParsedCorpus, b: ParsedCorpus) -> None:
+    for x, y in [
+        (a.chunks.utf8, b.chunks.utf8),
+        (a.chunks.offsets, b.chunks.offsets),
+        (a.sentences.values, b.sentences.values),
+        (a.sentences.indptr, b.sentences.indptr),
+        (a.vocabulary.utf8, b.vocabulary.utf8),
+        (a.vocabulary.offsets, b.vocabulary.offsets),
+        (a.words.values, b.words.values),
+        (a.words.indptr, b.words.indptr),
+    ]:
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y)
+    assert a.sources == b.sources
+
+
+documents_of_nasty_text = st.lists(text | st.lists(nasty_text, max_size=5).map(" ".join), min_size=1, max_size=8)
+
+
+@given(documents_of_nasty_text, st.booleans())
+@example(["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], True)
+@example(['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], True)
+def test_words_of_chunks_are_the_words_of_the_line(lines: list[str], lowercase: bool) -> None:
+    lines = ["a word", *lines]
+    parsed = parse_corpus(lines, lowercase=lowercase, n_jobs=1)
+    assert documents(parsed) == lines
+    assert words(parsed) == [nltk_words(line.lower() if lowercase else line) for line in lines]
+
+
+@given(documents_of_nasty_text)
+def test_chunks_and_words_are_numbered_by_first_appearance(lines: list[str]) -> None:
+    parsed = parse_corpus(["a word", *lines], n_jobs=1)
+    for table, rows in [(parsed.chunks, parsed.sentences), (parsed.vocabulary, parsed.words)]:
+        assert len(set(table)) == len(table)
+        assert list(dict.fromkeys(rows.values.tolist())) == list(range(len(table)))
+        assert (rows.values.dtype, rows.indptr.dtype) == (np.int32, np.int64)
+
+
+@pytest.mark.parametrize("tokenizer", ["treebank", "whitespace", str.split])
+def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = [
+        f'Line {i % 97} is number {i}, "said" the Ünit{i % 13} cat\'s {i * 7919 % 101}th tail. )' for i in range(3000)
+    ]
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    one = parse_corpus(path, tokenizer, n_jobs=1)
+    assert_equal(one, parse_corpus(path, tokenizer, n_jobs=2))
+    listed = parse_corpus(lines, tokenizer, n_jobs=3)
+    for module in ("source", "sources"):
+        monkeypatch.setattr(f"una_fast.corpus.{module}.BLOCK_BYTES", 100)
+    monkeypatch.setattr("una_fast.corpus.words.ENTRIES_PER_TASK", 7)
+    monkeypatch.setattr("una_fast.corpus.words.ROWS_PER_TASK", 11)
+    assert_equal(one, parse_corpus(path, tokenizer, n_jobs=5))
+    assert_equal(listed, parse_corpus(iter(lines), tokenizer, n_jobs=2))
+
+
+def test_the_hash_seed_changes_nothing() -> None:
+    program = (
+        "from una_fast.corpus.words import parse_corpus\n"
+        "p = parse_corpus([f'Word{i % 7} and {i}' for i in range(99)], str.split)\n"
+        "print(list(p.vocabulary), p.words.values.tolist())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONHASHSEED": "12345"},
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ).stdout
+    here = parse_corpus([f"Word{i % 7} and {i}" for i in range(99)], str.split)
+    assert found.strip() == f"{list(here.vocabulary)} {here.words.values.tolist()}"
+
+
+@given(
+    st.lists(st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"a", b"a" * 99_999]), max_size=20), max_size=4)
+)
+def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
+    strings, numbers = StringSet(), {}
+    for batch in batches:
+        stops = np.cumsum([len(b) for b in batch], dtype=np.int64)
+        starts = stops - np.array([len(b) for b in batch], dtype=np.int64)
+        found = strings.add(np.frombuffer(b"".join(batch), dtype=np.uint8), starts, stops)
+        assert found.tolist() == [numbers.setdefault(b, len(numbers)) for b in batch]
+    utf8, offsets = strings.strings()
+    assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)
+
+
+def test_string_set_grows() -> None:
+    text = [f"{i * 2654435761 % 50_021}" for i in range(100_000)]
+    parsed = parse_corpus([" ".join(text)], "whitespace")
+    assert list(parsed.vocabulary) == list(dict.fromkeys(text))
+    assert words(parsed) == [text]
+
+
+@given(documents_of_nasty_text, st.booleans())
+def test_whitespace_words_are_those_of_split(lines: list[str], lowercase: bool) -> None:
+    lines = ["a word", *lines]
+    parsed = parse_corpus(lines, "whitespace", lowercase=lowercase, n_jobs=1)
+    assert words(parsed) == [(line.lower() if lowercase else line).split() for line in lines]
+
+
+def test_a_function_gets_each_sentence_in_order() -> None:
+    seen = []
+
+    def tokenize(sentence: str) -> list[str]:
+        seen.append(sentence)
+        return re.findall(r"\w+", sentence)
+
+    lines = ["The Cat\nsat.", "", "On the mat"]
+    parsed = parse_corpus(iter(lines), tokenize)
+    assert seen == [line.lower() for line in lines]
+    assert words(parsed) == [["the", "cat", "sat"], [], ["on", "the", "mat"]]
+    assert documents(parsed) == lines
+
+
+def test_single_sentences_have_the_words_of_a_corpus() -> None:
+    lines = ["The dog's bone.", "They can't... ", "x"]
+    for spec in ("treebank", "whitespace", str.split):
+        for lowercase in (True, False):
+            tokenizer = word_tokenizer(spec, lowercase)
+            parsed = parse_corpus(lines, spec, lowercase=lowercase)
+            assert tokenizer.words_batch(lines) == [tokenizer.words(line) for line in lines] == words(parsed)
+
+
+def test_blank_lines_are_documents() -> None:
+    parsed = parse_corpus(["", "a b", " \t"])
+    assert parsed.sentences.lengths().tolist() == [1, 2, 2]
+    assert parsed.words.lengths().tolist() == [0, 2, 0]
+
+
+def test_a_long_run_of_blank_lines_after_words() -> None:
+    parsed = parse_corpus(["a", *[""] * 70_000, "b"])
+    assert parsed.words.values.tolist() == [0, 1]
+    assert parsed.words.indptr[-2:].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"corpus": ["", "  "]}, "the corpus has no word: each of its 2 sentences is blank"),
+        ({"corpus": ["a"], "word_tokenizer": "moses"}, "no word tokenizer 'moses': give 'treebank', 'whitespace' or a"),
+        ({"corpus": ["a"], "word_tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
+        ({"corpus": ["a"], "word_tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
+        ({"corpus": ["a"], "word_tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
+        ({"corpus": ["a"], "n_jobs": 0}, "n_jobs is 0: give at least 1"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_corpus(**arguments)
+
+
+def test_progress_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    parse_corpus(["a b", "c"], progress=True)
+    assert "2.00 sentences" in capsys.readouterr().err
+    parse_corpus(["a b", "c"])
+    assert capsys.readouterr().err == ""
+
+
+def test_real_sentences(data_dir: Path) -> None:
+    """bench/parity/check_words.py compares all 1,011,914 lines of the corpora."""
+    import gzip
+
+    with gzip.open(data_dir / "corpora/wiki_sample.txt.gz", "rt", encoding="utf-8", newline="\n") as file:
+        lines = [line.removesuffix("\n") for line in file]
+    parsed = parse_corpus(data_dir / "corpora/wiki_sample.txt.gz")
+    assert documents(parsed) == lines
+    assert words(parsed)[::10] == [nltk_words(line.lower()) for line in lines[::10]]
+    assert len(parsed.vocabulary) == len(set(chain.from_iterable(words(parsed))))

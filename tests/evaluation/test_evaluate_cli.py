@@ -1,0 +1,279 @@
+"""`python -m train.evaluate` on small files in SentEval's layout: what it prints, keeps, and says of bad input."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from train.evaluate import main
+from train.evaluation.model import EvaluatedModel, load_model, pick_devices
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import evaluate
+from train.evaluation.scoring import read_tasks
+from train.evaluation.senteval import Batcher, prepare
+from train.evaluation.tasks.names import task_names
+from una_fast.errors import InputError
+
+WORDS = "a man is playing the guitar while two dogs run in rain near old stone bridge".split()
+
+
+def pair(i: int) -> tuple[str, str]:
+    """Two sentences that share more words the larger i % 6 is."""
+    first = [WORDS[(i + k) % len(WORDS)] for k in range(6)]
+    second = first[: i % 6] + [WORDS[(3 * i + 7 * k) % len(WORDS)] for k in range(6 - i % 6)]
+    return " ".join(first), " ".join(second)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with STS-B, SICK, STS13 and CR of a few lines each."""
+    downstream = tmp_path / "data" / "senteval" / "downstream"
+    rows = [(i % 6, *pair(i)) for i in range(24)]
+    write(
+        downstream / "STS/STSBenchmark/sts-test.csv",
+        [f"g\tf\ty\t{i}\t{s}\t{a}\t{b}" for i, (s, a, b) in enumerate(rows)],
+    )
+    write(downstream / "STS/STSBenchmark/sts-dev.csv", [f"g\tf\ty\t0\t{s}\t{a}\t{b}" for s, a, b in rows[:12]])
+    sick = ["pair_ID\tA\tB\tscore\tjudgment", *(f"{i}\t{a}\t{b}\t{s}\tN" for i, (s, a, b) in enumerate(rows))]
+    write(downstream / "SICK/SICK_test_annotated.txt", sick)
+    write(downstream / "SICK/SICK_trial.txt", sick)
+    for part, subset in enumerate(("FNWN", "headlines", "OnWN")):
+        some = rows[part * 8 : part * 8 + 8]
+        write(downstream / f"STS/STS13-en-test/STS.input.{subset}.txt", [f"{a}\t{b}" for _, a, b in some])
+        write(downstream / f"STS/STS13-en-test/STS.gs.{subset}.txt", [f"{s}.0" for s, _, _ in some])
+    write(downstream / "CR/custrev.pos", [f"good {pair(i)[0]}" for i in range(20)])
+    write(downstream / "CR/custrev.neg", [f"stone {pair(i)[1]} bridge" for i in range(20)])
+    return tmp_path / "data"
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def test_scores_with_their_protocol_are_printed_and_kept(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "out" / "scores.json"
+    code, out, _ = run(
+        capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept, "--pairs"
+    )
+    assert code == 0
+    for said in ("STS13", "STS-B", "Avg.", "aggregate: all", "pooling: cls_before_pooler", "max_length: 128",
+                 "lower_case: True", "mode: test", "precision: fp32", "sts13: without SMT"):  # fmt: skip
+        assert said in out
+    scores = json.loads(kept.read_text())
+    assert scores["protocol"]["aggregate"] == "all"
+    task = scores["sts"]["STS13"]
+    assert task["pairs"] == len(task["similarity"]) == len(task["gold"]) == 24
+    assert set(task["spearman"]) == set(task["pearson"]) == {"all", "mean", "wmean"}
+    assert set(task["subsets"]) == {"FNWN", "headlines", "OnWN"}
+    both = [scores["sts"][name]["spearman"]["all"] for name in ("STS13", "STSBenchmark")]
+    assert scores["averages"]["sts"] == pytest.approx(sum(both) / 2)
+    assert f"{100 * both[0]:.2f}" in out
+
+
+@pytest.mark.parametrize("pooling", ["avg", "avg_first_last", "avg_top2"])
+def test_every_pooling_scores_with_whitening_too(
+    data: Path, tiny_model: Path, pooling: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(
+        capsys, "--model", tiny_model, "--data", data, "--tasks", "stsbenchmark", "--pooling", pooling, "--whiten"
+    )
+    assert code == 0 and f"pooling: {pooling}" in out and "whitening: each task's own sentences" in out
+
+
+def test_dev_mode_scores_dev_splits_and_transfer_is_quick(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "dev.json"
+    code, out, _ = run(
+        capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--tasks", "STSBenchmark,CR", "--json", kept
+    )
+    scores = json.loads(kept.read_text())
+    assert code == 0 and scores["sts"]["STSBenchmark"]["pairs"] == 12
+    assert scores["averages"]["transfer"] == scores["transfer"]["CR"]["dev_accuracy"]
+    assert "Accuracy, %, dev" in out and "rmsprop, 5 folds" in out
+    assert task_names("sts", "dev") == ["STSBenchmark", "SICKRelatedness"]
+
+
+def test_bf16_embeds_near_fp32_and_is_said(data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys, "--model", tiny_model, "--data", data, "--tasks", "SICKRelatedness", "--precision", "bf16"
+    )
+    assert code == 0 and "precision: bf16" in out
+    words = [["a", "man"], ["two", "dogs", "run"]]
+    full, half = (Batcher(load_model(str(tiny_model), "avg", kind))({}, words) for kind in ("fp32", "bf16"))
+    assert half == pytest.approx(full, abs=0.05)
+    assert not (half == full).all()
+
+
+def test_missing_tasks_are_named_and_the_others_scored(
+    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data)
+    assert code == 0 and "3 of 7 tasks" in out
+    for name in ("STS12", "STS14", "STS15", "STS16"):
+        assert f"note: {name} left out: " in out
+    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS12,STS14")
+    assert code == 2 and err.startswith("error: none of the tasks could be read")
+
+
+def test_gold_of_another_length_leaves_its_task_out(
+    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"])
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark")
+    assert code == 0 and "note: STS13 left out" in out and "has 8 pairs but" in out and "has 1 scores" in out
+
+
+def test_constant_gold_is_said_and_left_out_of_the_average(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"g\tf\ty\t0\t3.0\t{pair(i)[0]}\t{pair(i)[1]}" for i in range(5)]
+    write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
+    kept = tmp_path / "scores.json"
+    code, out, _ = run(
+        capsys, "--model", tiny_model, "--data", data, "--tasks", "STSBenchmark,SICKRelatedness", "--json", kept
+    )
+    scores = json.loads(kept.read_text())
+    assert code == 0
+    assert "note: STSBenchmark: all 5 gold scores are equal, so no correlation is defined" in out
+    assert scores["sts"]["STSBenchmark"]["spearman"]["all"] is None
+    assert scores["averages"]["sts"] == scores["sts"]["SICKRelatedness"]["spearman"]["all"]
+    assert "NaN" not in kept.read_text() and "nan" not in out
+
+
+def test_scores_that_are_not_numbers_leave_their_task_out(
+    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark")
+    assert code == 0 and "1 of 2 tasks" in out
+    assert "note: STS13 left out" in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
+
+
+def test_a_model_that_embeds_all_alike_is_said_and_has_no_average(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = BertModel.from_pretrained(tiny_model)
+    model.encoder.layer[-1].output.LayerNorm.weight.data.zero_()
+    model.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
+    model.save_pretrained(tmp_path / "alike")
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(tmp_path / "alike")
+    kept = tmp_path / "scores.json"
+    code, out, _ = run(capsys, "--model", tmp_path / "alike", "--data", data, "--tasks", "STSBenchmark", "--json", kept)
+    assert code == 0 and "note: STSBenchmark: all 24 similarities are equal, so no correlation is defined" in out
+    assert json.loads(kept.read_text())["averages"]["sts"] is None
+    assert "NaN" not in kept.read_text() and "nan" not in out
+
+
+def test_empty_sentences_are_encoded_and_said(data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = data / "senteval/downstream/STS/STSBenchmark/sts-test.csv"
+    write(path, [*path.read_text().splitlines(), "g\tf\ty\t0\t1.0\ta dog runs\t "])
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STSBenchmark")
+    assert code == 0 and "note: STSBenchmark: 1 empty sentences, encoded as special tokens alone" in out
+
+
+def test_cls_needs_the_checkpoints_pooler(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--data", data, "--tasks", "STSBenchmark", "--pooling", "cls")
+    code, _, err = run(capsys, "--model", tiny_model, *arguments)
+    assert code == 2 and "pooling 'cls' reads the checkpoint's pooler, and it holds none" in err
+    folder = tmp_path / "with_pooler"
+    BertModel(BertConfig.from_pretrained(tiny_model)).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(folder)
+    code, out, _ = run(capsys, "--model", folder, *arguments)
+    assert code == 0 and "pooling: cls" in out
+
+
+def test_bad_models_and_options_are_refused(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = tmp_path / "without_tokenizer"
+    without.mkdir()
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy(tiny_model / file, without)
+    broken = tmp_path / "broken"
+    shutil.copytree(tiny_model, broken)
+    (broken / "model.safetensors").write_bytes(b"cut")
+    common = ("--data", data, "--tasks", "STSBenchmark")
+    for arguments, message in (
+        (("--model", without, *common), "has no tokenizer"),
+        (("--model", broken, *common), "no weights in this folder"),
+        (("--model", tmp_path / "none", *common), "there is no such folder"),
+        (("--model", tiny_model, "--data", data, "--tasks", "STSBenchmrk"), "did you mean STSBenchmark?"),
+        (("--model", tiny_model, "--data", data, "--tasks", ","), "names no task"),
+        (("--model", tiny_model, "--data", tmp_path / "none"), "is not a folder"),
+        (("--model", tiny_model, *common, "--max-length", "2"), "at least 3"),
+        (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
+        (("--model", tiny_model, *common, "--nproc", "0"), "at least 1"),
+        (("--model", tiny_model, *common, "--nproc", "2", "--device", "cpu"), "on the CPU, --threads 2 encodes 2 "),
+        (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
+        (("--model", tiny_model, *common, "--json", tmp_path), "cannot be written"),
+    ):
+        code, _, err = run(capsys, *arguments)
+        assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
+
+
+def test_devices_are_consecutive_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert list(map(str, pick_devices("auto", 3))) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert list(map(str, pick_devices("cuda:2", 2))) == ["cuda:2", "cuda:3"]
+    assert list(map(str, pick_devices("cpu"))) == ["cpu"]
+    for device, n in (("auto", 5), ("cuda:3", 2), ("cuda:4", 1)):
+        with pytest.raises(InputError, match="PyTorch sees 4 GPUs here"):
+            pick_devices(device, n)
+
+
+def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
+    data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two copies on the CPU stand for two GPUs; a barrier holds each until the other has a batch of its own."""
+    model = load_model(str(tiny_model), device="cpu")
+    copy = model.copy_on(torch.device("cpu"))
+    tasks, _ = read_tasks(data / "senteval" / "downstream", ["STS13", "CR"], "test")
+    alone = evaluate(model, tasks, Protocol(keep_pairs=True))
+    monkeypatch.setattr("train.evaluation.results.GPU_BATCH_TOKENS", 64)
+    both_at_work, users = threading.Barrier(2), []
+    plain = EvaluatedModel.encode_from_host
+
+    def encode(self: EvaluatedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self not in users:
+            users.append(self)
+            both_at_work.wait(timeout=60)
+        return plain(self, batch)
+
+    monkeypatch.setattr(EvaluatedModel, "encode_from_host", encode)
+    shared = evaluate(model, tasks, Protocol(keep_pairs=True), [copy])
+    assert len(users) == 2
+    assert shared.sts["STS13"]["similarity"] == pytest.approx(alone.sts["STS13"]["similarity"], abs=2e-5)
+    assert shared.sts["STS13"]["spearman"] == pytest.approx(alone.sts["STS13"]["spearman"], abs=1e-6)
+    assert shared.transfer == alone.transfer
+
+
+def test_task_names_are_sets_or_lists() -> None:
+    assert len(task_names("full", "test")) == 14
+    assert task_names("mr, sts12,MR", "test") == ["MR", "STS12"]
+    with pytest.raises(InputError, match="unknown task 'nothing'"):
+        task_names("nothing", "test")
+
+
+def test_sentevals_batcher_gives_the_models_embeddings(tiny_model: Path) -> None:
+    batcher = Batcher(load_model(str(tiny_model), "avg"))
+    prepare({}, [["a"]])
+    both = batcher({}, [["a", "man"], ["two", b"dogs", "run"]])
+    alone = batcher({}, [["a", "man"]])
+    assert both.shape == (2, 32)
+    assert both[0] == pytest.approx(alone[0], abs=1e-5)

@@ -1,0 +1,310 @@
+"""Reading scored pairs, pooling, and correlations: against scipy, plain references and known values."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import pearsonr, spearmanr
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+
+from train.encoder.first_token import first_token_only
+from train.encoder.packed_linears import packed_linears
+from train.encoder.pooling import POOLINGS, needs_hidden_states, pool
+from train.evaluation.correlation import correlate, cosine, pearson, spearman
+from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
+from train.evaluation.files import downstream_folder
+from train.evaluation.geometry import alignment, uniformity, unit_rows, whiten
+from train.evaluation.model import load_model
+from train.evaluation.tasks.names import STS_TASKS, TEST_PAIRS
+from train.evaluation.tasks.sts import PairScorer, StsTask, load_dev, read_sts
+from una_fast.errors import InputError
+
+# frozen: raw [CLS] of the packaged MiniLM on STS-B dev. SimCSE's SentEval gives the same to all digits here, by
+# `python -m bench.parity.compare_senteval --mode dev --tasks STSBenchmark`
+MINILM_STSB_DEV = 0.7973146
+
+
+def write_pairs(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+# --- reading ---
+
+
+def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path: Path) -> None:
+    plain = load_dev(write_pairs(tmp_path / "plain.tsv", ["1.5\ta  b\tc", "4\td\te f "]))
+    stsb = load_dev(write_pairs(tmp_path / "stsb.csv", ["g\tf\ty\t1\t1.5\ta b\tc", "g\tf\ty\t2\t4\td\te f"]))
+    assert plain.first == stsb.first == ["a b", "d"]
+    assert plain.second == stsb.second == ["c", "e f"]
+    assert plain.gold.tolist() == stsb.gold.tolist() == [1.5, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["1\ta\tb", "high\tc\td"], "line 2: score 'high' is not a number"),
+        (["1\ta\tb", "nan\tc\td"], "line 2: score 'nan' is not a number"),
+        (["1\ta\tb", "2\tc"], "line 2: 2 columns between tabs, 3 expected"),
+        (["3\ta\tb", "3\tc\td"], "all 2 scores are 3: no correlation is defined"),
+    ],
+)
+def test_bad_pairs_are_named_by_file_and_line(tmp_path: Path, rows: list[str], message: str) -> None:
+    path = write_pairs(tmp_path / "dev.tsv", rows)
+    with pytest.raises(InputError, match=message) as error:
+        load_dev(path)
+    assert str(path) in str(error.value)
+
+
+def test_missing_empty_and_binary_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing"):
+        load_dev(tmp_path / "none.tsv")
+    with pytest.raises(InputError, match="a folder where a file was expected"):
+        load_dev(tmp_path)
+    empty = tmp_path / "empty.tsv"
+    empty.touch()
+    with pytest.raises(InputError, match="no pairs of sentences"):
+        load_dev(empty)
+    (tmp_path / "latin.tsv").write_bytes(b"1\tcaf\xe9\tb\n")
+    with pytest.raises(InputError, match="not utf-8 text"):
+        load_dev(tmp_path / "latin.tsv")
+
+
+def write_year(downstream: Path, subset: str, pairs: list[str], golds: list[str]) -> None:
+    folder = downstream / "STS" / "STS13-en-test"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_pairs(folder / f"STS.input.{subset}.txt", pairs)
+    write_pairs(folder / f"STS.gs.{subset}.txt", golds)
+
+
+def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path) -> None:
+    write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1", "2"])
+    write_year(tmp_path, "headlines", ["e\tf", "g\th"], ["", "5"])
+    write_year(tmp_path, "OnWN", ["i\tj"], ["0"])
+    task = read_sts(tmp_path, "STS13")
+    assert task.gold.tolist() == [1, 2, 5, 0]
+    assert task.first == ["a", "c", "g", "i"]
+    assert task.subsets == {"FNWN": slice(0, 2), "headlines": slice(2, 3), "OnWN": slice(3, 4)}
+
+
+def test_a_gold_file_of_another_length_is_refused_with_both_names(tmp_path: Path) -> None:
+    write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1"])
+    with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt has 2 pairs but .*STS\.gs\.FNWN\.txt has 1 scores"):
+        read_sts(tmp_path, "STS13")
+
+
+def test_unknown_tasks_splits_and_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown STS task 'STS11'"):
+        read_sts(tmp_path, "STS11")
+    with pytest.raises(InputError, match="STS12 has no dev split"):
+        read_sts(tmp_path, "STS12", "dev")
+    with pytest.raises(InputError, match="is not a folder"):
+        downstream_folder(tmp_path / "none")
+    with pytest.raises(InputError, match="holds no senteval/downstream"):
+        downstream_folder(tmp_path)
+
+
+def test_the_data_folder_may_be_named_at_three_depths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    downstream = tmp_path / "senteval" / "downstream"
+    downstream.mkdir(parents=True)
+    for named in (tmp_path, tmp_path / "senteval", downstream):
+        assert downstream_folder(named) == downstream
+    monkeypatch.setenv("UNA_FAST_DATA", str(tmp_path))
+    assert downstream_folder() == downstream
+    monkeypatch.delenv("UNA_FAST_DATA")
+    with pytest.raises(InputError, match="give --data FOLDER"):
+        downstream_folder()
+
+
+@pytest.mark.parametrize("name", STS_TASKS)
+def test_real_tasks_hold_the_pairs_of_the_papers_table(data_dir: Path, name: str) -> None:
+    task = read_sts(downstream_folder(data_dir), name)
+    assert len(task) == len(task.first) == len(task.second) == TEST_PAIRS[name]
+    assert sum(part.stop - part.start for part in task.subsets.values()) in (0, len(task))
+
+
+# --- correlations ---
+
+values = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.5000001, -3.0, 1e6]), min_size=2, max_size=30)
+
+
+@given(st.data())
+def test_correlations_equal_scipys(data: st.DataObject) -> None:
+    x = np.array(data.draw(values))
+    y = np.array(data.draw(st.lists(st.floats(-5, 5, width=16), min_size=len(x), max_size=len(x))))
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert np.isnan(spearman(x, y)) and np.isnan(pearson(x, y))
+        return
+    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic, abs=1e-9)
+    assert pearson(x, y) == pytest.approx(pearsonr(x, y).statistic, abs=1e-6)
+
+
+def test_aggregates_are_over_pairs_subsets_and_weighted_subsets() -> None:
+    gold = np.array([0.0, 1, 2, 0, 1, 2, 3])
+    similarity = np.array([0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6])
+    scores = correlate(similarity, gold, {"up": slice(0, 3), "down": slice(3, 7)})
+    assert scores.subsets == pytest.approx({"up": 1.0, "down": -1.0})
+    assert scores.spearman["mean"] == pytest.approx(0.0)
+    assert scores.spearman["wmean"] == pytest.approx((3 - 4) / 7)
+    assert scores.spearman["all"] == pytest.approx(spearmanr(similarity, gold).statistic)
+
+
+def test_an_undefined_subset_is_left_out_of_the_means() -> None:
+    gold = np.array([0.0, 1, 2, 5, 5])
+    scores = correlate(np.array([0.1, 0.2, 0.3, 0.5, 0.4]), gold, {"up": slice(0, 3), "flat": slice(3, 5)})
+    assert np.isnan(scores.subsets["flat"])
+    assert scores.spearman["mean"] == scores.spearman["wmean"] == pytest.approx(1.0)
+
+
+def test_cosine_of_a_zero_or_broken_row_is_zero() -> None:
+    first = np.array([[1.0, 0], [0, 0], [np.nan, 0], [3, 4]], np.float32)
+    second = np.array([[2.0, 0], [1, 0], [1, 0], [4, -3]], np.float32)
+    assert cosine(first, second).tolist() == pytest.approx([1, 0, 0, 0])
+
+
+# --- geometry ---
+
+
+def test_whitened_embeddings_have_mean_0_and_covariance_1() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 5)) @ np.diag([1, 2, 3, 4, 0]) + 7
+    whitened = whiten(x, np.arange(200))
+    assert whitened.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
+    covariance = np.cov(whitened, rowvar=False, bias=True)
+    assert np.sort(np.linalg.eigvalsh(covariance)) == pytest.approx([0, 1, 1, 1, 1], abs=1e-9)
+
+
+def test_alignment_and_uniformity_equal_their_definitions() -> None:
+    rows = unit_rows(np.random.default_rng(1).normal(size=(50, 8)))
+    other = unit_rows(np.random.default_rng(2).normal(size=(50, 8)))
+    distances = [np.sum((rows[i] - rows[j]) ** 2) for i in range(50) for j in range(i)]
+    assert uniformity(rows, block=7) == pytest.approx(np.log(np.mean(np.exp(-2 * np.array(distances)))), abs=1e-5)
+    assert alignment(rows, other) == pytest.approx(
+        np.mean([np.sum((a - b) ** 2) for a, b in zip(rows, other, strict=True)])
+    )
+    assert np.isnan(alignment(rows[:0], other[:0])) and np.isnan(uniformity(rows[:1]))
+
+
+# --- batches and pooling ---
+
+
+@given(st.lists(st.integers(2, 40), max_size=60).map(sorted), st.integers(16, 200))
+def test_batches_cover_all_rows_within_the_budget(lengths: list[int], budget: int) -> None:
+    bounds = batch_bounds(np.array(lengths, np.int64), budget)
+    assert [row for start, stop in bounds for row in range(start, stop)] == list(range(len(lengths)))
+    assert all(lengths[stop - 1] * (stop - start) <= budget or stop == start + 1 for start, stop in bounds)
+
+
+def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model: Path) -> None:
+    model = load_model(str(tiny_model))
+    distinct = DistinctSentences()
+    assert distinct.add(["a b", "c", "a b"]).tolist() == [0, 1, 0]
+    assert distinct.add(["c", "d e f g"]).tolist() == [1, 2]
+    seen = []
+
+    def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        assert torch.is_inference_mode_enabled()
+        seen.extend(batch["input_ids"].tolist())
+        return batch["attention_mask"].sum(dim=1, keepdim=True).float()
+
+    for threads in (1, 2):
+        seen.clear()
+        lengths = Batches(distinct.texts, model.tokenizer, batch_tokens=8).embed(encode, threads)
+        assert lengths.flatten().tolist() == [4, 3, 6]
+        assert len(seen) == 3
+
+
+def plain_pool(hidden: list[torch.Tensor], mask: torch.Tensor, pooling: str) -> torch.Tensor:
+    """Each pooling as a loop over sentences and their tokens."""
+    last = hidden[-1]
+    if pooling == "cls_before_pooler":
+        return last[:, 0]
+    layers = {"avg": last, "avg_first_last": (hidden[1] + last) / 2, "avg_top2": (hidden[-2] + last) / 2}[pooling]
+    return torch.stack([layers[i, : int(mask[i].sum())].mean(dim=0) for i in range(len(mask))])
+
+
+@pytest.mark.parametrize("pooling", [name for name in POOLINGS if name != "cls"])
+def test_poolings_equal_loops_over_tokens(pooling: str) -> None:
+    torch.manual_seed(0)
+    hidden = [torch.randn(3, 5, 4) for _ in range(4)]
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
+    output = SimpleNamespace(last_hidden_state=hidden[-1], hidden_states=tuple(hidden))
+    assert needs_hidden_states(pooling) == (pooling in ("avg_first_last", "avg_top2"))
+    torch.testing.assert_close(pool(output, mask, pooling), plain_pool(hidden, mask, pooling))
+
+
+def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
+    with pytest.raises(InputError, match="unknown pooling 'mean': choose one of cls, "):
+        load_model(str(tiny_model), "mean")
+
+
+def test_packed_linears_change_nothing_but_rounding_and_leave_the_model_as_it_was(tiny_model: Path) -> None:
+    model = load_model(str(tiny_model), "avg")
+    batch = dict(model.tokenizer(["one two three", "four"], padding=True, return_tensors="pt"))
+    with torch.inference_mode():
+        plain = model.encode(batch)
+        with packed_linears(model.network):
+            packed = model.encode(batch)
+            with torch.autocast("cpu", torch.bfloat16):
+                half = model.encode(batch)
+    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(half.float(), plain, atol=0.05, rtol=0.05)
+    assert not torch.allclose(half.float(), plain, atol=1e-5)  # autocast's own arithmetic, not oneDNN's float32
+    assert not any("forward" in vars(module) for module in model.network.modules())
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_the_first_token_is_the_same_without_the_others(kind: str) -> None:
+    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = {"bert": BertConfig, "roberta": RobertaConfig}[kind](**sizes, intermediate_size=32)
+    model = {"bert": BertModel, "roberta": RobertaModel}[kind](config).eval()
+    batch = {"input_ids": torch.randint(5, 50, (3, 7)), "attention_mask": torch.ones(3, 7, dtype=torch.int64)}
+    batch["attention_mask"][1, 4:] = 0
+    with torch.inference_mode():
+        whole = model(**batch)
+        with first_token_only(model):
+            first = model(**batch)
+        after = model(**batch)
+    assert first.last_hidden_state.shape == (3, 1, 16)
+    torch.testing.assert_close(first.last_hidden_state[:, 0], whole.last_hidden_state[:, 0], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(first.pooler_output, whole.pooler_output, atol=1e-6, rtol=1e-5)
+    assert torch.equal(after.last_hidden_state, whole.last_hidden_state)
+
+
+def test_a_model_of_another_build_keeps_all_its_tokens() -> None:
+    model = torch.nn.Linear(4, 4)
+    with first_token_only(model):
+        assert model(torch.ones(2, 3, 4)).shape == (2, 3, 4)
+
+
+# --- the scorer ---
+
+
+def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> None:
+    model = load_model(str(tiny_model))
+    first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
+    second = ["a man is playing", "a dog", "it rains on the old town", "one more sentence there"]
+    task = StsTask("pairs", first, second, np.array([4.0, 2.5, 3.0, 4.5]))
+
+    def embed(text: str) -> np.ndarray:
+        with torch.inference_mode():
+            return model.encode(dict(model.tokenizer([text], return_tensors="pt")))[0].numpy()
+
+    one_by_one = [
+        float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
+        for u, v in ((embed(a), embed(b)) for a, b in zip(first, second, strict=True))
+    ]
+    scorer = PairScorer([task], model.tokenizer, batch_tokens=16)
+    assert scorer(model.encode)["pairs"] == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
+    assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3))["pairs"])
+
+
+def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
+    model = load_model(str(minilm), device="cpu")
+    dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
+    with packed_linears(model.network):
+        scores = PairScorer([dev], model.tokenizer)(model.encode, threads=None)
+    assert scores["sts-dev"] == pytest.approx(MINILM_STSB_DEV, abs=1e-4)

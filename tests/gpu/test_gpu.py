@@ -1,0 +1,203 @@
+"""What a GPU alone can show; every test is skipped without one. CUDA_VISIBLE_DEVICES chooses it."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from support.fake_tokens import SENTENCES, FakeTokens
+from support.fake_tokens import train as train_on_cpu
+from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
+from train.config.run import Run
+from train.encoder.encoder import load_config, load_encoder
+from train.record.checkpoint import Progress
+from train.record.metrics import LATE_STEPS, LateLosses
+from train.record.timing import Stopwatch
+from train.steps.batches import BatchMaker
+from train.steps.plan import Plan
+from train.steps.ranks import Ranks, repeat_exactly
+from train.steps.trainer import Trainer
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+COMPILE = ["off", "graphs", "layers", "both"]
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_run():
+    """The settings of a rank on a GPU, and PyTorch's own after the test."""
+    repeat_exactly()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch._dynamo.reset()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Folder of runs that several tests look at."""
+    return tmp_path_factory.mktemp("gpu")
+
+
+def values_on_gpu(folder, model, **changes):
+    return options(folder, model, device="cuda", **changes)
+
+
+def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts=2):
+    """A trainer on the GPU and the batches of its run, which lie on the GPU."""
+    gpu = torch.device("cuda", 0)
+    run = Run(model=str(model), augment="una", learning_rate=1e-4, batch_size=8, precision=precision, compile=compile,
+              device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
+    encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed)
+    plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
+    make = BatchMaker(FakeTokens(0), FakeTokens(1), 32, 3, 2, None, 0, 1, n_parts=n_parts, multiple=8)
+    trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan, Progress(), None)
+    return trainer, [make(*batch).to(gpu) for batch in plan.batches()]
+
+
+@pytest.mark.parametrize("compile", COMPILE)
+def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
+    """fp32 without dropout: what is left is the order of additions."""
+    losses, _ = train_on_cpu(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
+    trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
+    assert [trainer.step(batch).item() for batch in batches] == pytest.approx(losses, abs=1e-4)
+
+
+def test_graphs_change_no_bit(tiny_model):
+    """The same kernels and the same dropout masks, replayed."""
+    states = []
+    for compile in ("off", "graphs"):
+        trainer, batches = make_trainer(tiny_model, compile=compile, n_parts=1)
+        losses = [trainer.step(batch).item() for batch in batches]
+        states.append((losses, {name: weight.cpu() for name, weight in trainer.encoder.state_dict().items()}))
+    assert states[0][0] == states[1][0]
+    assert all(torch.equal(states[0][1][name], states[1][1][name]) for name in states[0][1])
+
+
+def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model):
+    """Told by the trial before a capture, which leaves nothing behind: the next graphs are captured as ever."""
+    trainer, batches = make_trainer(tiny_model, n_parts=1)
+
+    def look(module, inputs, output):
+        assert output[0].isfinite().all()
+
+    hook = trainer.encoder.backbone.encoder.layer[0].register_forward_hook(look)
+    with pytest.warns(UserWarning, match="no CUDA graphs: the model waits for the GPU"):
+        losses = [trainer.step(batch).item() for batch in batches]
+    hook.remove()
+    again, batches = make_trainer(tiny_model, n_parts=1)
+    assert [again.step(batch).item() for batch in batches] == losses
+
+
+@pytest.mark.parametrize("compile", COMPILE)
+def test_masks_are_a_function_of_seed_and_step(tiny_model, compile):
+    trainer, batches = make_trainer(tiny_model, compile=compile)
+    with torch.no_grad():
+        again, other = batches[1], batches[2]
+        first = trainer._encode(1, again.parts).clone()
+        trainer._encode(2, other.parts)
+        assert torch.equal(trainer._encode(1, again.parts), first)
+        assert not torch.equal(trainer._encode(3, again.parts), first)
+
+
+@pytest.mark.parametrize("compile", COMPILE)
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
+    trainer, batches = make_trainer(tiny_model, precision, compile)
+    losses = LateLosses(torch.device("cuda", 0))
+    for batch in batches:  # captures and compiles every shape
+        trainer.step(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for batch in batches[:LATE_STEPS]:
+            losses.push(trainer.step(batch), {"step": batch.step})
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert not list(losses.due())  # none is due before LATE_STEPS more
+    assert len(list(losses.due(all_of_them=True))) == LATE_STEPS
+
+
+@pytest.mark.parametrize("compile", COMPILE)
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_is_finite_and_near(tiny_model, precision, compile):
+    trainer, batches = make_trainer(tiny_model, precision, compile, dropout=0.0)
+    exact, _ = make_trainer(tiny_model, "fp32", "off", dropout=0.0)
+    losses = [trainer.step(batch).item() for batch in batches]
+    assert losses[0] == pytest.approx(exact.step(batches[0]).item(), rel=0.05)
+    assert np.isfinite(losses).all() and losses[-1] < losses[1]
+    assert (trainer.state()["scaler"].get("scale", 0) > 0) == (precision == "fp16")
+
+
+@pytest.mark.parametrize("grad_cache", [0, 5])
+@pytest.mark.parametrize(("compile", "precision"), [(c, "fp32") for c in COMPILE] + [("graphs", "fp16")])
+def test_resume_is_bit_equal(shared, tiny_model, compile, precision, grad_cache):
+    name = f"{compile}-{precision}-{grad_cache}"
+    values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)
+    whole, cut = ({**values, "output": str(shared / f"{name}-{kind}")} for kind in ("whole", "cut"))
+    assert train_here(whole).status == "finished"
+    plain = Trainer.step
+
+    def step(trainer, batch):
+        if batch.step == 7:
+            raise ZeroDivisionError
+        return plain(trainer, batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "step", step)
+        with pytest.raises(ZeroDivisionError):
+            train_here(cut)
+    assert train_here({**cut, "resume": True}).status == "finished"
+    assert_same_run(cut["output"], whole["output"])
+    state = final_state(whole["output"])
+    assert not any("_orig_mod" in weight for weight in state["model"])
+    assert ("scale" in state["scaler"]) == (precision == "fp16")
+
+
+def test_graphs_and_plain_runs_are_the_same_run(shared, tiny_model):
+    """Both as whole runs, evaluations included; --compile may change at a resume."""
+    outputs = [shared / f"same-{compile}" for compile in ("off", "graphs")]
+    for output in outputs:
+        train_here(values_on_gpu(shared, tiny_model, compile=output.name.split("-")[1], output=str(output)))
+    assert_same_run(*outputs)
+
+
+def test_run_json_has_the_gpus_time_and_memory(shared, tiny_model):
+    values = values_on_gpu(shared, tiny_model, output=str(shared / "profile"), profile=True)
+    train_here(values)
+    about = json.loads((shared / "profile" / "run.json").read_text())["this_process"]
+    assert 0.2 < sum(about["share_of_time"].values()) < 1.05
+    assert 0 < about["peak_memory"]["gpu_bytes"] <= about["peak_memory"]["gpu_reserved_bytes"]
+
+
+def test_a_phase_lasts_as_long_as_the_gpu_works():
+    gpu = torch.device("cuda", 0)
+    watch, x = Stopwatch(gpu), torch.randn(4096, 4096, device=gpu)
+    for _ in range(3):
+        with watch.phase("products"):
+            for _ in range(20):
+                x @ x
+    watch.finish()
+    begins, ends = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begins.record()
+    for _ in range(60):
+        x @ x
+    ends.record()
+    ends.synchronize()
+    assert watch.seconds["products"] == pytest.approx(begins.elapsed_time(ends) / 1000, rel=0.5)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.parametrize("compile", ["off", "graphs"])
+def test_two_gpus_are_one(shared, tiny_model, compile):
+    """Gathering, averaging and the dev evaluation over NCCL; stopping and messages over gloo."""
+    losses = []
+    for nproc in (1, 2):
+        output = shared / f"{nproc}-gpus-{compile}"
+        values = values_on_gpu(
+            shared, tiny_model, nproc=nproc, dropout=0.0, learning_rate=1e-4, compile=compile, output=str(output)
+        )
+        process = start(values)
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        losses.append([line["loss"] for line in metrics(output) if "loss" in line])
+        assert (output / "best" / "model.safetensors").stat().st_size
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)

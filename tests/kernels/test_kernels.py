@@ -1,0 +1,125 @@
+"""Every kernel against its plain reference, on corpora that hypothesis makes: exact values, ends, ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import checks, reference
+from support.checks import law, ragged, ranked, reference_negatives, score, weigh
+from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast.arrays import ID
+from una_fast.index.scores import rank
+
+ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
+SENTENCES = ROWS.filter(lambda rows: len({term for row in rows for term in row}) > 1)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "beta": st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+        "variant": st.sampled_from(["paper", "released"]),
+        "select": st.sampled_from(["tfidf", "random"]),
+        "replace": st.sampled_from(["tfidf", "random"]),
+    }
+)
+WINDOWS = st.sampled_from([("rank", 1), ("rank", 3), ("rank", 50), ("score", 0.2)])
+PIECES = st.lists(st.lists(st.integers(1, 99), max_size=10), min_size=5, max_size=5)
+ID_TYPES = st.sampled_from([np.uint16, np.int32])
+
+
+@given(SENTENCES)
+def test_scores_and_ranks_are_equation_2(rows):
+    checks.check_scores(rows)
+
+
+def test_rank_breaks_ties_by_first_appearance():
+    assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
+
+
+@given(SENTENCES)
+def test_counts_are_those_of_a_counter(rows):
+    checks.check_counts(rows)
+
+
+@given(st.lists(st.integers(0, 20), max_size=50), st.permutations(range(21)))
+def test_relabel_replaces_each_value_by_its_label(values, labels):
+    checks.check_relabel(values, labels)
+
+
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=40), st.integers(1, 5))
+def test_score_windows_hold_the_terms_within_the_distance(scores, distance):
+    checks.check_score_windows(scores, float(distance))
+
+
+@settings(max_examples=200)
+@given(SENTENCES, SETTINGS)
+def test_probabilities_are_equations_3_and_4(rows, setting):
+    checks.check_probabilities(rows, setting)
+
+
+@settings(max_examples=300)
+@given(SENTENCES, SETTINGS, WINDOWS, st.integers(0, 2**64 - 1), st.integers(0, 3))
+def test_negatives_are_the_reference_draw_for_draw(rows, setting, window, seed, epoch):
+    checks.check_negatives(rows, setting, window, seed, epoch)
+
+
+@settings(max_examples=200)
+@given(
+    SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS, WINDOWS
+)
+def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, window):
+    checks.check_unseen(rows, text, setting, window)
+
+
+@given(
+    PIECES,
+    st.one_of(st.none(), PIECES),
+    st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6),
+    st.integers(3, 20),
+)
+def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length):
+    checks.check_token_writes(terms, first_terms, rows, length)
+
+
+@given(
+    PIECES,
+    st.one_of(st.none(), PIECES),
+    st.sets(st.integers(0, 4), max_size=2),
+    st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=8),
+    ID_TYPES,
+)
+def test_sentences_are_their_chunks_joined(pieces, first_pieces, irregular, rows, dtype):
+    checks.check_sentence_joins(pieces, first_pieces, irregular, rows, dtype)
+
+
+@given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES)
+def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype):
+    checks.check_padded_rows(sentences, rows, length, dtype)
+
+
+def test_a_long_document_of_few_terms_needs_no_other_path():
+    row = np.random.default_rng(0).integers(0, 50, 20_000).tolist()
+    rows = ranked([row, list(range(50)), [3]])
+    scores = score(rows)
+    first, _, p = weigh(law(scores, 3), ragged(rows))
+    assert first[:20_000].tolist() == [rows[0].index(t) for t in rows[0]]
+    assert p[:20_000].tolist() == reference.probabilities(rows[0], dict(enumerate(scores.idf)), 0.0, 0.5)
+
+
+@pytest.mark.parametrize("batch", [1, 15, 16, 17, 33, 100])
+def test_a_row_is_the_same_in_every_batch(batch):
+    rng = np.random.default_rng(1)
+    rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
+    words, scores = ragged(rows), score(rows)
+    kernel = Negatives(words, law(scores, 100, window=("rank", 5)))
+    order, work = rng.permutation(100), Workspace(9)
+    found = {}
+    for start in range(0, 100, batch):
+        part = order[start : start + batch]
+        bounds = np.cumsum([0, *(len(rows[row]) for row in part)])
+        out = np.empty(bounds[-1], dtype=ID)
+        kernel.terms(part, 0, work, out)
+        found |= {int(row): out[a:b].tolist() for row, a, b in zip(part, bounds, bounds[1:], strict=False)}
+    expected = reference_negatives(rows, scores, 100, ("rank", 5), {"beta": 0.5}, 7, 0)
+    assert [found[row] for row in range(100)] == expected

@@ -1,0 +1,107 @@
+"""The order of the modules, and habits that no module may have, read from the source itself."""
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# the way of the data: a room imports only from itself and from rooms before it
+LIBRARY_ROOMS = "_kernels errors arrays parallel storage corpus index tokens augment".split()
+TRAINING_ROOMS = """
+    config record objective encoder evaluation steps demo report job
+    ddp evaluate download
+""".split()
+DOWN_AGAIN = {("train.config.run", "train.demo.demo")}
+LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
+TRAINING = sorted((ROOT / "train").rglob("*.py"))
+OWN_GENERATORS = {"SeedSequence", "Generator", "default_rng", "Philox", "PCG64", "BitGenerator", "RandomState"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix().removesuffix(".py")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that `path` imports anywhere in it, as dotted names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def dotted(node: ast.AST) -> str:
+    """ "a.b.c" of an attribute chain, "" of anything else."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def module_of(name: str, modules: set[str]) -> str:
+    """The longest prefix of a dotted name that is a module of the project, or ""."""
+    parts = name.split(".")
+    prefixes = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in modules), "")
+
+
+def dotted_module(path: Path) -> str:
+    return name_of(path).replace("/", ".").removesuffix(".__init__")
+
+
+def own_imports() -> dict[str, set[str]]:
+    """The modules of the project that each of its modules imports."""
+    modules = {dotted_module(path): path for path in LIBRARY + TRAINING}
+    found = {name: {module_of(other, {*modules}) for other in imported(path)} for name, path in modules.items()}
+    return {name: others - {"", name} for name, others in found.items()}
+
+
+def room(module: str) -> int:
+    """The place of a module's room on the way of the data; the packages' own __init__ are the roof."""
+    package, *rest = module.split(".")
+    rooms = LIBRARY_ROOMS if package == "una_fast" else TRAINING_ROOMS
+    return rooms.index(rest[0]) + (100 if package == "train" else 0) if rest else 99
+
+
+def test_every_room_has_a_place_on_the_way_of_the_data() -> None:
+    rooms = {(path.relative_to(ROOT).parts[0], path.relative_to(ROOT).parts[1]) for path in LIBRARY + TRAINING}
+    named = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS}
+    missing = {(p, r) for p, r in rooms if r.removesuffix(".py") not in (*named[p], "__init__")}
+    assert not missing, f"give them a place in this file: {missing}"
+
+
+def test_imports_point_only_towards_the_start_of_the_data_path() -> None:
+    later = {
+        (module, other)
+        for module, others in own_imports().items()
+        for other in others
+        if "." in module and "." in other and room(other) > room(module)
+    }
+    assert later <= DOWN_AGAIN, later - DOWN_AGAIN
+
+
+def test_no_circle_of_imports() -> None:
+    edges = {(module, other) for module, others in own_imports().items() for other in others} - DOWN_AGAIN
+    graph: dict[str, set[str]] = {}
+    for module, other in edges:
+        graph.setdefault(module, set()).add(other)
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=name_of)
+def test_the_library_prints_nothing(path: Path) -> None:
+    calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)]
+    assert not [f"line {call.lineno}" for call in calls if dotted(call.func) == "print"]
+
+
+@pytest.mark.parametrize("path", LIBRARY + TRAINING, ids=name_of)
+def test_no_module_draws_from_a_global_generator(path: Path) -> None:
+    assert "random" not in {name.split(".")[0] for name in imported(path)}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        parts = dotted(node).split(".") if isinstance(node, ast.Attribute) else []
+        if len(parts) == 3 and parts[0] in ("np", "numpy") and parts[1] == "random":
+            assert parts[2] in OWN_GENERATORS, f"{path.name}:{node.lineno}: {'.'.join(parts)}"

@@ -1,0 +1,105 @@
+"""The project around the code: versions, constraints, demo data, a wheel away from its source."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+import una_fast
+from train.demo.demo import write_corpus
+from train.evaluation.tasks.sts import load_dev
+
+ROOT = Path(__file__).parents[2]
+PAIRS = ROOT / "train" / "demo" / "pairs.tsv"
+USE = """
+import pathlib, tempfile
+import train.demo.demo, una_fast
+folder = pathlib.Path(tempfile.mkdtemp())
+index = una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"])
+index.save(folder / "index")
+una = una_fast.Augmenter(una_fast.load_index(folder / "index"), tokenizer=None)
+print(una_fast.__file__, len(una.negatives([0, 1, 2])), train.demo.demo.PAIRS.is_file())
+"""
+
+
+def pinned() -> dict[str, Requirement]:
+    """The lines of constraints.txt by normalised name."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {normalised(requirement.name): requirement for requirement in found}
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_one_version() -> None:
+    written = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert written and cited
+    assert una_fast.__version__ == version("una_fast") == written[1] == cited[1]
+    assert f"## {una_fast.__version__}\n" in changes
+
+
+def test_constraints_pin_every_requirement_to_a_version_that_it_allows() -> None:
+    pins = pinned()
+    assert all(re.fullmatch(r"==[^*]+", str(pin.specifier)) for pin in pins.values())
+    for required in map(Requirement, requires("una_fast") or []):
+        if required.name != "una_fast":
+            pin = pins[normalised(required.name)]
+            assert required.specifier.contains(str(pin.specifier).removeprefix("==")), required
+
+
+def test_torch_is_pinned_on_every_python() -> None:
+    assert pinned()["torch"].marker is None
+
+
+def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
+    lines = write_corpus(tmp_path).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(set(lines)) > 1_000
+    for line in lines:
+        assert 5 <= len(line.split()) <= 60 and line[-1] in ".!?"
+        assert not re.search(r"::|>>>|\|", line), line
+
+
+def test_demo_pairs_cover_the_scale() -> None:
+    task = load_dev(PAIRS)
+    texts = task.first + task.second
+    assert len(task) >= 160 and len(set(texts)) == len(texts)
+    assert all(sum((low <= task.gold) & (task.gold <= low + 1)) >= 20 for low in range(5))
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    readme, script = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run"))
+    assert "make test" in readme and "make test" in script
+
+
+def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
+    kernels = tmp_path / "lib" / "una_fast" / "_kernels"  # not build/lib, where modules stay that have gone since
+    kernels.mkdir(parents=True)
+    sources = {path.stem for path in (ROOT / "una_fast" / "_kernels").glob("*.pyx")}
+    for compiled in (ROOT / "una_fast" / "_kernels").glob("*.so"):
+        if compiled.name.split(".")[0] in sources:
+            shutil.copy(compiled, kernels)  # newer than its source, so not compiled again: that takes a minute
+    build = ["build", "--build-lib", tmp_path / "lib"]
+    wheel_of = ["bdist_wheel", "--bdist-dir", tmp_path / "bdist", "--dist-dir", tmp_path]
+    subprocess.run([sys.executable, "setup.py", *build, *wheel_of], cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert {"una_fast/py.typed", "train/py.typed", "train/demo/pairs.tsv"} <= set(names)
+    in_wheel = {Path(name).name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    assert in_wheel == sources
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    used = subprocess.run(
+        [sys.executable, "-c", USE], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert used.stdout.split() == [str(tmp_path / "site" / "una_fast" / "__init__.py"), "3", "True"]

@@ -1,0 +1,234 @@
+"""Each kernel held against its plain reference on given input: one function a kernel, exact equality.
+
+`test_kernels.py` calls them with what hypothesis makes, `bench/endurance/fuzz_kernels.py` with millions of random rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from support import reference
+from una_fast._kernels import csr
+from una_fast._kernels.draws.law import Law
+from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast._kernels.draws.probability import replacement_probabilities
+from una_fast._kernels.draws.replace import replace_terms
+from una_fast._kernels.ids.emit import Pieces, write_tokens
+from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
+from una_fast.arrays import ID, POINTER, Ragged
+from una_fast.augment.windows import score_windows
+from una_fast.index.scores import TermScores, rank, score_terms
+
+
+def ragged(rows) -> Ragged:
+    indptr = np.zeros(len(rows) + 1, dtype=POINTER)
+    np.cumsum([len(row) for row in rows], out=indptr[1:])
+    return Ragged(np.array([v for row in rows for v in row], dtype=ID), indptr)
+
+
+def ranked(rows):
+    """The rows with ids that are ranks."""
+    place = {term: i for i, term in enumerate(reference.ranking(rows))}
+    return [[place[term] for term in row] for row in rows]
+
+
+def score(rows) -> TermScores:
+    """Scores of rows whose ids are ranks."""
+    return score_terms(ragged(rows), 1 + max(term for row in rows for term in row))
+
+
+def law(
+    scores, n_documents, *, beta=0.5, window=("rank", 3), seed=7, variant="paper", select="tfidf", replace="tfidf"
+) -> Law:
+    kind, radius = window
+    bounds = score_windows(scores.max_tfidf, radius) if kind == "score" else (np.empty(0, ID),) * 2
+    return Law(
+        scores.idf,
+        scores.max_tfidf,
+        *bounds,
+        unseen_idf=math.log(n_documents),
+        beta=beta,
+        radius=radius,
+        seed=seed,
+        by_score=kind == "score",
+        released=variant == "released",
+        random_select=select == "random",
+        random_replace=replace == "random",
+    )
+
+
+def weigh(rules, words):
+    """first, z and p of each word, from the kernel."""
+    first = np.empty(len(words.values), dtype=ID)
+    z, p = np.empty((2, len(words.values)))
+    replacement_probabilities(rules, words.values, words.indptr, first, z, p)
+    return first, z, p
+
+
+def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch):
+    listed, idf = scores.max_tfidf.tolist(), dict(enumerate(scores.idf))
+    window_of = reference.rank_window if window[0] == "rank" else reference.score_window
+    return [
+        reference.negative(
+            row,
+            listed,
+            idf,
+            math.log(n_documents),
+            lambda term, z: window_of(listed, term, z, window[1]),
+            i,
+            seed=seed,
+            epoch=epoch,
+            **setting,
+        )
+        for i, row in enumerate(rows)
+    ]
+
+
+def check_scores(rows):
+    first_seen = list(dict.fromkeys(term for row in rows for term in row))
+    words = ragged([[first_seen.index(term) for term in row] for row in rows])
+    scores = score_terms(words, len(first_seen), n_jobs=3)
+    idf, highest = reference.idf(rows), reference.max_tfidf(rows)
+    np.testing.assert_allclose(scores.idf, [idf[t] for t in first_seen], rtol=1e-15)
+    np.testing.assert_allclose(scores.max_tfidf, [highest[t] for t in first_seen], rtol=1e-14)
+    assert scores.document_frequency.tolist() == [sum(t in row for row in rows) for t in first_seen]
+    in_order = scores.max_tfidf[rank(scores.max_tfidf)]
+    np.testing.assert_allclose(in_order, [highest[t] for t in reference.ranking(rows)], rtol=1e-14)
+    assert np.all(np.diff(in_order) <= 0)
+
+
+def check_counts(rows):
+    words = ragged(rows)
+    indptr = np.empty(len(rows) + 1, dtype=POINTER)
+    indices, counts = np.empty((2, len(words.values)), dtype=ID)
+    csr.warm_up()
+    assert csr.count_terms(words.values, words.indptr, indptr, indices, counts) == indptr[-1]
+    for i, row in enumerate(rows):
+        found = zip(indices[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]], strict=True)
+        assert list(found) == sorted(Counter(row).items())
+
+
+def check_relabel(values, labels):
+    csr.warm_up()
+    found = np.array(values, dtype=ID)
+    csr.relabel(found, np.array(labels, dtype=ID))
+    assert found.tolist() == [labels[v] for v in values]
+
+
+def check_score_windows(scores, distance):
+    scores = np.sort(np.array(scores, dtype=float))[::-1].copy()
+    start, stop = score_windows(scores, distance)
+    listed = scores.tolist()
+    for i in range(len(scores)):
+        assert (start[i], stop[i]) == reference.score_window(listed, i, None, distance)
+
+
+def check_probabilities(rows, setting):
+    rows = ranked(rows)
+    words, scores = ragged(rows), score(rows)
+    first, z, p = weigh(law(scores, len(rows), **setting), words)
+    idf = dict(enumerate(scores.idf))
+    for i, row in enumerate(rows):
+        part = slice(*words.indptr[i : i + 2])
+        by_term = reference.tfidf(row, idf, 0.0)
+        assert first[part].tolist() == [row.index(term) for term in row]
+        assert z[part].tolist() == [by_term[term] for term in row]
+        expected = reference.probabilities(row, idf, 0.0, setting["beta"], setting["variant"], setting["select"])
+        assert p[part].tolist() == expected
+
+
+def check_negatives(rows, setting, window, seed, epoch):
+    """The fused kernel, and the same by its stages one after the other."""
+    rows = ranked(rows)
+    words, scores = ragged(rows), score(rows)
+    rules = law(scores, len(rows), seed=seed, window=window, **setting)
+    out = np.empty_like(words.values)
+    Negatives(words, rules).terms(np.arange(len(rows)), epoch, Workspace(max(map(len, rows))), out)
+    expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
+    assert out.tolist() == [term for row in expected for term in row]
+
+    staged = np.empty_like(out)
+    keys = np.arange(len(rows), dtype=np.uint64)
+    replace_terms(rules, keys, epoch, words.values, words.indptr, *weigh(rules, words), staged)
+    assert staged.tolist() == out.tolist()
+
+
+def check_unseen(rows, text, setting, window):
+    """text: rows of term ids and of letters, which no term has."""
+    rows = ranked(rows)
+    scores = score(rows)
+    n_terms = len(scores.idf)
+    text = [[t if isinstance(t, str) else t % n_terms for t in row] for row in text]
+    words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
+    rules = law(scores, len(rows), window=window, **setting)
+    out = np.empty_like(words.values)
+    keys = np.arange(len(text), dtype=np.uint64)
+    replace_terms(rules, keys, 0, words.values, words.indptr, *weigh(rules, words), out)
+    expected = reference_negatives(text, scores, len(rows), window, setting, 7, 0)
+    assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
+
+
+def check_token_writes(terms, first_terms, rows, length):
+    """terms: sub-words of each term; first_terms: the same at the start of a text, or None where it is no different."""
+    pieces, words = ragged(terms), ragged(rows)
+    suffix = [102, 103][: 1 + length % 2]
+    other = pieces if first_terms is None else ragged(first_terms)
+    input_ids, attention_mask = np.full((2, len(rows), length), -7)
+    writer = Pieces(pieces, other, np.array([101]), np.array(suffix), 0)
+    write_tokens(writer, words.values, words.indptr, input_ids, attention_mask)
+    for i, row in enumerate(rows):
+        spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
+        ids = [101, *[piece for term in spelled for piece in term][: length - 1 - len(suffix)], *suffix]
+        assert_padded(ids, input_ids[i], attention_mask[i])
+
+
+def assert_padded(ids, input_ids, attention_mask):
+    padding = len(input_ids) - len(ids)
+    assert input_ids.tolist() == ids + [0] * padding
+    assert attention_mask.tolist() == [1] * len(ids) + [0] * padding
+
+
+def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
+    """pieces: sub-words of each chunk; first_pieces: the same at the start of a text, or None where it is no different;
+    irregular: the chunks that cannot be joined; rows: the chunks of each sentence."""
+    table, sentences, n = ragged([*pieces, *(first_pieces or [])]), ragged(rows), len(rows)
+    offset = len(pieces) if first_pieces else 0
+    lengths = np.array([-1 if k % len(pieces) in irregular else m for k, m in enumerate(table.lengths())], dtype=ID)
+    firsts = first_pieces or pieces
+    spelled = [[i for k, c in enumerate(row) for i in (pieces[c] if k else firsts[c])] for row in rows]
+    whole = [not irregular.isdisjoint(row) for row in rows]
+    row_lengths = np.full(n, -7, dtype=POINTER)
+    for start, stop in ((0, n // 2), (n // 2, n)):
+        sentence_lengths(sentences.values, sentences.indptr, lengths, offset, row_lengths, start, stop)
+    assert row_lengths.tolist() == [-1 if w else len(ids) for w, ids in zip(whole, spelled, strict=True)]
+    room = np.where(whole, 2, row_lengths)  # what the tokenizer makes of such a row may be shorter than its chunks
+    bounds = np.concatenate([[0], np.cumsum(room)]).astype(POINTER)
+    out = np.full(bounds[-1] + 1, 7777, dtype=dtype)
+    for start, stop in ((n // 2, n), (0, n // 2)):
+        join_chunks[f"{np.dtype(dtype)}_t"](
+            sentences.values, sentences.indptr, table.values, table.indptr, offset, out, bounds, start, stop
+        )
+    for i in np.flatnonzero(~np.array(whole, dtype=bool)):
+        assert out[bounds[i] : bounds[i + 1]].tolist() == spelled[i]
+    assert out[-1] == 7777
+
+
+def check_padded_rows(sentences, rows, length, dtype):
+    """sentences: sub-words of each; rows: which of them make the batch."""
+    table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
+    input_ids, attention_mask = np.full((2, len(rows), length), -7)
+    pad_rows[f"{np.dtype(dtype)}_t"](
+        table.values.astype(dtype),
+        table.indptr,
+        np.array(rows, dtype=np.int64),
+        np.array([101]),
+        np.array(suffix),
+        0,
+        input_ids,
+        attention_mask,
+    )
+    for i, row in enumerate(rows):
+        assert_padded([101, *sentences[row][: length - 1 - len(suffix)], *suffix], input_ids[i], attention_mask[i])

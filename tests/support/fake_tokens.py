@@ -1,0 +1,56 @@
+"""Token ids from a fixed generator, and short trainings on them."""
+
+import numpy as np
+import torch
+
+from train.config.run import Run
+from train.encoder.encoder import load_config, load_encoder
+from train.record.checkpoint import Progress
+from train.steps.batches import BatchMaker
+from train.steps.plan import Plan
+from train.steps.ranks import Ranks
+from train.steps.trainer import Trainer
+
+CPU = torch.device("cpu")
+BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
+SETTINGS = {
+    "compile": "off",
+    "batch_size": BATCH,
+    "dropout": 0.0,
+    "learning_rate": 3e-4,
+    "schedule": "linear",
+    "alpha": 3,
+    "device": "cpu",
+}
+
+
+class FakeTokens:
+    """Token ids by row from a fixed generator, as TokenIds and Augmenter give them."""
+
+    def __init__(self, key):
+        self.key = key
+
+    def anchor_ids(self, rows, max_length=32):
+        ids = torch.zeros(len(rows), max_length, dtype=torch.int64)
+        for i, row in enumerate(rows):
+            drawn = np.random.default_rng([self.key, int(row)]).integers(1000, 2000, 4 + int(row) % 11)
+            ids[i, : len(drawn)] = torch.from_numpy(drawn)
+        return {"input_ids": ids, "attention_mask": (ids > 0).long()}
+
+    def negative_ids(self, rows, epoch=0, max_length=32):
+        return self.anchor_ids(rows, max_length)
+
+
+def train(model, **settings):
+    """Losses and weights of 20 steps, the last one uneven; parts of a step as `n_parts` says."""
+    n_parts = settings.pop("n_parts", 2)
+    run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
+    encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+    plan = Plan(np.arange(SENTENCES), BATCH, run.seed)
+    make = BatchMaker(
+        FakeTokens(0), FakeTokens(1), 32, run.alpha, 2, None, 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
+        multiple=8,
+    )  # fmt: skip
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None)
+    losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    return losses, trainer

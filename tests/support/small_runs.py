@@ -1,0 +1,151 @@
+"""Small training runs for the tests: a corpus, options, a run inside this process, a run as a command."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+
+from train.config.run import make_run
+from train.job.launch import prepare
+from train.job.worker import work
+from train.record import checkpoint
+
+ROOT = Path(__file__).parents[2]
+WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
+
+
+def write_corpus(path, sentences=70, seed=0):
+    """Sentences of 3 to 10 words with two blank lines among them."""
+    generator = np.random.default_rng(seed)
+    lines = [" ".join(generator.choice(WORDS, generator.integers(3, 11))) for _ in range(sentences)]
+    lines[5] = lines[11] = ""
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_dev(path):
+    """Pairs that share 0 to 5 of their 5 words, and as many points."""
+    generator = np.random.default_rng(0)
+    lines = []
+    for i in range(24):
+        words = generator.permutation(WORDS)[:10]
+        lines.append(f"{i % 6}\t{' '.join(words[:5])}\t{' '.join([*words[: i % 6], *words[5 + i % 6 :]])}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def write_senteval(folder):
+    """A folder of SentEval's data with STS-B alone, of 24 pairs."""
+    path = folder / "senteval" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = write_dev(folder / "pairs.tsv").read_text().splitlines()
+    path.write_text("".join(f"genre\tfile\tyear\t{i}\t{row}\n" for i, row in enumerate(rows)))
+    return folder
+
+
+def options(folder, model, **changes):
+    """Option values of a run of 9 steps an epoch, the last one uneven, whose files lie in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
+    if not corpus.exists():
+        write_corpus(corpus)
+        write_dev(dev)
+    values = {
+        "corpus": (str(corpus),), "model": str(model), "output": str(folder / "run"), "index": str(folder / "index"),
+        "batch_size": 8, "max_length": 16, "device": "cpu", "learning_rate": 1e-3, "dev": str(dev),
+        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2,
+    }  # fmt: skip
+    return {**values, **changes}
+
+
+def train_here(values, prepared=False):
+    """Train as the only rank, inside this process; the outcome."""
+    run = prepare(make_run(values), say=lambda message: None)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    alone["LOCAL_WORLD_SIZE"] = "64"  # one thread: a tiny model gains nothing from more
+    threads = torch.get_num_threads()
+    with mock.patch.dict(os.environ, alone):
+        try:
+            return work(run)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def command(values):
+    """The command line of a run."""
+    line = [sys.executable, "-m", "train.ddp"]
+    for name, value in values.items():
+        flag = "--" + name.replace("_", "-")
+        line += [flag] if value is True else [flag, *map(str, value if isinstance(value, tuple) else [value])]
+    return line
+
+
+def start(values):
+    """Start a run as a command in a process group of its own."""
+    return subprocess.Popen(
+        command(values), cwd=ROOT, start_new_session=True, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+
+
+def wait_for_step(process, output, step):
+    """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and process.poll() is None:
+        if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")
+
+
+def finish(process, timeout=240):
+    """The exit code of a run that was started, and what it said; one that does not end is killed, ranks and all."""
+    try:
+        _, said = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        _, said = process.communicate()
+        raise AssertionError(f"still running after {timeout} s:\n{said}") from None
+    return process.returncode, said
+
+
+def metrics(output):
+    """The lines of metrics.jsonl without the speed, which no two runs share."""
+    lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "sentences_per_second"} for line in lines]
+
+
+def final_state(output):
+    """The state that the last checkpoint holds."""
+    pointer = json.loads((Path(output) / "last" / "checkpoint.json").read_text(encoding="utf-8"))
+    return torch.load(Path(output) / "last" / pointer["state"], weights_only=True)
+
+
+def assert_same_run(a, b):
+    """Bit-equal weights, optimiser, best encoder, losses and scores."""
+    assert metrics(a) == metrics(b)
+    first, second = flat(final_state(a)), flat(final_state(b))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    weights = [(Path(output) / "best" / "model.safetensors").read_bytes() for output in (a, b)]
+    assert weights[0] == weights[1]
+
+
+def flat(state, prefix=""):
+    """Nested state as one dictionary of tensors."""
+    if isinstance(state, dict):
+        return {k: v for key, value in state.items() for k, v in flat(value, f"{prefix}.{key}").items()}
+    if isinstance(state, list):
+        return {k: v for i, value in enumerate(state) for k, v in flat(value, f"{prefix}.{i}").items()}
+    return {prefix: torch.as_tensor(0.0 if state is None else state)}

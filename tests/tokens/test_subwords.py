@@ -1,0 +1,237 @@
+"""Sub-words made chunk by chunk against the tokenizer on the whole text, and the tokenizers that are refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import CanineTokenizer, PreTrainedTokenizerFast
+
+import una_fast
+from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines, xlm_roberta
+from una_fast import InputError
+from una_fast.tokens.binding import encode_sentences, encode_terms
+from una_fast.tokens.subwords import SubwordEncoder
+
+NASTY = [
+    "",
+    " ",
+    "  ",
+    " leading and trailing ",
+    "two  spaces   three",
+    "tab\there \t there \n new\nline",
+    "no-break\xa0space and\xa0 more \xa0and ideographic\u3000space \u3000here",
+    "separators a\x1cb \x1c c\x85 \u2028 \u2029x \u180e y\u180e z",
+    "nul \x00 and\x07 bell \x7f delete\x00",
+    "zero width \u200b here\u200b there\ufeff \ufeff join\u200d er \u2060 soft\xadhyphen \xad",
+    "emoji 😀 👨\u200d👩\u200d👧 🇬🇧🇫🇷 👍🏽 ☺\ufe0f",
+    "CJK 中文字 and日本 한국어 \u1100\u1161\u11a8",
+    "marks \u0301 a\u0301 \u0301b e\u0308 \u20e3 1\u20e3 x\u0600 \u06dd y \u0d4e z",
+    "thai \u0e33 กำ \uff9e ｶﾞ \uff66",
+    "compatibility ﬁn ½ ² Å ¨ ´ x¨ ¨x \ufdfa ㎏ …",
+    "case İstanbul ß ΣΑΣ ǅ ſ",
+    "[MASK] a [MASK]b c[SEP] [CLS] [UNK] [PAD] [mask]",
+    "<mask> a<mask> b <s> </s> <pad><unk> c <MASK>",
+    "low ▁ line ▁x y▁ ▁▁ Ġ Ġx",
+    "joints ^ ~ ` \\ { } | a^b ^^ ~~ ^",
+    "it's 's don't 'S ''ll 're",
+    "word " + "x" * 101 + " " + "ab" * 300,
+    "123 4,567.89 1/2 12a",
+]
+TEXTS = st.text(
+    st.sampled_from([*"abAB.,'-12 ", *sorted({c for line in NASTY for c in line})]) | st.characters(codec="utf-8")
+)
+DEPENDENT = {
+    "roberta_nfkc",
+    "xlm_roberta_collapse",
+}  # terms such as "¨" become white space that joins their neighbours'
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def tokenizer(family):
+    return FAMILIES[family]()
+
+
+@pytest.fixture(scope="module")
+def encoder(tokenizer):
+    return SubwordEncoder(tokenizer)
+
+
+def ids_of(tokenizer, texts: list[str]) -> list[list[int]]:
+    return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def rows_of(ragged) -> list[list[int]]:
+    return [row.tolist() for row in ragged]
+
+
+def test_sentences_are_the_tokenizers(tokenizer, encoder):
+    texts = NASTY + training_lines()
+    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=2)
+    assert rows_of(sentences) == ids_of(tokenizer, texts)
+
+
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, max_size=20))
+def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
+    texts = [*texts, "never a blank corpus"]
+    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=1)
+    assert rows_of(sentences) == ids_of(tokenizer, texts)
+
+
+@settings(max_examples=40)
+@given(words=st.lists(TEXTS, min_size=1, max_size=20), order=st.randoms(use_true_random=False))
+def test_any_terms_joined_are_the_tokenizers(family, tokenizer, encoder, words, order):
+    index = una_fast.build_index([*words, "never a blank corpus"])
+    ids = encode_terms(index, encoder, n_jobs=1)
+    first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
+    irregular = set(ids["irregular"].values.tolist())
+    assert not irregular or family in DEPENDENT
+    regular = [i for i in range(index.n_terms) if i not in irregular]
+    for _ in range(5):
+        drawn = order.choices(regular, k=6)
+        expected = ids_of(tokenizer, [" ".join(index.terms[i] for i in drawn)])[0]
+        assert [i for row in (first[drawn[0]], *(later[t] for t in drawn[1:])) for i in row.tolist()] == expected
+
+
+def test_every_line_of_the_sample(data_dir):
+    index = una_fast.build_index(data_dir / "corpora" / "wiki_sample.txt.gz")
+    texts = [index.sentence(row) for row in range(index.n_documents)]
+    for make in (bert_uncased, roberta, xlm_roberta):
+        tokenizer = make()
+        sentences = encode_sentences(index, SubwordEncoder(tokenizer), n_jobs=2)
+        assert rows_of(sentences) == ids_of(tokenizer, texts)
+
+
+def test_most_lines_are_made_of_chunks(monkeypatch):
+    """The slow path is right for any text, so only a count shows that it is the exception."""
+    texts = [" ".join(line.split()) for line in training_lines()]
+    index = una_fast.build_index(texts)
+    for make in (bert_uncased, roberta, xlm_roberta):
+        encoder = SubwordEncoder(make())
+        assert encoder._joint
+        whole: list[str] = []
+
+        def spy(lists, encode=encoder.encode_texts, whole=whole):
+            return encode(whole.extend(texts) or texts for texts in lists)
+
+        monkeypatch.setattr(encoder, "encode_texts", spy)
+        encode_sentences(index, encoder, n_jobs=1)
+        assert len(whole) < len(texts) / 100
+
+
+def test_terms_may_hold_spaces():
+    def pairs(text: str) -> list[str]:
+        words = text.split()
+        return [" ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
+
+    index = una_fast.build_index(["new york is in the state of new york"], word_tokenizer=pairs)
+    assert "new york" in index.terms
+    for make in (bert_uncased, roberta, xlm_roberta):
+        tokenizer = make()
+        ids = encode_terms(index, SubwordEncoder(tokenizer), n_jobs=1)
+        assert rows_of(ids["terms"]) == [row[1:] for row in ids_of(tokenizer, ["a " + term for term in index.terms])]
+
+
+@pytest.mark.parametrize(
+    ("make", "term"), [(bert_uncased, "[MASK]x"), (roberta, "x\xa0"), (FAMILIES["roberta_nfkc"], "¨")]
+)
+def test_negatives_with_a_term_that_depends_on_its_neighbours_are_the_tokenizers(make, term):
+    corpus = [f"a {term} c", f"{term} b d", "b c d", f"d {term} {term}"]
+    index = una_fast.build_index(corpus, word_tokenizer=lambda text: text.split(" "), lowercase=False)
+    tokenizer = make()
+    una = una_fast.Augmenter(index, beta=1.0, tokenizer=tokenizer)
+    assert [index.terms[i] for i in una.tokens.irregular] == [term]
+    rows = list(range(4)) * 50
+    for epoch in range(3):
+        negatives = una.negatives(rows, epoch)
+        assert sum(term in negative for negative in negatives) > 0
+        expected = tokenizer(negatives, truncation=True, padding="max_length", max_length=9, return_tensors="pt")
+        found = una.negative_ids(rows, epoch, max_length=9)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way():
+    tokenizer = bert_uncased()
+    tokenizer.add_tokens([AddedToken("unafast", normalized=True, rstrip=True, lstrip=True)])
+    texts = ["a UnaFast b", "a únafast", "xUNAFASTy z", "una fast"]
+    index = una_fast.build_index(texts)
+    assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)) == ids_of(tokenizer, texts)
+    irregular = encode_terms(index, SubwordEncoder(tokenizer), 1)["irregular"].values
+    assert {index.terms[i] for i in irregular.tolist()} == {"unafast", "únafast", "xunafasty"}
+
+
+def changed(**parts) -> PreTrainedTokenizerFast:
+    """RoBERTa's kind with other parts."""
+    tokenizer = roberta()
+    for name, part in parts.items():
+        setattr(tokenizer.backend_tokenizer, name, part)
+    return tokenizer
+
+
+def setting(name: str, value) -> PreTrainedTokenizerFast:
+    tokenizer = roberta()
+    setattr(tokenizer, name, value)
+    return tokenizer
+
+
+def with_token(content: str) -> PreTrainedTokenizerFast:
+    tokenizer = roberta()
+    tokenizer.add_tokens([content])
+    return tokenizer
+
+
+def doubled() -> PreTrainedTokenizerFast:
+    return changed(post_processor=processors.TemplateProcessing(single="$A $A", special_tokens=[]))
+
+
+def with_dropout() -> PreTrainedTokenizerFast:
+    tokenizer = roberta()
+    tokenizer.backend_tokenizer.model.dropout = 0.1
+    return tokenizer
+
+
+REFUSED = {
+    "a name": (lambda: "bert-base-uncased", "expected a Hugging Face tokenizer, got str"),
+    "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
+    "no padding": (lambda: setting("pad_token", None), "has no padding token; set one it knows"),
+    "left padding": (lambda: setting("padding_side", "left"), "padding_side is 'left'; set it to 'right'"),
+    "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side is 'left'"),
+    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "returns no attention mask"),
+    "text twice": (doubled, "only special tokens before and after"),
+    "dropout": (with_dropout, "dropout 0.1 gives the same text other ids"),
+    "token with space": (lambda: with_token("new york"), "its added token 'new york' holds a space"),
+    "no pre-tokenizer": (
+        lambda: changed(pre_tokenizer=pre_tokenizers.Digits()),
+        r"pre-tokenizer \(Digits\) is not known",
+    ),
+    "one piece": (lambda: changed(pre_tokenizer=pre_tokenizers.Metaspace(split=False)), r"pre-tokenizer \(Metaspace\)"),
+    "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
+    "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "normaliser has the step.*Replace"),
+    "space stripped": (lambda: changed(normalizer=normalizers.Strip()), "normaliser changes '!' by what is around it"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_tokenizer_that_cannot_be_used_is_refused_with_the_reason(case):
+    make, message = REFUSED[case]
+    with pytest.raises(InputError, match=message):
+        SubwordEncoder(make())
+
+
+def test_ids_beyond_16_bits():
+    words = {f"w{i}": i for i in range(70_000)} | {"[UNK]": 70_000, "[PAD]": 70_001}
+    backend = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]")
+    texts = ["w1 w69999", "w65536 other"]
+    tokens = una_fast.TokenIds(una_fast.build_index(texts), tokenizer)
+    assert tokens.sentences.values.dtype == "int32"
+    assert rows_of(tokens.sentences) == ids_of(tokenizer, texts) == [[1, 69_999], [65_536, 70_000]]

@@ -1,0 +1,209 @@
+"""A tokenizer bound to an index: batches, what is kept on the disk, and what is refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import una_fast
+from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
+from una_fast import InputError, TokenIds
+from una_fast.tokens import binding
+
+TEXTS = [*training_lines()[:200], "", "a", "word " * 60, "  two  spaces ", "[MASK] <mask> 中文 é"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def tokens(index):
+    return TokenIds(index, bert_uncased())
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    una_fast.build_index(TEXTS).save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+def batch_of(tokenizer, texts: list[str], length: int) -> dict[str, torch.Tensor]:
+    return dict(tokenizer(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt"))
+
+
+def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert set(found) == set(expected)
+    for name in expected:
+        assert found[name].dtype == torch.int64
+        assert torch.equal(found[name], expected[name]), name
+
+
+@pytest.mark.parametrize("family", ["bert_uncased", "bert_cased", "roberta", "roberta_prefix_space", "xlm_roberta"])
+def test_batches_are_the_tokenizers_at_every_length(index, family):
+    tokenizer = FAMILIES[family]()
+    tokens = TokenIds(index, tokenizer)
+    rows = np.random.default_rng(0).permutation(len(TEXTS))
+    for length in range(3, 41):
+        expected = batch_of(tokenizer, [TEXTS[row] for row in rows], length)
+        assert_equal(tokens.anchor_ids(rows, max_length=length), expected)
+
+
+@pytest.mark.parametrize("form", [tuple, np.array, torch.tensor, lambda rows: np.array(rows, dtype=np.uint8)])
+def test_rows_come_in_any_form_and_order(tokens, form):
+    assert_equal(tokens.anchor_ids(form([5, 0, 5])), tokens.anchor_ids([5, 0, 5]))
+
+
+def test_no_rows_are_an_empty_batch(tokens):
+    assert tokens.anchor_ids([])["input_ids"].shape == (0, 32)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([0, -1], r"rows: -1 \(at position 1\) is no row of the index; use 0 to 204"),
+        ([205], r"rows: 205 \(at position 0\)"),
+        ([0.5], "rows: got float64"),
+        ([True], "rows: got bool"),
+        ([[0, 1]], r"rows: got int64 of shape \(1, 2\)"),
+        (3, r"shape \(\)"),
+    ],
+)
+def test_rows_that_are_none_are_refused(tokens, rows, message):
+    with pytest.raises(InputError, match=message):
+        tokens.anchor_ids(rows)
+
+
+def test_no_room_for_a_sub_word_is_refused(tokens):
+    with pytest.raises(InputError, match="max_length=2: 2 special tokens and a sub-word need at least 3"):
+        tokens.anchor_ids([0], max_length=2)
+
+
+def test_out_is_filled_and_returned(tokens):
+    out = {name: torch.full((4, 16), -7) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    found = tokens.anchor_ids([3, 1, 4, 1], max_length=16, out=out)
+    assert found is out
+    assert_equal(out, tokens.anchor_ids([3, 1, 4, 1], max_length=16))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda out: out.pop("token_type_ids"), r"out: has \['attention_mask', 'input_ids'\], and this tokenizer's"),
+        (lambda out: out.update(input_ids=out["input_ids"].int()), r"out\['input_ids'\]: is torch.int32"),
+        (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"of shape \(2, 31\), and needed"),
+        (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "must be contiguous and on the CPU"),
+        (lambda out: out.update(input_ids=out["input_ids"].to("meta")), "must be contiguous and on the CPU"),
+    ],
+)
+def test_an_out_that_does_not_fit_is_refused(tokens, change, message):
+    out = tokens.anchor_ids([0, 1])
+    change(out)
+    with pytest.raises(InputError, match=message):
+        tokens.anchor_ids([0, 1], out=out)
+
+
+def test_the_tokenizer_is_not_changed(index):
+    tokenizer = bert_uncased()
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(7, stride=1)
+    backend.enable_padding(length=9, pad_id=0, pad_token="[PAD]")
+    before = backend.to_str(), backend.encode_special_tokens
+    TokenIds(index, tokenizer)
+    assert (backend.to_str(), backend.encode_special_tokens) == before
+
+
+def test_ids_are_kept_with_the_index(saved, monkeypatch):
+    tokenizer = roberta()
+    first = TokenIds(una_fast.load_index(saved), tokenizer)
+    monkeypatch.setattr(binding, "encode_sentences", None)  # a second time they must not be made
+    tokenizer(["state"], truncation=True, padding="max_length", max_length=9)  # changes no id, so makes no difference
+    second = TokenIds(una_fast.load_index(saved), tokenizer)
+    for name in ("sentences", "terms", "first_terms"):
+        assert np.array_equal(getattr(first, name).values, getattr(second, name).values)
+        assert np.array_equal(getattr(first, name).indptr, getattr(second, name).indptr)
+        assert not getattr(second, name).values.flags.writeable  # a map of the file
+    assert_equal(first.anchor_ids([0, 9]), second.anchor_ids([0, 9]))
+
+
+def test_each_tokenizer_has_a_folder_of_its_own(saved):
+    index = una_fast.load_index(saved)
+    tokenizer = roberta()
+    TokenIds(index, tokenizer)
+    tokenizer.add_tokens(["another"])
+    TokenIds(index, tokenizer)
+    TokenIds(index, bert_uncased())
+    assert len(list(saved.glob("tokens-*"))) == 3
+
+
+def test_a_changed_byte_is_refused(saved):
+    index = una_fast.load_index(saved)
+    TokenIds(index, bert_uncased())
+    (file,) = saved.glob("tokens-*/sentences_values.npy")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"sentences_values\.npy: damaged.*delete the folder"):
+        TokenIds(index, bert_uncased())
+
+
+def test_ids_of_another_index_are_refused(saved, tmp_path):
+    TokenIds(una_fast.load_index(saved), bert_uncased())
+    other = una_fast.build_index(["another corpus altogether"])
+    other.save(tmp_path / "other")
+    (folder,) = saved.glob("tokens-*")
+    folder.rename(tmp_path / "other" / folder.name)
+    with pytest.raises(InputError, match="made for another index"):
+        TokenIds(other, bert_uncased())
+
+
+def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path):
+    (tmp_path / "file").touch()
+    read_only = una_fast.build_index(TEXTS)
+    read_only.path = tmp_path / "file"  # nothing can be made below a file, whoever runs the test
+    tokens = TokenIds(read_only, bert_uncased())
+    assert_equal(tokens.anchor_ids([0, 3]), TokenIds(index, bert_uncased()).anchor_ids([0, 3]))
+
+
+def test_a_folder_that_has_gone_is_not_made_again(saved, tmp_path):
+    index = una_fast.load_index(saved)
+    saved.rename(tmp_path / "moved")
+    assert TokenIds(index, bert_uncased()).anchor_ids([0])["input_ids"].shape == (1, 32)
+    assert not saved.exists()
+
+
+def test_binding_at_once_is_safe(saved):
+    def bind(_: int) -> np.ndarray:
+        return np.array(TokenIds(una_fast.load_index(saved), roberta(), n_jobs=1).sentences.values)
+
+    with ThreadPoolExecutor(4) as threads:
+        first, *others = threads.map(bind, range(4))
+    assert all(np.array_equal(first, other) for other in others)
+    assert len(list(saved.glob("*tokens-*"))) == 1  # and nothing half-written is left
+
+
+@pytest.mark.parametrize("make", [bert_uncased, roberta])
+def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
+    monkeypatch.setattr(binding, "ROWS_A_TASK", 7)
+    one, three = TokenIds(index, make(), n_jobs=1), TokenIds(index, make(), n_jobs=3)
+    for name in ("sentences", "terms", "first_terms"):
+        assert np.array_equal(getattr(one, name).values, getattr(three, name).values)
+        assert np.array_equal(getattr(one, name).indptr, getattr(three, name).indptr)
+
+
+def test_a_tokenizer_that_does_more_than_its_pipeline_is_refused(index):
+    base = type(roberta())
+
+    class Shouting(base):
+        def __call__(self, text, *args, **kwargs):
+            return super().__call__([line.upper() for line in text], *args, **kwargs)
+
+    tokenizer = roberta()
+    tokenizer.__class__ = Shouting
+    with pytest.raises(InputError, match="Shouting makes other ids of the text"):
+        TokenIds(index, tokenizer)

@@ -1,0 +1,153 @@
+"""N ranks are one rank: the same losses and weights for any world size, on the same batches."""
+
+import multiprocessing
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing
+
+from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens
+from train.config.run import Run
+from una_fast.errors import InputError
+
+# The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
+# rounding leaves of it to full steps, so it is no measure of anything.
+NOISE = "key.bias"
+
+
+def train_rank(rank, world, port, folder, model, settings, scale):
+    """Train 20 steps as one of `world` ranks; rank 0 leaves its losses and weights in `folder`."""
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+    )  # fmt: skip
+    from train.encoder.encoder import load_config, load_encoder, quiet
+    from train.objective.losses import NEGATIVE_VIEWS
+    from train.record.checkpoint import Progress
+    from train.steps import ranks as distributed
+    from train.steps.batches import BatchMaker
+    from train.steps.plan import Plan
+    from train.steps.trainer import Trainer
+
+    quiet()
+    run = Run(model=model, output=folder, **settings)
+    ranks = distributed.join("cpu")
+    if scale:
+        plain = distributed._Gather.backward
+        distributed._Gather.backward = lambda ctx, *grads: (
+            plain(ctx, *grads)[0] / ctx.world * scale,
+            None,
+            None,
+        )
+    if run.compile == "graphs":
+        from support.graphs_on_cpu import stand_in
+
+        stand_in()
+    if run.compile == "layers":  # takes gradients apart as always, and runs the result as it is
+        torch.compiler.set_stance("default", force_backend="aot_eager")
+    encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
+    plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
+    make = BatchMaker(
+        FakeTokens(0), FakeTokens(1) if run.augment == "una" else None, 32, run.alpha, NEGATIVE_VIEWS[run.loss],
+        None, rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
+        multiple=1 if run.compile == "off" else 8,
+    )  # fmt: skip
+    trainer = Trainer(run, ranks, encoder, plan, Progress(), None)
+    losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    if rank == 0:
+        moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
+        result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
+        torch.save(result, Path(folder) / "result.pt")
+    distributed.leave()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_model, tmp_path_factory):
+    """Runs by their settings, each trained once."""
+    multiprocessing.set_forkserver_preload(["train.steps.trainer"])  # imports torch once for all ranks of all worlds
+    done = {}
+
+    def get(world, scale=0.0, **settings):
+        key = (world, scale, *sorted(settings.items()))
+        if key not in done:
+            folder = str(tmp_path_factory.mktemp("ranks"))
+            arguments = (world, free_port(), folder, str(tiny_model), {**SETTINGS, **settings}, scale)
+            torch.multiprocessing.start_processes(train_rank, arguments, nprocs=world, start_method="forkserver")
+            done[key] = torch.load(Path(folder) / "result.pt")
+        return done[key]
+
+    return get
+
+
+def difference(a, b):
+    """Largest relative difference of a weight tensor, by norm."""
+    return max(
+        float((a[name] - b[name]).norm() / a[name].norm()) for name in a if not name.endswith(NOISE) and a[name].norm()
+    )
+
+
+KINDS = {
+    "negatives": {"augment": "una"},
+    "plain": {"augment": "none"},
+    "triplet": {"augment": "una", "loss": "triplet"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
+    if kind == "triplet" and world == 3:
+        pytest.skip("two worlds are enough for the second loss")
+    one, many = trained(1, **KINDS[kind]), trained(world, **KINDS[kind])
+    assert len(one["losses"]) == STEPS
+    assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert difference(one["weights"], many["weights"]) < 1e-5
+    largest = max(one["moments"], key=lambda i: one["moments"][i].norm())
+    assert torch.allclose(one["moments"][largest], many["moments"][largest], rtol=1e-3, atol=1e-5)
+
+
+def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
+    """What SimCSE #212 and open_clip #616 are about: without the factor, DDP's average is 1 / ranks too small.
+
+    Adam takes a common factor out of its steps again, so the first moments show it best.
+    """
+    one, wrong = trained(1, **KINDS["negatives"]), trained(2, scale=1.0, **KINDS["negatives"])
+    assert difference(one["weights"], wrong["weights"]) > 1e-5
+    largest = max(one["moments"], key=lambda i: one["moments"][i].norm())
+    assert torch.allclose(wrong["moments"][largest] * 2, one["moments"][largest], rtol=0.05, atol=1e-4)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_gradient_caching_gives_the_plain_gradient(trained, world):
+    plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
+    assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
+    assert difference(plain["weights"], cached["weights"]) < 1e-5
+
+
+def test_more_ranks_than_gpus_is_said(monkeypatch):
+    """What torchrun does not know: `--nproc` is checked before any rank starts."""
+    from train.steps import ranks as distributed
+
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.setenv("RANK", "5")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match="rank 5 is number 3 on a machine with 2 GPUs"):
+        distributed.join("cuda")
+
+
+@pytest.mark.parametrize(("compile", "grad_cache"), [("graphs", 0), ("graphs", 5), ("layers", 0)])
+def test_compiled_encoders_hand_their_gradients_to_ddp(trained, compile, grad_cache):
+    plain = trained(1, **KINDS["negatives"])
+    quick = trained(2, compile=compile, grad_cache=grad_cache, **KINDS["negatives"])
+    assert quick["losses"] == pytest.approx(plain["losses"], abs=1e-5)
+    assert difference(plain["weights"], quick["weights"]) < 1e-5

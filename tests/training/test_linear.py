@@ -1,0 +1,36 @@
+"""Linear layers on oneDNN: the plain layer's values and gradients, under its name and with its weights."""
+
+import pytest
+import torch
+from torch import nn
+
+from train.encoder.onednn import OneDnnLinear, available, use_onednn
+
+pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(5, 24), (3, 4, 24), (0, 24), (1, 1, 24)])
+def test_equals_the_plain_layer(bias, shape):
+    torch.manual_seed(0)
+    plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
+    fast.load_state_dict(plain.state_dict())
+    use_onednn(fast)
+    assert type(fast) is OneDnnLinear and fast.state_dict().keys() == plain.state_dict().keys()
+    inputs = [torch.randn(shape).requires_grad_() for _ in range(2)]
+    inputs[1].data.copy_(inputs[0].data)
+    weight = torch.randn(*shape[:-1], 40)
+    results = [layer(x) for layer, x in zip((plain, fast), inputs, strict=True)]
+    for result in results:
+        (result * weight).sum().backward()
+    torch.testing.assert_close(results[0], results[1])
+    torch.testing.assert_close(inputs[0].grad, inputs[1].grad)
+    for a, b in zip(plain.parameters(), fast.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_autocast_keeps_its_own_product():
+    layer = nn.Linear(8, 8)
+    use_onednn(layer)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(torch.randn(2, 8)).dtype == torch.bfloat16

@@ -1,0 +1,122 @@
+"""The losses against plain loops written from the paper, their gradients, and what they must not confuse."""
+
+import math
+
+import pytest
+import torch
+
+from train.objective.losses import LOSSES, NEGATIVE_VIEWS
+
+TAU = 0.05
+
+
+def cosine(x, y):
+    return float(x @ y / (x.norm() * y.norm()))
+
+
+def rows_of(views):
+    """[a, p] or [a, p, n, n'] of each sentence in turn, as the released code lays them out."""
+    return [view[i] for i in range(views.shape[1]) for view in views]
+
+
+def cross_entropy(target, candidates):
+    """-log(e^target / sum of e^candidates), the target being one of the candidates."""
+    return math.log(sum(math.exp(c) for c in candidates)) - target
+
+
+def plain_pairs(views, tau):
+    rows = rows_of(views)
+    losses = []
+    for i, row in enumerate(rows):
+        partner = i + 1 if i % 2 == 0 else i - 1
+        candidates = [cosine(row, other) / tau for k, other in enumerate(rows) if k != i]
+        losses.append(cross_entropy(cosine(row, rows[partner]) / tau, candidates))
+    return sum(losses) / len(losses)
+
+
+def plain_decoupled(views, tau):
+    """Equation 1: the sum of the denominator is over k other than i and j."""
+    rows = rows_of(views)
+    losses = []
+    for i, row in enumerate(rows):
+        j = i + 1 if i % 2 == 0 else i - 1
+        others = sum(math.exp(cosine(row, rows[k]) / tau) for k in range(len(rows)) if k not in (i, j))
+        losses.append(-math.log(math.exp(cosine(row, rows[j]) / tau) / others))
+    return sum(losses) / len(losses)
+
+
+def plain_triplet(views, tau):
+    anchors, candidates = views[0], [row for view in views[1:] for row in view]
+    losses = []
+    for i, anchor in enumerate(anchors):
+        similarities = [cosine(anchor, candidate) / tau for candidate in candidates]
+        losses.append(cross_entropy(similarities[i], similarities))
+    return sum(losses) / len(losses)
+
+
+def plain_simcse(views, tau):
+    return plain_triplet(views[:2], tau)
+
+
+PLAIN = {"pairs": plain_pairs, "decoupled": plain_decoupled, "triplet": plain_triplet, "simcse": plain_simcse}
+CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in NEGATIVE_VIEWS.items() if n]
+
+
+def embeddings(n_views, n_sentences, width=9, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n_views, n_sentences, width, generator=generator, dtype=torch.float64)
+
+
+def test_every_loss_has_a_reference():
+    assert PLAIN.keys() == LOSSES.keys() == NEGATIVE_VIEWS.keys()
+
+
+@pytest.mark.parametrize(("name", "n_views"), CASES)
+@pytest.mark.parametrize("n_sentences", [2, 3, 7])
+def test_equals_the_plain_reference(name, n_views, n_sentences):
+    views = embeddings(n_views, n_sentences)
+    assert float(LOSSES[name](views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "n_views"), CASES)
+def test_gradient_equals_differences(name, n_views):
+    views = embeddings(n_views, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: LOSSES[name](v, 0.3), [views])
+
+
+@pytest.mark.parametrize(("name", "n_views"), CASES)
+def test_one_sentence_is_finite(name, n_views):
+    views = embeddings(n_views, 1).requires_grad_()
+    loss = LOSSES[name](views, TAU)
+    loss.backward()
+    assert math.isfinite(loss.item()) and views.grad.isfinite().all()
+
+
+def test_length_of_embeddings_does_not_matter():
+    views = embeddings(4, 3)
+    stretched = views * torch.rand(4, 3, 1, dtype=views.dtype).add(0.5)
+    for name in ("pairs", "decoupled"):
+        assert float(LOSSES[name](stretched, TAU)) == pytest.approx(float(LOSSES[name](views, TAU)))
+
+
+def test_negatives_are_anchors_of_their_own_pair():
+    views = embeddings(4, 3)
+    moved = views.clone()
+    moved[3] = embeddings(1, 3, seed=1)[0]  # n' alone: an extra candidate, and the target of n
+    assert float(LOSSES["pairs"](moved, TAU)) != pytest.approx(float(LOSSES["pairs"](views, TAU)), rel=1e-3)
+
+
+def test_negatives_are_only_candidates_in_triplet():
+    """Each anchor is pushed from all negatives, and what a negative resembles besides does not matter."""
+    views = embeddings(3, 3).requires_grad_()
+    LOSSES["triplet"](views, TAU).backward()
+    unit = torch.nn.functional.normalize(views, dim=-1).detach()
+    # the gradient of a negative lies in the span of the anchors and itself: no other negative or positive enters
+    span = torch.cat([unit[0], unit[2][:1]]).T  # (D, B + 1)
+    coefficients = torch.linalg.lstsq(span, views.grad[2][0]).solution
+    assert torch.allclose(span @ coefficients, views.grad[2][0])
+
+
+def test_decoupled_leaves_the_positive_out():
+    views = embeddings(2, 4)
+    assert float(LOSSES["decoupled"](views, TAU)) < float(LOSSES["pairs"](views, TAU))

@@ -1,0 +1,254 @@
+"""A stop costs nothing: whatever ends a run, --resume ends with the weights of an uninterrupted one, bit for bit."""
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.endurance.kill_and_resume import run_with_kills
+from support import small_runs as training
+from support.small_runs import assert_same_run, finish, metrics, options, start, train_here, wait_for_step
+from train.record import checkpoint
+from train.record.files import FolderLock
+from train.steps.trainer import Trainer
+from una_fast.errors import InputError
+
+STEPS = 18
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("resume")
+
+
+@pytest.fixture(scope="module")
+def whole(folder, tiny_model):
+    """The output of an uninterrupted run on one rank."""
+    values = options(folder, tiny_model, output=str(folder / "whole"))
+    assert train_here(values).status == "finished"
+    return Path(values["output"])
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Makes the next runs of this process get a signal, or do something else, in step `at`."""
+
+    def at_step(at, action):
+        plain = Trainer.step
+
+        def step(self, batch):
+            if batch.step == at:
+                monkeypatch.undo()
+                action()
+            return plain(self, batch)
+
+        monkeypatch.setattr(Trainer, "step", step)
+
+    return at_step
+
+
+def test_a_run_leaves_what_it_promises(whole):
+    run = json.loads((whole / "run.json").read_text())
+    assert run["status"] == "finished" and run["progress"]["step"] == STEPS
+    assert run["corpus"]["blank"] == 2 and run["corpus"]["trained_on"] == 68
+    assert run["settings"]["seed"] == 42 and run["versions"]["torch"]
+    lines = metrics(whole)
+    steps = [line for line in lines if "loss" in line]
+    assert [line["step"] for line in steps] == list(range(STEPS))
+    assert [line["negatives"] for line in steps] == [step % 5 == 0 for step in range(STEPS)]
+    assert steps[0]["lr"] == 1e-3 and steps[9]["lr"] == pytest.approx(0.5e-3)
+    assert [line["step"] for line in lines if "stsb_dev" in line] == [4, 8, 12, 16, 18]
+    assert list((whole / "tensorboard").glob("events*"))
+
+
+@pytest.mark.parametrize("at", [0, 3, 9, 17])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves(folder, tiny_model, whole, interrupted, at, number):
+    if number == signal.SIGINT and at != 3:
+        pytest.skip("one step is enough for the second signal")
+    values = options(folder, tiny_model, output=str(folder / f"signal{at}{number}"))
+    interrupted(at, lambda: os.kill(os.getpid(), number))
+    outcome = train_here(values)
+    assert (outcome.status, outcome.code, outcome.progress.step) == ("stopped", number, at + 1)
+    assert train_here({**values, "resume": True}).status == "finished"
+    assert_same_run(values["output"], whole)
+
+
+def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, interrupted):
+    def crash():
+        raise ZeroDivisionError
+
+    values = options(folder, tiny_model, output=str(folder / "crash"))
+    interrupted(7, crash)
+    with pytest.raises(ZeroDivisionError):
+        train_here(values)
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 6
+    train_here({**values, "resume": True})
+    assert_same_run(values["output"], whole)
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted):
+    """The temporary file of step 6 is a link to /dev/full, where every write ends in 'no space left'."""
+    values = options(folder, tiny_model, output=str(folder / "full"))
+    last = Path(values["output"]) / "last"
+
+    def fill_disk():
+        while [path.name for path in last.glob("state-*")] != ["state-00000004.pt"]:
+            time.sleep(0.01)
+        (last / ".state-00000006.pt.partial").symlink_to("/dev/full")
+
+    interrupted(5, fill_disk)
+    outcome = train_here(values)
+    assert outcome.status == "failed"
+    assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+    train_here({**values, "resume": True})
+    assert_same_run(values["output"], whole)
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupted, monkeypatch):
+    values = options(folder, tiny_model, output=str(folder / "nan"))
+    plain = Trainer._loss
+    monkeypatch.setattr(
+        Trainer, "_loss", lambda self, e, batch: plain(self, e, batch) * (float("nan") if batch.step == 5 else 1.0)
+    )
+    outcome = train_here(values)
+    assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
+    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+
+
+@pytest.fixture(scope="module")
+def stopped(folder, tiny_model):
+    """The option values of a run that was stopped after 4 steps of its 18."""
+    values = options(folder, tiny_model, output=str(folder / "refused"))
+    with pytest.MonkeyPatch.context() as patch:
+        plain = Trainer.step
+
+        def step(trainer, batch):
+            if batch.step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return plain(trainer, batch)
+
+        patch.setattr(Trainer, "step", step)
+        train_here(values)
+    return {**values, "resume": True}
+
+
+def refusal(values):
+    """What is said of a run that its rank refuses."""
+    outcome = train_here(values)
+    assert outcome.status == "failed"
+    return outcome.message
+
+
+class TestRefusals:
+    """--resume goes on with the same corpus, model and settings only, and says what differs."""
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("temperature", 0.1), ("batch_size", 4), ("seed", 1), ("epochs", 3), ("precision", "bf16")]
+    )
+    def test_another_setting(self, stopped, name, value):
+        said = refusal({**stopped, name: value})
+        assert re.search(f"--resume: --{name.replace('_', '-')} was .* is {value} now", said)
+
+    def test_another_corpus(self, stopped, tmp_path):
+        other = training.write_corpus(tmp_path / "other.txt", seed=1)
+        said = refusal({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
+        assert "--resume: corpus (fingerprint) was" in said
+
+    def test_another_model(self, stopped, minilm):
+        assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(minilm)}))
+
+    def test_a_checkpoint_cut_short(self, stopped):
+        state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))
+        content = state.read_bytes()
+        state.write_bytes(content[: len(content) // 2])
+        try:
+            assert "cut short or altered" in refusal(stopped)
+        finally:
+            state.write_bytes(content)
+
+    def test_a_new_run_in_its_folder(self, stopped):
+        with pytest.raises(InputError, match="holds a run that can go on: give --resume, choose another folder"):
+            train_here({**stopped, "resume": False})
+
+    def test_no_checkpoint(self, stopped, tmp_path):
+        with pytest.raises(InputError, match="holds no checkpoint in last/: start without --resume"):
+            train_here({**stopped, "output": str(tmp_path)})
+
+
+@pytest.fixture(scope="module")
+def values(folder, tiny_model):
+    return options(folder, tiny_model, nproc=2, epochs=12, eval_every=50)
+
+
+@pytest.fixture(scope="module")
+def whole2(values, folder):
+    process = start({**values, "output": str(folder / "whole2")})
+    code, said = finish(process)
+    assert code == 0, said
+    return folder / "whole2"
+
+
+class TestTwoRanks:
+    """The same through the command line, on two ranks that the elastic launcher starts."""
+
+    def test_kills_at_random_moments(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "killed")}
+        assert run_with_kills(values, random.Random(0), kills=3)
+        assert_same_run(values["output"], whole2)
+
+    def test_a_dead_rank_is_started_again(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "restarted")}
+        process = start(values)
+        wait_for_step(process, Path(values["output"]), 20)
+        rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
+        os.kill(rank0, signal.SIGKILL)
+        code, said = finish(process)
+        assert code == 0, said
+        assert_same_run(values["output"], whole2)
+
+    def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "stopped2")}
+        process = start(values)
+        wait_for_step(process, Path(values["output"]), 10)
+        process.send_signal(signal.SIGTERM)
+        code, said = finish(process)
+        assert code == 128 + signal.SIGTERM
+        assert "stopped by SIGTERM: go on from step" in said
+        # one rank instead of two: other dropout masks, the same data
+        assert train_here({**values, "nproc": 1, "resume": True}).status == "finished"
+        assert [line["step"] for line in metrics(values["output"])] == [line["step"] for line in metrics(whole2)]
+
+
+def test_a_second_run_is_kept_out(folder, tiny_model):
+    values = options(folder, tiny_model, output=str(folder / "locked"))
+    lock = FolderLock(Path(values["output"]))
+    with pytest.raises(InputError, match=rf"in use by another run \(process {os.getpid()} on .*\): wait for it"):
+        train_here(values)
+    lock.release()
+    train_here({**values, "epochs": 1})
+
+
+def test_ranks_end_with_their_launcher(folder, tiny_model):
+    values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
+    launcher = start(values)
+    lines = Path(values["output"]) / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    launcher.kill()
+    launcher.wait()
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(launcher.pid, 0)  # the group is gone once its last process is
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(launcher.pid, signal.SIGKILL)
+    pytest.fail("ranks were left behind")

@@ -1,0 +1,175 @@
+"""`--seeds`: a run a seed, each as if it were alone, their table, and what a stop in the middle leaves to do."""
+
+import json
+import os
+import signal
+import statistics
+from pathlib import Path
+
+import pytest
+
+from support import small_runs as training
+from support.small_runs import metrics, options, start, train_here, wait_for_step
+from train.config.run import make_run
+from train.ddp import main
+from train.job import score_best as scoring
+from train.job.launch import launch
+from train.job.seeds import as_text
+from train.record.checkpoint import has_checkpoint
+from train.record.files import FolderLock
+from train.report.runs import Group, RunRecord, find_runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("seeds")
+
+
+@pytest.fixture(scope="module")
+def values(folder, tiny_model):
+    """Option values of three seeds, scored on STS-B, without an index of their own yet."""
+    values = options(folder, tiny_model, output=str(folder / "runs"), epochs=8, eval_every=20)
+    del values["index"]
+    return {
+        **values,
+        "seeds": "3,1",
+        "evaluate": str(training.write_senteval(folder / "data")),
+        "tasks": "STSBenchmark",
+    }
+
+
+@pytest.fixture(scope="module")
+def stopped(values, folder):
+    """What a SIGTERM in the second of two seeds left, and what was said."""
+    process = start(values)
+    wait_for_step(process, folder / "runs" / "seed-1", 10)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 128 + signal.SIGTERM, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def finished(values, folder, stopped):
+    """OUTPUT after the same command with --resume and a third seed, and what was said."""
+    times = {path: path.stat().st_mtime_ns for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best")}
+    process = start({**values, "seeds": "3,1,0", "resume": True})
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    return folder / "runs", said
+
+
+def refusal(capsys, values):
+    """What the command says when it refuses `values`; its exit code must be 2."""
+    with pytest.raises(SystemExit) as left:
+        main(training.command(values)[3:])
+    assert left.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):
+    assert "stopped by SIGTERM: go on from step" in stopped
+    assert "1 of 2 seeds are trained: the same command with --resume does what is left" in stopped
+
+
+def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
+    output, said = finished
+    assert "seed-3: already finished" in said
+    plain = {name: value for name, value in values.items() if name not in ("seeds", "evaluate", "tasks")}
+    train_here({**plain, "seed": 1, "output": str(folder / "alone"), "index": str(output / "index")})
+    alone, among = (
+        [line for line in metrics(path) if "loss" in line] for path in (folder / "alone", output / "seed-1")
+    )
+    assert [(line["step"], line["negatives"]) for line in among] == [
+        (line["step"], line["negatives"]) for line in alone
+    ]
+    # one thread here and all cores there round differently; seed 1 was stopped on its way
+    assert [line["loss"] for line in among] == pytest.approx([line["loss"] for line in alone], abs=1e-4)
+
+
+def test_the_table_has_mean_and_deviation(finished):
+    output, said = finished
+    table = json.loads((output / "seeds.json").read_text())
+    assert list(table["seeds"]) == ["3", "1", "0"]
+    for name in ("stsb_dev", "STSBenchmark", "STS average"):
+        scores = [scores[name] for scores in table["seeds"].values()]
+        assert len(set(scores)) == 3
+        assert table["mean"][name] == pytest.approx(statistics.mean(scores))
+        assert table["deviation"][name] == pytest.approx(statistics.stdev(scores))
+        assert f"{100 * table['mean'][name]:.2f}" in said and f"{100 * table['deviation'][name]:.2f}" in said
+
+
+def test_the_report_finds_the_runs_with_their_pairs(finished):
+    output, _ = finished
+    runs = find_runs([output])
+    assert {run.seed for run in runs} == {0, 1, 3}
+    assert all(len(run.evaluation["sts"]["STSBenchmark"]["similarity"]) == 24 for run in runs)
+
+
+def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, capsys):
+    output, _ = finished
+    kept, gone = (output / f"seed-{seed}" / "evaluation.json" for seed in (3, 1))
+    before = kept.stat().st_mtime_ns, gone.read_text()
+    gone.unlink()
+    assert main(training.command({**values, "resume": True})[3:]) == 0
+    assert kept.stat().st_mtime_ns == before[0]
+    assert json.loads(gone.read_text())["sts"] == json.loads(before[1])["sts"]
+    assert (
+        f"STS average {100 * json.loads(before[1])['averages']['sts']:.2f} (1 tasks): {gone}" in capsys.readouterr().err
+    )
+
+
+class TestRefusals:
+    def test_seeds_that_are_there(self, values, finished, capsys):
+        assert "holds seed-3, seed-1: give --resume to keep what is done" in refusal(capsys, values)
+
+    def test_other_settings(self, values, finished, capsys):
+        said = refusal(capsys, {**values, "resume": True, "temperature": 0.1})
+        assert "--resume: --temperature was 0.05 when" in said and "seed-3 was started and is 0.1 now" in said
+
+    def test_nothing_to_go_on_from(self, values, capsys, tmp_path):
+        said = refusal(capsys, {**values, "resume": True, "output": str(tmp_path / "new")})
+        assert "holds no checkpoint of these seeds: start without --resume" in said
+
+    def test_a_run_of_one_seed_in_the_folder(self, values, finished, capsys):
+        output = str(finished[0] / "seed-1")
+        assert "holds a run of one seed" in refusal(capsys, {**values, "output": output})
+
+    def test_a_command_that_still_runs(self, values, finished, capsys):
+        lock = FolderLock(finished[0])
+        assert "in use by another run" in refusal(capsys, {**values, "resume": True})
+        lock.release()
+
+    def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
+        output = tmp_path / "new"
+        said = refusal(capsys, {**values, "output": str(output), "evaluate": str(tmp_path)})
+        assert "holds no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
+        assert "did you mean STS16?" in refusal(capsys, {**values, "output": str(output), "tasks": "STS17"})
+        assert "none of the tasks could be read" in refusal(capsys, {**values, "output": str(output), "tasks": "STS12"})
+
+    def test_torchrun(self, values, capsys, monkeypatch):
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+        assert "--seeds starts the ranks of each seed itself" in refusal(capsys, values)
+
+
+def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monkeypatch):
+    handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    output = finished[0] / "seed-0"
+    monkeypatch.setattr(scoring, "is_scored", lambda run: False)
+    monkeypatch.setattr(scoring, "score_best", lambda run, say: os.kill(os.getpid(), signal.SIGINT))
+    plain = {name: value for name, value in values.items() if name != "seeds"}
+    run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
+    assert launch(run) == 128 + signal.SIGINT
+    assert "stopped by SIGINT: go on from step 72 with --resume" in capsys.readouterr().err
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
+
+
+def test_one_seed_has_no_deviation_and_a_missing_score_is_a_dash():
+    def record(seed, **scores):
+        return RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, [], [], scores, None)
+
+    table = as_text(Group("", [record(1, stsb_dev=0.8, STS12=0.5), record(2, stsb_dev=0.7)]))
+    assert [line.split() for line in table.splitlines()[1:]] == [
+        ["1", "80.00", "50.00"], ["2", "70.00", "-"], ["mean", "75.00", "50.00"], ["deviation", "7.07", "-"],
+    ]  # fmt: skip

@@ -1,0 +1,217 @@
+"""`python -m train.ddp`: what it leaves behind, its presets and losses, and a sentence for every bad input."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from support import small_runs as training
+from support.small_runs import metrics, options, train_here
+from train.config.run import make_run
+from train.ddp import main
+from train.job.prepare import settle
+from una_fast.errors import InputError
+
+
+def refusal(capsys, values):
+    """What the command says when it refuses `values`; its exit code must be 2."""
+    try:
+        code = main(training.command(values)[3:])
+    except SystemExit as left:
+        code = left.code
+    assert code == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said
+
+
+class TestBadInput:
+    @pytest.fixture
+    def values(self, tmp_path, tiny_model):
+        return options(tmp_path, tiny_model)
+
+    def test_missing_corpus(self, capsys, values, tmp_path):
+        assert str(tmp_path / "none.txt") in refusal(capsys, {**values, "corpus": (str(tmp_path / "none.txt"),)})
+
+    def test_corpus_smaller_than_a_batch(self, capsys, values):
+        said = refusal(capsys, {**values, "batch_size": 69})
+        assert "the corpus has 68 sentences with words, fewer than --batch-size 69" in said
+
+    def test_blank_corpus(self, capsys, values, tmp_path):
+        blank = tmp_path / "blank.txt"
+        blank.write_text("\n\n \n")
+        assert str(blank) in refusal(capsys, {**values, "corpus": (str(blank),)})
+
+    def test_paraphrases_of_another_length(self, capsys, values, tmp_path):
+        short = training.write_corpus(tmp_path / "short.txt", sentences=60)
+        said = refusal(capsys, {**values, "paraphrases": str(short)})
+        assert "short.txt: has 60 sentences and the corpus 70" in said
+
+    def test_model_that_is_not_there(self, capsys, values, tmp_path):
+        assert "there is no such folder" in refusal(capsys, {**values, "model": str(tmp_path / "none")})
+
+    def test_model_by_name_without_a_network(self, capsys, values):
+        assert "--model no-such/encoder: no configuration" in refusal(capsys, {**values, "model": "no-such/encoder"})
+
+    def test_folder_that_is_no_model(self, capsys, values, tmp_path):
+        assert "no configuration in this folder" in refusal(capsys, {**values, "model": str(tmp_path)})
+
+    def test_model_without_tokenizer(self, capsys, values, tmp_path, tiny_model):
+        bare = tmp_path / "bare"
+        bare.mkdir()
+        for name in ("config.json", "model.safetensors"):
+            (bare / name).symlink_to(tiny_model / name)
+        assert "the folder has no tokenizer" in refusal(capsys, {**values, "model": str(bare)})
+
+    def test_model_without_weights(self, capsys, values, tmp_path, tiny_model):
+        bare = tmp_path / "bare"
+        bare.mkdir()
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            (bare / name).symlink_to(tiny_model / name)
+        assert "no weights in this folder" in refusal(capsys, {**values, "model": str(bare)})
+
+    def test_longer_than_the_model_can_take(self, capsys, values):
+        said = refusal(capsys, {**values, "max_length": 500})
+        assert "--max-length 500 is above the 128 positions of the model" in said
+
+    def test_missing_dev_file(self, capsys, values, tmp_path):
+        assert "none.tsv" in refusal(capsys, {**values, "dev": str(tmp_path / "none.tsv")})
+
+    def test_more_ranks_than_gpus(self, capsys, values, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        said = refusal(capsys, {**values, "device": "auto", "nproc": 2})
+        assert "--nproc 2 is above the 1 GPUs of this machine" in said
+
+    def test_gpu_where_there_is_none(self, capsys, values, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+        assert "--nproc 1 is above the 0 GPUs" in refusal(capsys, {**values, "device": "cuda"})
+
+    def test_resume_without_a_checkpoint(self, capsys, values):
+        assert "holds no checkpoint in last/: start without --resume" in refusal(capsys, {**values, "resume": True})
+
+    def test_index_of_another_corpus(self, capsys, values, tmp_path):
+        train_here({**values, "max_steps": 1})
+        other = training.write_corpus(tmp_path / "other.txt", seed=1)
+        said = refusal(capsys, {**values, "corpus": (str(other),), "output": str(tmp_path / "other")})
+        assert "made from another corpus" in said
+
+    def test_index_with_a_changed_byte(self, capsys, values, tmp_path):
+        train_here({**values, "max_steps": 1})
+        array = Path(values["index"]) / "words_values.npy"
+        content = bytearray(array.read_bytes())
+        content[-1] ^= 1
+        array.write_bytes(content)
+        assert "words_values.npy" in refusal(capsys, {**values, "output": str(tmp_path / "other")})
+
+    def test_output_that_holds_a_run(self, capsys, values):
+        train_here({**values, "max_steps": 4})
+        assert "holds a finished run: choose another folder" in refusal(capsys, values)
+
+    def test_output_that_is_a_file(self, capsys, values, tmp_path):
+        (tmp_path / "file").write_text("")
+        assert "cannot be made or written" in refusal(capsys, {**values, "output": str(tmp_path / "file")})
+
+
+def test_unknown_option(capsys, tmp_path, tiny_model):
+    said = refusal(capsys, {**options(tmp_path, tiny_model), "bach_size": 8})
+    assert said == "error: unknown option --bach-size: did you mean --batch-size?\n"
+
+
+@pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])
+def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    values = {"corpus": ("c",), "model": str(tmp_path), "output": "o"}
+    run = settle(make_run(values))
+    assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
+    chosen = settle(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
+    assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
+
+
+@pytest.mark.parametrize("loss", ["triplet", "simcse", "decoupled"])
+def test_every_loss_trains(tmp_path, tiny_model, loss):
+    values = options(tmp_path, tiny_model, loss=loss, max_steps=6)
+    assert train_here(values).status == "finished"
+    steps = [line for line in metrics(values["output"]) if "loss" in line]
+    assert [line["negatives"] for line in steps] == [loss != "simcse" and step in (0, 5) for step in range(6)]
+
+
+def test_alpha_0_never_uses_negatives(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, alpha=0, max_steps=6)
+    train_here(values)
+    assert not any(line.get("negatives") for line in metrics(values["output"]))
+
+
+def test_paraphrases_are_the_positives(tmp_path, tiny_model):
+    """With itself for a positive and no dropout, every pair of a sentence is perfect; another text is not."""
+    values = options(tmp_path, tiny_model, dropout=0.0, max_steps=2, augment="none", dev="")
+    train_here(values)
+    other = training.write_corpus(tmp_path / "other.txt", seed=1)
+    aligned = {**values, "paraphrases": str(other), "index": str(tmp_path / "i2"), "output": str(tmp_path / "run2")}
+    train_here(aligned)
+    alone, with_others = (metrics(v["output"])[0]["loss"] for v in (values, aligned))
+    assert alone < with_others
+    assert json.loads((tmp_path / "run2" / "run.json").read_text())["corpus"]["blank_paraphrases"] == 2
+
+
+@pytest.mark.parametrize("precision", ["bf16"])
+def test_precision(tmp_path, tiny_model, precision):
+    values = options(tmp_path, tiny_model, precision=precision, max_steps=6, dropout=0.0)
+    train_here(values)
+    exact = {**values, "precision": "fp32", "output": str(tmp_path / "exact")}
+    train_here(exact)
+    close, plain = ([line["loss"] for line in metrics(v["output"]) if "loss" in line] for v in (values, exact))
+    assert close == pytest.approx(plain, rel=0.05) and close != plain
+
+
+def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, AutoTokenizer
+
+    values = options(tmp_path, tiny_model, max_steps=4)
+    train_here(values)
+    best = Path(values["output"]) / "best"
+    model, tokenizer = AutoModel.from_pretrained(best).eval(), AutoTokenizer.from_pretrained(best)
+    texts = ["A river and a castle.", "music"]
+    with torch.no_grad():
+        cls = model(**tokenizer(texts, padding=True, return_tensors="pt")).last_hidden_state[:, 0]
+    transformer = SentenceTransformer(str(best), device="cpu")
+    assert torch.allclose(torch.from_numpy(transformer.encode(texts)), cls, atol=1e-6)
+    assert transformer.max_seq_length == 128
+    note = json.loads((best / "best.json").read_text())
+    run = json.loads((Path(values["output"]) / "run.json").read_text())
+    assert note == {"step": run["progress"]["best_step"], "stsb_dev": run["scores"]["stsb_dev"]}
+
+
+def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
+    train_here(options(tmp_path, tiny_model, max_steps=4, profile=True))
+    said = capsys.readouterr().err
+    for phase in ("data", "forward", "backward", "optimiser", "evaluation"):
+        assert re.search(rf"^{phase} .* %$", said, re.MULTILINE)
+    assert "peak memory of rank 0" in said
+
+
+def test_torchrun_starts_the_same_job_and_its_first_rank_scores(tmp_path, tiny_model):
+    data = training.write_senteval(tmp_path / "data")
+    values = options(tmp_path, tiny_model, epochs=1, evaluate=str(data), tasks="STSBenchmark")
+    module = training.command(values)[3:]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*torchrun, "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "-m", "train.ddp", *module],
+        cwd=training.ROOT, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads((Path(values["output"]) / "run.json").read_text())["ranks"] == 2
+    assert json.loads((Path(values["output"]) / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
+    assert done.stderr.count("evaluation.json") == 1
+
+
+@pytest.mark.parametrize("name", ["folder", "missing"])
+def test_a_corpus_is_a_path_whatever_its_name(tmp_path, tiny_model, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=name):
+        train_here(options(tmp_path, tiny_model, corpus=(str(tmp_path / name),), device="cpu"))

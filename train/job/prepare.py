@@ -1,0 +1,192 @@
+"""What is done once before ranks start: settle the options, check all inputs, build the index, bind the tokenizer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import una_fast
+from train.config.run import Compile, Run
+from train.encoder.encoder import is_roberta, load_config, load_tokenizer, quiet
+from train.evaluation.tasks.sts import load_dev
+from train.record.checkpoint import has_checkpoint
+from train.record.metrics import METRICS
+from train.report.runs import EVALUATION
+from train.steps.plan import Plan, usable_rows
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+from una_fast.tokens.ids import TokenIds
+
+SUMMARY = "run.json"
+EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
+
+
+def settle(run: Run) -> Run:
+    """`run` with what depends on the machine, the model or other options made explicit.
+
+    Raises:
+        InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
+            no data or no such task to evaluate on.
+    """
+    quiet()
+    device = run.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {torch.cuda.device_count()} GPUs of this machine: "
+            "give as many ranks as GPUs at most, or --device cpu"
+        )
+    if device == "cpu" and run.compile in ("graphs", "both"):
+        raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
+    config = load_config(run.model, run.dropout)
+    roberta = is_roberta(config)
+    positions = config.max_position_embeddings - (2 if roberta else 0)  # RoBERTa's positions start behind its padding
+    if run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+    if run.dev:
+        load_dev(run.dev)
+    if run.evaluate:
+        from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
+
+        check_evaluation(run)
+    plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
+    return dataclasses.replace(
+        run,
+        device=device,
+        compile=plain_or_graphs if run.compile == "auto" else run.compile,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
+        augment=run.augment or ("none" if run.loss == "simcse" else "una"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / "index"),
+    )
+
+
+def is_finished(output: Path) -> bool:
+    """True if the run in `output` has taken its last step."""
+    return read_summary(output).get("status") == "finished"
+
+
+def check_output(run: Run) -> None:
+    """Refuse an output folder that holds another run, or to resume where there is nothing to go on from.
+
+    A demo gives way to a new one, and so does a run that left no checkpoint.
+    """
+    output = Path(run.output)
+    if run.resume:
+        if not has_checkpoint(output):
+            raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
+        return
+    earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo")
+    if has_checkpoint(output) and not earlier_demo:
+        finished = is_finished(output)
+        raise InputError(
+            f"--output {output}: holds {'a finished run' if finished else 'a run that can go on'}: "
+            f"{'' if finished else 'give --resume, '}choose another folder, or delete it"
+        )
+    clear(output)
+
+
+def clear(output: Path) -> None:
+    """Remove what an earlier run left in `output`, its index aside."""
+    for name in ("best", "last", "tensorboard"):
+        shutil.rmtree(output / name, ignore_errors=True)
+    for name in (METRICS, SUMMARY, EVALUATION):
+        (output / name).unlink(missing_ok=True)
+
+
+def read_summary(output: Path) -> dict[str, Any]:
+    """run.json, or {} where there is none."""
+    try:
+        return json.loads((output / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def sources(run: Run) -> list[Path]:
+    """The files that the index is made from, paraphrases last."""
+    # Path, not str: a str without a known extension counts as a sentence
+    return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
+
+
+def make_index(run: Run, say: Any) -> Index:
+    """The index of the corpus with the tokenizer bound to it: loaded from run.index, or built and saved there."""
+    tokenizer = load_tokenizer(run.model)
+    folder = Path(run.index)
+    if folder.exists():
+        index = una_fast.load_index(folder, corpus=sources(run), column=run.column)
+    else:
+        say(f"indexing {', '.join(map(str, sources(run)))}")
+        index = una_fast.build_index(sources(run), column=run.column, progress=True)
+        index.save(folder)
+        index = una_fast.load_index(folder)
+    TokenIds(index, tokenizer)
+    material = Material.of(run, index)
+    say(material.describe())
+    return index
+
+
+@dataclasses.dataclass(frozen=True)
+class Material:
+    """What there is to train on.
+
+    rows: int64 (n,), usable rows of the index; paraphrase_offset: row of the first paraphrase, or None.
+    """
+
+    rows: np.ndarray
+    n_anchors: int
+    paraphrase_offset: int | None
+    blank: int
+    blank_paraphrases: int
+    n_terms: int
+
+    @classmethod
+    def of(cls, run: Run, index: Index) -> Material:
+        """Count and check the rows of an index against the options.
+
+        Raises:
+            InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
+        """
+        n_anchors, offset = index.n_documents, None
+        if run.paraphrases:
+            n_paraphrases = index.sources[-1]["n_documents"]
+            n_anchors = offset = index.n_documents - n_paraphrases
+            if n_anchors != n_paraphrases:
+                raise InputError(
+                    f"--paraphrases {run.paraphrases}: has {n_paraphrases:,} sentences and the corpus {n_anchors:,}: "
+                    "line i of one must be a paraphrase of line i of the other"
+                )
+        rows, blank, blank_paraphrases = usable_rows(index.word_ids.lengths(), n_anchors)
+        if len(rows) < run.batch_size:
+            raise InputError(
+                f"the corpus has {len(rows):,} sentences with words, fewer than --batch-size {run.batch_size}: "
+                "give more text or a smaller batch"
+            )
+        return cls(rows, n_anchors, offset, blank, blank_paraphrases, index.n_terms)
+
+    def plan(self, run: Run) -> Plan:
+        """The steps of the run."""
+        return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+
+    def describe(self) -> str:
+        """One line for the user."""
+        left_out = self.n_anchors - len(self.rows)
+        note = f", {left_out:,} left out because they are blank" if left_out else ""
+        return f"{len(self.rows):,} sentences to train on{note}; {self.n_terms:,} terms"
+
+    def counts(self) -> dict[str, int]:
+        """For run.json."""
+        return {
+            "sentences": self.n_anchors,
+            "trained_on": len(self.rows),
+            "blank": self.blank,
+            "blank_paraphrases": self.blank_paraphrases,
+            "terms": self.n_terms,
+        }

@@ -1,0 +1,46 @@
+"""After training: best/ scored on SentEval's tasks, as `train.evaluate --pairs` scores it, kept in the run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from train.config.run import Run
+from train.evaluation.files import downstream_folder
+from train.evaluation.protocol import Protocol
+from train.evaluation.scoring import read_tasks, score_model
+from train.evaluation.tasks.names import task_names
+from train.record.files import write_json
+from train.report.runs import EVALUATION
+
+PROTOCOL = Protocol(keep_pairs=True)  # raw [CLS], fp32; the pairs are the report's scatter plot
+
+
+def check_evaluation(run: Run) -> None:
+    """Refuse --evaluate before training where it could not score after it: no data there, or no such task."""
+    read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
+
+
+def is_scored(run: Run) -> bool:
+    """True if the run's folder holds scores of all tasks that it is to be scored on."""
+    try:
+        scores = json.loads((Path(run.output) / EVALUATION).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return {*task_names(run.tasks)} <= {*scores["sts"], *scores["transfer"]}
+
+
+def score_best(run: Run, say: Callable[[str], None]) -> None:
+    """Score best/ of a finished run and write evaluation.json. run: settled."""
+    output = Path(run.output)
+    n_gpus = run.nproc if run.device == "cuda" else 1
+    data, names = downstream_folder(run.evaluate), task_names(run.tasks)
+    results = score_model(str(output / "best"), data, names, PROTOCOL, run.device, n_gpus)
+    write_json(output / EVALUATION, results.to_json())
+    for note in results.notes:
+        say(f"note: {note}")
+    parts = [("STS average", results.sts, results.averages["sts"], 100)]
+    parts += [("transfer average", results.transfer, results.averages["transfer"], 1)]
+    said = [f"{name} {scale * mean:.2f} ({len(tasks)} tasks)" for name, tasks, mean, scale in parts if mean is not None]
+    say(f"{', '.join(said) or 'no score is defined'}: {output / EVALUATION}")

@@ -1,0 +1,128 @@
+"""`--seeds 42,0,1`: a run a seed on one index, and the table of their scores, as the paper's table of seeds.
+
+OUTPUT/seed-N is the folder of one run, OUTPUT/index is everybody's, and OUTPUT/seeds.json holds the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.distributed.elastic.multiprocessing import SignalException
+
+from train.config.run import Run
+from train.encoder.encoder import load_config, load_encoder
+from train.job.launch import launch, signals_raised, tell
+from train.job.prepare import SUMMARY, is_finished, make_index, settle
+from train.job.worker import identify
+from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
+from train.record.files import FolderLock, write_json
+from train.report.runs import Group, read_run, title
+from una_fast.errors import InputError
+
+TABLE = "seeds.json"
+
+
+def train_seeds(run: Run) -> int:
+    """Train, and with --evaluate score, one seed after the other; say and keep the table; returns the exit code.
+
+    A seed that stops or fails ends the command, which goes on with --resume: finished seeds are left as they are,
+    a stopped one goes on from its last/, the others start.
+
+    Raises:
+        InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
+    """
+    output = Path(run.output)
+    runs = [of_seed(run, seed) for seed in run.seeds]
+    lock = FolderLock(output)
+    try:
+        with signals_raised():
+            runs = [settle(one) for one in runs]
+            _check_earlier(run, runs)
+            code = _train_each(runs)
+    except SignalException as error:
+        code = 128 + int(error.sigval)
+        tell(f"stopped by {error.sigval.name}")
+    finally:
+        lock.release()
+    if code:
+        if any(has_checkpoint(Path(one.output)) for one in runs):
+            done = sum(is_finished(Path(one.output)) for one in runs)
+            tell(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
+        return code
+    group = Group(output.name, [read_run(Path(one.output)) for one in runs])
+    write_json(output / TABLE, as_json(group))
+    tell(f"\n{as_text(group)}\n\n{output / TABLE}; python -m train.report {output} shows the runs on a page")
+    return 0
+
+
+def of_seed(run: Run, seed: int) -> Run:
+    """The run of one of the seeds of a command."""
+    output = Path(run.output)
+    folder = output / f"seed-{seed}"
+    return dataclasses.replace(
+        run,
+        seed=seed,
+        seeds=(),
+        output=str(folder),
+        index=run.index or str(output / "index"),
+        resume=run.resume and has_checkpoint(folder),
+    )
+
+
+def _train_each(runs: Sequence[Run]) -> int:
+    """Launch one run after the other; the first exit code that is not 0, or 0."""
+    for number, one in enumerate(runs, start=1):
+        tell(f"seed {one.seed}, {number} of {len(runs)}")
+        if code := launch(one):
+            return code
+    return 0
+
+
+def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
+    """Refuse to mix with what OUTPUT holds already, and to resume nothing."""
+    earlier = [one for one in runs if has_checkpoint(Path(one.output))]
+    if (Path(run.output) / SUMMARY).is_file():
+        raise InputError(f"--output {run.output}: holds a run of one seed: choose another folder for --seeds")
+    if run.resume:
+        if not earlier:
+            raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
+        index = make_index(runs[0], tell)
+        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        for one in earlier:  # those that go on are checked again; the finished ones only here
+            output = Path(one.output)
+            check_identity(output, read_pointer(output)["identity"], identify(one, index, encoder))
+    elif earlier and not run.demo:  # a demo gives way to a new one
+        names = ", ".join(Path(one.output).name for one in earlier)
+        raise InputError(
+            f"--output {run.output}: holds {names}: give --resume to keep what is done and do what is left, "
+            "or choose another folder"
+        )
+
+
+def as_json(group: Group) -> dict[str, Any]:
+    """Scores by seed with mean and deviation (of the sample, n - 1; None of one seed), all as fractions."""
+    spreads = group.spreads()
+    return {
+        "seeds": {str(run.seed): run.scores for run in group.runs},
+        "mean": {name: spread.mean for name, spread in spreads.items()},
+        "deviation": {name: spread.deviation if spread.n > 1 else None for name, spread in spreads.items()},
+        "n": {name: spread.n for name, spread in spreads.items()},
+    }
+
+
+def as_text(group: Group) -> str:
+    """The same as a table, x 100: a row a seed, then mean and deviation."""
+    spreads = group.spreads()
+
+    def row(label: str, values: dict[str, float]) -> list[str]:
+        return [label, *(f"{100 * values[name]:.2f}" if name in values else "-" for name in spreads)]
+
+    rows = [["seed", *map(title, spreads)]]
+    rows += [row(str(run.seed), run.scores) for run in group.runs]
+    rows.append(row("mean", {name: spread.mean for name, spread in spreads.items()}))
+    rows.append(row("deviation", {name: spread.deviation for name, spread in spreads.items() if spread.n > 1}))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)

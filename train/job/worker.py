@@ -1,0 +1,230 @@
+"""One rank, from joining the others to its outcome; the same whether `--nproc` or torchrun started it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import torch.distributed as dist
+
+import una_fast
+from train.config.run import Run
+from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
+from train.evaluation.tasks.sts import PairScorer, load_dev
+from train.job.prepare import SUMMARY, Material, check_output, make_index, settle
+from train.objective.losses import NEGATIVE_VIEWS
+from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint
+from train.record.files import FolderLock, write_json
+from train.record.machine import machine, peak_memory, versions
+from train.record.timing import profile_table
+from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
+from train.steps.loop import Loop, Outcome
+from train.steps.ranks import Ranks, end_with_launcher, join, leave
+from train.steps.trainer import Trainer
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+from una_fast.tokens.ids import TokenIds
+
+T = TypeVar("T")
+# options that may change when a run goes on: where and how it runs, not what it computes
+MAY_CHANGE = frozenset(
+    {"corpus", "model", "output", "nproc", "device", "index", "paraphrases", "dev", "save_every", "resume",
+     "max_restarts", "profile", "compile", "demo", "seeds", "evaluate", "tasks"}
+)  # fmt: skip
+
+
+def work(run: Run) -> Outcome:
+    """Train as one rank of the group that the environment describes. run: settled, its index on the disk."""
+    quiet()
+    ranks = join(run.device)
+    try:
+        return _train(run, ranks)
+    except InputError as error:  # returned, not raised: the launcher would start the ranks again
+        return Outcome("failed", Progress(), message=str(error))
+    finally:
+        leave()
+
+
+def work_for_launcher(run: Run) -> Outcome:
+    """`work` in a process of its own."""
+    end_with_launcher()
+    return work(run)
+
+
+def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
+    """The same where torchrun started this process: the first rank of each machine prepares what all then use.
+
+    Returns the settled run beside its outcome.
+    """
+    quiet()
+    end_with_launcher()
+    run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
+    ranks = join(run.device)
+    try:
+        _together(ranks, lambda: _prepare(ranks, run))
+        return run, _train(run, ranks)
+    finally:
+        leave()
+
+
+def _together(ranks: Ranks, action: Callable[[], T]) -> T:
+    """Do `action` on all ranks; if it fails on any, raise its InputError on all, so that none waits for another."""
+    result, error = None, None
+    try:
+        result = action()
+    except InputError as caught:
+        error = str(caught)
+    errors: list[str | None] = [None] * ranks.world
+    dist.all_gather_object(errors, error)
+    for message in filter(None, errors):
+        raise InputError(message)
+    return cast(T, result)
+
+
+def _prepare(ranks: Ranks, run: Run) -> None:
+    if ranks.first and not restarted():
+        check_output(run)
+    if ranks.local_rank == 0:
+        make_index(run, print if ranks.first else lambda message: None)
+
+
+def restarted() -> bool:
+    """True if the launcher started this rank again after one died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def _train(run: Run, ranks: Ranks) -> Outcome:
+    job = _together(ranks, lambda: Job.load(run, ranks))
+    try:
+        trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.progress, job.state)
+        loop = Loop(trainer, job.batch_maker(), job.scorer, job.tokenizer, job.identity)
+        outcome = loop()
+        if ranks.first:
+            _summarise(loop, outcome, job.about())
+        return outcome
+    finally:
+        if job.lock:
+            job.lock.release()
+
+
+def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
+    """What a checkpoint knows its run by: settings, corpus and model. run: settled."""
+    return {
+        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
+        "corpus": {"fingerprint": index.fingerprint},
+        "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
+    }
+
+
+@dataclasses.dataclass
+class Job:
+    """All that one rank needs before it meets the others; loading it finds what is wrong with it."""
+
+    run: Run
+    ranks: Ranks
+    lock: FolderLock | None  # of the output folder; rank 0 holds it
+    index: Index
+    tokenizer: Any
+    material: Material
+    encoder: SentenceEncoder
+    scorer: PairScorer | None
+    identity: dict[str, Any]  # by which a checkpoint knows its run again
+    progress: Progress
+    state: dict[str, Any] | None  # of the checkpoint to go on from
+
+    @classmethod
+    def load(cls, run: Run, ranks: Ranks) -> Job:
+        """Open the index and load the model and, to go on, the checkpoint."""
+        lock = FolderLock(Path(run.output)) if ranks.first else None
+        index = una_fast.load_index(run.index)
+        tokenizer = load_tokenizer(run.model)
+        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        identity = identify(run, index, encoder)
+        material = Material.of(run, index)
+        scorer = PairScorer([load_dev(run.dev)], tokenizer, device=ranks.device) if run.dev else None
+        start = _starting_point(run, identity)
+        job = cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
+        if ranks.first:
+            write_json(Path(run.output) / SUMMARY, {"status": "running", **job.about()})
+        return job
+
+    def about(self) -> dict[str, Any]:
+        """What run.json says of the run, however it ends."""
+        return {
+            "settings": vars(self.run),
+            "versions": versions(),
+            "machine": machine(),
+            "ranks": self.ranks.world,
+            "corpus": {**self.material.counts(), "sources": self.index.sources},
+            "identity": self.identity,
+        }
+
+    def batch_maker(self) -> BatchMaker:
+        """What turns rows of the index into this rank's batches."""
+        run, augmenter = self.run, None
+        if run.augment == "una":
+            augmenter = una_fast.Augmenter(
+                self.index,
+                run.beta,
+                run.radius,
+                run.seed,
+                run.select,
+                run.replace,
+                run.variant,
+                self.tokenizer,
+                n_jobs=1,
+            )
+        tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
+        assert tokens is not None
+        few_shapes = self.ranks.device.type == "cuda" or run.compile != "off"
+        return BatchMaker(
+            tokens=tokens,
+            augmenter=augmenter,
+            max_length=run.max_length,
+            alpha=run.alpha,
+            negative_views=NEGATIVE_VIEWS[run.loss],
+            paraphrase_offset=self.material.paraphrase_offset,
+            rank=self.ranks.rank,
+            world=self.ranks.world,
+            rows_of_part=run.grad_cache,
+            n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
+            multiple=gpu_column_multiple(run.max_length) if few_shapes else 1,
+        )
+
+
+def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """last/ for --resume and for ranks that the launcher started again; else the beginning."""
+    output = Path(run.output)
+    if run.resume or (restarted() and has_checkpoint(output)):
+        return load_checkpoint(output, identity)
+    return Progress(), None
+
+
+def _summarise(loop: Loop, outcome: Outcome, about: dict[str, Any]) -> None:
+    """Write run.json, and say where the time went if asked to."""
+    watch = loop.trainer.watch
+    watch.finish()
+    shares = {name: seconds / loop.seconds for name, seconds in watch.seconds.items()}
+    write_json(
+        Path(loop.run.output) / SUMMARY,
+        {
+            "status": outcome.status,
+            **about,
+            "progress": vars(outcome.progress),
+            "scores": {"stsb_dev": outcome.progress.best_score, "stsb_dev_last": outcome.progress.last_score},
+            "this_process": {
+                "steps": loop.steps_here,
+                "seconds": loop.seconds,
+                "share_of_time": shares,
+                "share_of_time_making_batches_beside": loop.batches_busy / loop.seconds,
+                "peak_memory": peak_memory(),
+            },
+        },
+    )
+    if loop.run.profile:
+        loop.recorder.say(profile_table(dict(watch.seconds), loop.seconds, loop.steps_here, loop.batches_busy))
+        peak = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in peak_memory().items())
+        loop.recorder.say(f"peak memory of rank 0: {peak}")

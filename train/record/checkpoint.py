@@ -1,0 +1,220 @@
+"""last/: all that --resume needs. best/: the encoder for use, in the layout of transformers and sentence-transformers.
+
+last/checkpoint.json names the state file of its step with its checksum and what the run was; it is replaced after
+the state file is on the disk, so at any moment it names a complete one. The state holds no generator: dropout is
+seeded from (seed, step, rank) and the data order from (seed, epoch), so they restart at any step.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+import xxhash
+from torch import nn
+
+from train.record.files import replacing, sync, unwritable, write_json
+from una_fast.errors import InputError
+
+POINTER = "checkpoint.json"
+VERSION = 1
+
+
+@dataclass
+class Progress:
+    """Where a run stands: optimiser steps done, the best dev score and the last one, each with its step."""
+
+    step: int = 0
+    best_score: float | None = None
+    best_step: int | None = None
+    last_score: float | None = None
+    evaluated_step: int | None = None
+
+
+def has_checkpoint(output: Path) -> bool:
+    """True if `output` holds a checkpoint, complete as far as its name says."""
+    return (output / "last" / POINTER).is_file()
+
+
+def snapshot(state: Any) -> Any:
+    """A copy of nested state on the CPU, which later steps do not change."""
+    copy = _copied(state)
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()  # until here the copies are on their way
+    return copy
+
+
+def _copied(state: Any) -> Any:
+    if isinstance(state, torch.Tensor):
+        return state.detach().to("cpu", non_blocking=True, copy=True)  # from a GPU into pinned memory, at full speed
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [_copied(value) for value in state]
+    return state
+
+
+class HashedFile:
+    """What torch.save writes to: a file whose checksum is known when it is complete."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = xxhash.xxh3_128()
+
+    def write(self, data: bytes) -> int:
+        """Write `data`; torch hides an error of the disk in its own, so `unwritable` finds it as the context."""
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Hand all to the system."""
+        self._file.flush()
+
+
+class CheckpointWriter:
+    """Writes last/ and best/ in the background, one after the other: a checkpoint never knows of a best/ to come."""
+
+    def __init__(self, output: Path, identity: dict[str, Any]) -> None:
+        self._output, self._folder = output, output / "last"
+        self._identity = identity
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pending: Future[None] | None = None
+
+    def save(self, progress: Progress, state: dict[str, Any]) -> None:
+        """Copy `state` now and write it while training goes on. Raises the error of the save before."""
+        self.wait()
+        self._pending = self._pool.submit(self._write, dict(vars(progress)), snapshot(state))
+
+    def save_best(self, backbone: nn.Module, tokenizer: Any, note: dict[str, Any]) -> None:
+        """Copy the encoder's weights now and put them into best/ while training goes on. Raises as `save` does."""
+        self.wait()
+        weights = snapshot(backbone.state_dict())
+        self._pending = self._pool.submit(save_best, self._output, backbone, weights, tokenizer, note)
+
+    def failed(self) -> bool:
+        """True if the running save has ended with an error; `wait` raises it."""
+        return bool(self._pending and self._pending.done() and self._pending.exception())
+
+    def wait(self) -> None:
+        """Wait until the last save is on the disk. Raises InputError if it failed."""
+        pending, self._pending = self._pending, None
+        if pending:
+            pending.result()
+
+    def _write(self, progress: dict[str, Any], state: dict[str, Any]) -> None:
+        path = self._folder / f"state-{progress['step']:08d}.pt"
+        with replacing(path) as partial, partial.open("wb") as file:
+            hashed = HashedFile(file)
+            torch.save(state, hashed)  # type: ignore[arg-type]  # all it asks for is `write`
+            file.flush()
+            checksum = hashed.digest.hexdigest()
+        pointer = {"version": VERSION, "state": path.name, "xxh3_128": checksum, "progress": progress}
+        write_json(self._folder / POINTER, {**pointer, "identity": self._identity})
+        for old in self._folder.glob("*state-*.pt*"):
+            if old != path:
+                old.unlink(missing_ok=True)
+
+
+def _checksum(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 24):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any]]:
+    """The newest complete checkpoint of the run that `identity` describes.
+
+    Raises:
+        InputError: there is none, it is cut short or altered, or it is another run's: the first difference is named.
+    """
+    pointer = read_pointer(output)
+    check_identity(output, pointer["identity"], identity)
+    path = output / "last" / pointer["state"]
+    try:
+        intact = _checksum(path) == pointer["xxh3_128"]
+    except OSError:
+        intact = False
+    if not intact:
+        raise InputError(
+            f"{path}: the checkpoint is cut short or altered: start again without --resume in a new --output"
+        )
+    return Progress(**pointer["progress"]), torch.load(path, map_location="cpu", weights_only=True)
+
+
+def read_pointer(output: Path) -> dict[str, Any]:
+    """last/checkpoint.json."""
+    path = output / "last" / POINTER
+    try:
+        pointer = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"--resume: {output} holds no checkpoint (last/{POINTER}): start without --resume") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}): start again without --resume in a new --output") from error
+    if pointer.get("version") != VERSION:
+        raise InputError(f"{path}: layout {pointer.get('version')}, and this program reads {VERSION}: start again")
+    return pointer
+
+
+def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse to go on with another corpus, model or setting, naming the first that differs."""
+    for group in given:
+        for name, value in given[group].items():
+            before = saved.get(group, {}).get(name)
+            if before != json.loads(json.dumps(value)):
+                what = {"settings": f"--{name.replace('_', '-')}"}.get(group, f"{group} ({name})")
+                raise InputError(
+                    f"--resume: {what} was {before} when {output} was started and is {value} now: "
+                    "give what was given then, or start a new --output"
+                )
+
+
+def save_best(output: Path, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:
+    """Put an encoder of these weights into best/, file by file: only the weights change, and a rename is whole."""
+    partial, folder = output / ".best.partial", output / "best"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        backbone.save_pretrained(partial, state_dict=weights)  # type: ignore[operator]
+        tokenizer.save_pretrained(partial)
+        _describe_for_sentence_transformers(partial, backbone.config, tokenizer)
+        (partial / "best.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+        for path in [path for path in partial.rglob("*") if path.is_file()]:
+            sync(path)
+            target = folder / path.relative_to(partial)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+        sync(folder)
+    except (OSError, RuntimeError) as error:
+        raise unwritable(folder, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _describe_for_sentence_transformers(folder: Path, config: Any, tokenizer: Any) -> None:
+    """The files by which SentenceTransformer(folder) embeds as the dev evaluation does: raw [CLS]."""
+    longest = min(tokenizer.model_max_length, config.max_position_embeddings)
+    kind = "sentence_transformers.models"
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": f"{kind}.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{kind}.Pooling"},
+    ]
+    pooling = {
+        "word_embedding_dimension": config.hidden_size,
+        "pooling_mode_cls_token": True,
+        "pooling_mode_mean_tokens": False,
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+    (folder / "1_Pooling").mkdir()
+    for name, content in {
+        "modules.json": modules,
+        "sentence_bert_config.json": {"max_seq_length": longest, "do_lower_case": False},
+        "1_Pooling/config.json": pooling,
+    }.items():
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,130 @@
+"""What a run tells step by step: metrics.jsonl, TensorBoard and the progress bar."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from una_fast.errors import InputError
+
+METRICS = "metrics.jsonl"
+LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
+
+
+def keep_metrics_until(path: Path, step: int) -> None:
+    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and a line cut short."""
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            break
+        if record["step"] < step or (record["step"] == step and "loss" not in record):
+            kept.append(line)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text("".join(kept), encoding="utf-8")
+    partial.replace(path)
+
+
+class Recorder:
+    """metrics.jsonl, TensorBoard events and the bar of one run; on ranks other than the first it does nothing."""
+
+    def __init__(self, output: Path, active: bool, start: int, n_steps: int) -> None:
+        self.active = active
+        if not active:
+            return
+        from torch.utils.tensorboard import SummaryWriter  # 1 s to import, and rank 0 alone needs it
+
+        keep_metrics_until(output / METRICS, start)
+        self._file = (output / METRICS).open("a", encoding="utf-8")
+        self._board = SummaryWriter(str(output / "tensorboard"), purge_step=start)
+        self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
+
+    def step(self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float) -> None:
+        """One optimiser step; `step` counts from 0."""
+        if not self.active:
+            return
+        record = {"step": step, "loss": loss, "lr": lr, "negatives": negatives}
+        self._write({**record, "sentences_per_second": round(sentences_per_second, 2)})
+        self._board.add_scalar("loss/negatives" if negatives else "loss/plain", loss, step)
+        self._board.add_scalar("lr", lr, step)
+        self._board.add_scalar("sentences_per_second", sentences_per_second, step)
+        self._bar.set_postfix(loss=f"{loss:.4f}", sentences_s=f"{sentences_per_second:.0f}", refresh=False)
+        self._bar.update(step + 1 - self._bar.n)
+
+    def evaluation(self, step: int, score: float, best: bool) -> None:
+        """A dev score after `step` steps."""
+        if not self.active:
+            return
+        self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
+        self._board.add_scalar("stsb_dev", score, step)
+        self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
+
+    def say(self, message: str) -> None:
+        """A line above the bar."""
+        if self.active:
+            tqdm.write(message, file=sys.stderr)
+            sys.stderr.flush()
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record) + "\n")
+
+    def flush(self) -> None:
+        """Hand all lines to the system: they outlive a killed process."""
+        if self.active:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the files and the bar."""
+        if self.active:
+            self._bar.close()
+            self._file.close()
+            self._board.close()
+
+
+class LateLosses:
+    """Losses on their way from the device: read some steps late on a GPU, so no step waits; at once on the CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._late = LATE_STEPS if device.type == "cuda" else 0
+        self._pending: deque[tuple[Tensor, Any, dict[str, Any]]] = deque()
+
+    def push(self, loss: Tensor, about: dict[str, Any]) -> None:
+        """A step's loss, and what else its line of metrics says."""
+        if not self._late:
+            self._pending.append((loss.detach(), None, about))
+            return
+        host = torch.empty((), dtype=loss.dtype, pin_memory=True)
+        host.copy_(loss.detach(), non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        self._pending.append((host, event, about))
+
+    def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
+        """Records of steps whose loss is due, with "loss" in them.
+
+        Raises:
+            InputError: a loss is NaN or infinite. Due steps are the same on every rank, so all stop together.
+        """
+        while len(self._pending) > (0 if all_of_them else self._late):
+            loss, event, about = self._pending.popleft()
+            if event:
+                event.synchronize()
+            value = loss.item()
+            if not math.isfinite(value):
+                raise InputError(
+                    f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
+                    "or --precision fp32 or bf16; best/ and last/ hold the weights from before"
+                )
+            yield {**about, "loss": value}

@@ -1,0 +1,61 @@
+"""Where the time of a run goes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+class Stopwatch:
+    """Seconds by phase: of this process on the CPU, of the device's own time on a GPU.
+
+    On a GPU a phase lasts from the event at its beginning to the one at its end, so waiting of the device counts and
+    no step waits for the reading; the sum of all phases is known after `finish`.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._on_gpu = device.type == "cuda"
+        self._running: deque[tuple[str, torch.cuda.Event, torch.cuda.Event]] = deque()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time the block as `name`."""
+        if not self._on_gpu:
+            begun = time.perf_counter()
+            yield
+            self.seconds[name] += time.perf_counter() - begun
+            return
+        begins, ends = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begins.record()
+        yield
+        ends.record()
+        self._running.append((name, begins, ends))
+        while self._running and self._running[0][-1].query():
+            self._read()
+
+    def finish(self) -> None:
+        """Wait for the device, and add up what it still did."""
+        while self._running:
+            self._running[0][-1].synchronize()
+            self._read()
+
+    def _read(self) -> None:
+        name, begins, ends = self._running.popleft()
+        self.seconds[name] += begins.elapsed_time(ends) / 1000
+
+
+def profile_table(seconds: dict[str, float], total: float, steps: int, batches_busy: float) -> str:
+    """The share of each phase in the time of the loop; and what the background thread did beside it."""
+    rows = [("phase", "seconds", "ms/step", "share")]
+    rest = {**seconds, "other": total - sum(seconds.values())}
+    for name, spent in rest.items():
+        rows.append((name, f"{spent:.2f}", f"{1000 * spent / max(1, steps):.2f}", f"{100 * spent / total:.2f} %"))
+    rows.append(("(batches, beside)", f"{batches_busy:.2f}", f"{1000 * batches_busy / max(1, steps):.2f}",
+                 f"{100 * batches_busy / total:.2f} %"))  # fmt: skip
+    return os.linesep.join(f"{a:<18}{b:>10}{c:>10}{d:>10}" for a, b, c, d in rows)

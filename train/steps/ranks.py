@@ -1,0 +1,194 @@
+"""Ranks: who they are, how embeddings meet with their gradients, and how all agree to stop.
+
+The loss is computed by every rank on the embeddings of the whole step, and a rank's backward pass goes on with its
+own rows only: the sum of the ranks' gradients is the gradient of one process. DistributedDataParallel divides that
+sum by the number of ranks, so `gather` multiplies by it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from una_fast.errors import InputError
+from una_fast.parallel import n_cores
+
+WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
+FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """A process among all: rank of world, local_rank on its machine, the device it computes on."""
+
+    rank: int
+    world: int
+    local_rank: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """True on the one rank that writes files and shows progress."""
+        return self.rank == 0
+
+
+def end_with_launcher() -> None:
+    """End this process once the one that started it is gone (kill -9): nobody else would stop a rank without one."""
+    launcher, parent = multiprocessing.parent_process(), os.getppid()
+
+    def watch() -> None:
+        if launcher is not None:  # started by `--nproc`; the parent is the fork server, which outlives the launcher
+            launcher.join()
+        while launcher is None and os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="launcher watch").start()
+
+
+def join(device: str) -> Ranks:
+    """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
+
+    Raises:
+        InputError: torchrun started more ranks on this machine than it has GPUs.
+    """
+    rank, world, local = (int(os.environ.get(name, default)) for name, default in (
+        ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
+    if device == "cuda":
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"rank {rank} is number {local + 1} on a machine with {torch.cuda.device_count()} GPUs: "
+                "start as many ranks as GPUs at most, or give --device cpu"
+            )
+        gpu = torch.device("cuda", local)
+        torch.cuda.set_device(gpu)
+        repeat_exactly()
+        if world > 1:
+            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu)
+        else:  # one rank gathers nothing on its GPU, and need not have NCCL
+            dist.init_process_group("gloo")
+        return Ranks(rank, world, local, gpu)
+    torch.set_num_threads(max(1, n_cores(None) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+    dist.init_process_group("gloo")
+    return Ranks(rank, world, local, torch.device("cpu"))
+
+
+def repeat_exactly() -> None:
+    """Have a GPU add in the same order every time, without which a resumed run would end with other bits.
+
+    It decides between algorithms for the gradients of attention and of embeddings, and keeps torch.compile from
+    choosing kernels by the clock; new memory need not be filled for that.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
+
+
+def leave() -> None:
+    """Leave the group."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+class _Gather(torch.autograd.Function):
+    """Rows of all ranks in rank order; the gradient of a rank's own rows, times the number of ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, sizes: list[int], rank: int) -> Tensor:
+        ctx.start, ctx.rows, ctx.world = sum(sizes[:rank]), sizes[rank], len(sizes)
+        padded = own.new_zeros(max(sizes), *own.shape[1:])  # equal sizes are what collectives take
+        padded[: len(own)] = own
+        gathered = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(gathered, padded)
+        return torch.cat([part[:size] for part, size in zip(gathered, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return grads[0][ctx.start : ctx.start + ctx.rows] * ctx.world, None, None
+
+
+def gather(views: Tensor, sizes: list[int], rank: int) -> Tensor:
+    """Embeddings of the whole step (V, B, D) from this rank's (V, b, D), with gradients for DDP to average.
+
+    sizes: b of every rank.
+    """
+    if len(sizes) == 1:
+        return views
+    rows = views.transpose(0, 1).contiguous()  # (b, V, D)
+    return _Gather.apply(rows, sizes, rank).transpose(0, 1)  # (V, B, D)
+
+
+def gather_rows(own: Tensor, sizes: list[int], rank: int) -> Tensor:
+    """Rows of all ranks (B, D) from this rank's (b, D), without gradients."""
+    return own if len(sizes) == 1 else _Gather.apply(own.contiguous(), sizes, rank)
+
+
+def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
+    """`model` with its gradients averaged over the ranks; itself where there is one rank."""
+    if ranks.world == 1:
+        return model
+    device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
+    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.7 knows no other name
+        warnings.simplefilter("ignore", FutureWarning)
+        return DistributedDataParallel(
+            model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
+        )
+
+
+class StopAgreement:
+    """Lets all ranks leave after the same step, whichever of them got a signal or failed.
+
+    Every step each rank hands in its code, and learns the highest code of the step before: a reduction on the CPU
+    that runs while the step computes, so nobody waits for it.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.code = 0
+        self._world = ranks.world
+        self._pending: tuple[Any, Tensor] | None = None
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._before = {n: signal.signal(n, self._on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self.code = max(self.code, number)
+
+    def fail(self) -> None:
+        """Ask all ranks to stop because this one cannot go on."""
+        self.code = FAILED
+
+    def after_step(self) -> int:
+        """The code all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
+        if self._world == 1:
+            return self.code
+        agreed = 0
+        if self._pending:
+            work, codes = self._pending
+            work.wait()
+            agreed = int(codes)
+        codes = torch.tensor(self.code)
+        self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
+        return agreed
+
+    def now(self) -> int:
+        """The highest code of all ranks at this moment; for after the last step."""
+        codes = torch.tensor(self.code)
+        if self._world > 1:
+            dist.all_reduce(codes, dist.ReduceOp.MAX)
+        return int(codes)
+
+    def close(self) -> None:
+        """Give signals back to who handled them before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

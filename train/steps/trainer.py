@@ -1,0 +1,168 @@
+"""One rank's model and optimiser: a batch -> embeddings -> loss of the whole step -> gradients -> new weights."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from train.config.run import Run
+from train.encoder.encoder import SentenceEncoder
+from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
+from train.objective.losses import LOSSES
+from train.record.checkpoint import Progress
+from train.record.timing import Stopwatch
+from train.steps.batches import Batch
+from train.steps.plan import Plan, share
+from train.steps.ranks import Ranks, gather, gather_rows, parallel
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def step_seed(seed: int, step: int, rank: int, part: int = 0) -> int:
+    """Seed of the dropout masks of one rank in one step (and part, where parts are encoded twice)."""
+    return int(np.random.SeedSequence([seed, step, rank, part]).generate_state(1, np.uint64)[0])
+
+
+def learning_rate(run: Run, step: int, n_steps: int) -> float:
+    """The rate of optimiser step `step`, counted from 0: constant, or falling on a line that ends at 0."""
+    assert run.learning_rate is not None
+    return run.learning_rate * (1 - step / n_steps if run.schedule == "linear" else 1)
+
+
+class Trainer:
+    """One rank's model, optimiser and place in the run."""
+
+    def __init__(
+        self,
+        run: Run,
+        ranks: Ranks,
+        encoder: SentenceEncoder,
+        plan: Plan,
+        progress: Progress,
+        state: dict | None,
+    ) -> None:
+        self.run, self.ranks, self.plan, self.progress = run, ranks, plan, progress
+        self.encoder = encoder.to(ranks.device)
+        self._settle_kernels()
+        trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
+        )
+        self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
+        if state is not None:
+            self.encoder.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.scaler.load_state_dict(state["scaler"])
+        self.model = parallel(self.encoder, ranks)
+        self.watch = Stopwatch(ranks.device)
+        self._warm_up()
+        if run.compile in ("graphs", "both"):
+            self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.first_token, ranks.device, self.autocast)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps besides the progress."""
+        return {
+            "model": self.encoder.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def _settle_kernels(self) -> None:
+        """How the backbone runs in training; evaluation leaves it as it is written."""
+        self.compiled = self.run.compile in ("layers", "both")
+        if self.compiled:
+            compile_layers(self.encoder.backbone)
+        if self.compiled or self.ranks.device.type == "cuda":
+            with self.plain_kernels():
+                self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
+
+    def plain_kernels(self) -> contextlib.AbstractContextManager[Any]:
+        """Within it, nothing is compiled: for an evaluation's many shapes."""
+        return uncompiled() if self.compiled else contextlib.nullcontext()
+
+    def _warm_up(self) -> None:
+        """One backward pass whose gradients are thrown away.
+
+        DDP orders its buckets by the first pass it sees, and the order decides how sums over ranks round: without
+        this the first step after --resume would round unlike the same step of an uninterrupted run.
+        """
+        if self.ranks.world > 1:
+            ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
+            with self.plain_kernels():
+                self.model([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
+            self.optimizer.zero_grad()
+
+    def autocast(self) -> torch.autocast:
+        """The arithmetic of the encoder."""
+        dtype = DTYPES[self.run.precision]
+        # the cache serves parts that share a cast weight; a GPU takes one part, and a captured graph bears no cache
+        on_cpu = self.ranks.device.type == "cpu"
+        return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32, cache_enabled=on_cpu)
+
+    def step(self, batch: Batch) -> Tensor:
+        """One optimiser step; returns the loss of the whole step, a scalar on the device."""
+        rate = learning_rate(self.run, batch.step, self.plan.n_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        loss = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
+        with self.watch.phase("optimiser"):
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.optimizer.zero_grad()
+        return loss
+
+    def _backward(self, batch: Batch) -> Tensor:
+        with self.watch.phase("forward"):
+            loss = self._loss(self._encode(batch.step, batch.parts), batch)
+        with self.watch.phase("backward"):
+            self.scaler.scale(loss).backward()
+        return loss
+
+    def _encode(self, step: int, parts: list[dict[str, Tensor]], part: int = 0) -> Tensor:
+        torch.manual_seed(step_seed(self.run.seed, step, self.ranks.rank, part))
+        with self.autocast():
+            return self.model(parts).float()
+
+    def _loss(self, encoded: Tensor, batch: Batch) -> Tensor:
+        """The loss of the whole step from this rank's encoded rows (rows, D)."""
+        own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
+        views = gather(own, batch.sizes, self.ranks.rank)  # (V, B, D)
+        return LOSSES[self.run.loss](views, self.run.temperature)
+
+    def _backward_cached(self, batch: Batch) -> Tensor:
+        """The same gradient with the activations of one part at a time in memory.
+
+        All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
+        encoded once more, under the same dropout masks, to carry its gradient on into the weights.
+        """
+        with self.watch.phase("forward"):
+            with torch.no_grad():
+                encoded = torch.cat([self._encode(batch.step, [part], i) for i, part in enumerate(batch.parts)])
+            encoded.requires_grad_()
+            loss = self._loss(encoded, batch)
+        with self.watch.phase("backward"):
+            self.scaler.scale(loss).backward()
+            assert encoded.grad is not None
+            gradients = encoded.grad.split([len(part["input_ids"]) for part in batch.parts])
+            for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
+                last = i == len(batch.parts) - 1
+                with contextlib.nullcontext() if last else self._no_sync():
+                    self._encode(batch.step, [part], i).backward(gradient)
+        return loss
+
+    def _no_sync(self) -> contextlib.AbstractContextManager:
+        return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]
+
+    def embed(self, batch: dict[str, Tensor]) -> Tensor:
+        """Raw [CLS] embeddings (B, D) of a batch whose rows all ranks share out; for the dev evaluation."""
+        n = len(batch["input_ids"])
+        sizes = [len(range(n)[share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
+        own = share(n, self.ranks.rank, self.ranks.world)
+        mine = {name: ids[own] if sizes[self.ranks.rank] else ids[:1] for name, ids in batch.items()}
+        with self.autocast():
+            cls = self.encoder.backbone(**mine).last_hidden_state[:, 0]
+        return gather_rows(cls.float()[: sizes[self.ranks.rank]], sizes, self.ranks.rank)

@@ -1,0 +1,101 @@
+"""Replacement probabilities -> replaced terms: step 3 of the paper, drawn by rejection.
+
+A candidate is uniform in the window and kept with probability s_j / m, where m is a score that none of the window
+exceeds. Scores differ little inside a window, so nearly every first candidate is kept. The law is exactly s_j over the
+sum of the window's scores, for a refused candidate leaves no trace; and no score is read unless it can decide: its
+bounds are in `Law.blocks`, which stays in cache, where searching cumulative weights takes 13 cache misses a draw.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+import numpy as np
+
+from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window
+from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, epoch_key, row_key, unit
+
+
+cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1] ids, const int64_t[::1] bounds,
+                           int64_t n_rows, const int32_t[::1] first, const double[::1] z, const double[::1] p,
+                           int32_t[::1] chosen, int32_t[::1] out) except -1 nogil:
+    """Fill `out` with the terms of the negatives of `n_rows` rows. keys: `row_key` of each; chosen: scratch."""
+    cdef int64_t row
+    for row in range(n_rows):
+        replace_row(law, keys[row], ids, bounds[row], bounds[row + 1], first, z, p, chosen, out)
+    return 0
+
+
+cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop,
+                     const int32_t[::1] first, const double[::1] z, const double[::1] p, int32_t[::1] chosen,
+                     int32_t[::1] out) except -1 nogil:
+    """Fill `out` at start .. stop - 1 with the terms of the negative. Paper: one draw a term, for all its places;
+    released code: one a word. Positions are counted from the row's first word. chosen: (n,) scratch."""
+    cdef int64_t k, n = stop - start, n_chosen = 0
+    for k in range(n):  # without a branch: half of the words are chosen, so a branch would be mispredicted as often
+        chosen[n_chosen] = <int32_t>k
+        n_chosen += (law.released or first[start + k] == k) and unit(draw64(key, k, 0)) < p[start + k]
+        out[start + k] = ids[start + k]
+    for k in range(n_chosen):
+        out[start + chosen[k]] = <int32_t>draw_term(law, key, chosen[k], ids[start + chosen[k]], z[start + chosen[k]])
+    if not law.released:
+        for k in range(n):
+            out[start + k] = out[start + first[start + k]]
+    return 0
+
+
+cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
+    """A term of the window of `term`, by the scores in it; never `term` itself unless released."""
+    cdef Window window
+    cdef int64_t excluded = -1 if law.released else term, number, candidate
+    cdef double envelope, height
+    cdef uint64_t bits, width
+    law.find_window(term, score, &window)
+    width = window.stop - window.start
+    envelope = 0.0 if law.random_replace else law.blocks[window.start >> BLOCK_BITS]
+    for number in range(1, TRIES + 1):
+        bits = draw64(key, position, number)
+        candidate = window.start + below(bits, width)
+        if candidate == excluded:
+            continue
+        if envelope == 0.0:  # all weights are 0 or all are to count the same
+            return candidate
+        height = unit(bits * width) * envelope  # bits * width mod 2**64 is what `below` left over, uniform as well
+        if height < law.blocks[(candidate >> BLOCK_BITS) + 1] or height < law.scores[candidate]:
+            return candidate
+    return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
+
+
+cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
+    """The same law by the cumulative scores of the window: for windows in which one score towers over the others."""
+    cdef int64_t j, inside = window.start <= excluded < window.stop, last = -1
+    cdef double total = 0.0, target
+    for j in range(window.start, window.stop):
+        if j != excluded:
+            total += law.scores[j]
+    if total == 0.0 or law.random_replace:
+        j = window.start + below(bits, window.stop - window.start - inside)
+        return j + 1 if inside and j >= excluded else j
+    target = unit(bits) * total
+    for j in range(window.start, window.stop):
+        if j != excluded and law.scores[j] > 0.0:
+            last = j
+            target -= law.scores[j]
+            if target < 0.0:
+                break
+    return last
+
+
+def replace_terms(Law law, const uint64_t[::1] rows, uint64_t epoch, const int32_t[::1] ids,
+                  const int64_t[::1] indptr, const int32_t[::1] first, const double[::1] z, const double[::1] p,
+                  int32_t[::1] out):
+    """Fill `out` (int32 (T,)) with the terms of the negatives of rows ``ids[indptr[i]:indptr[i + 1]]``.
+
+    rows: uint64 (N,), what names each row in its draws; first, z, p: as `replacement_probabilities` fills them.
+    """
+    cdef uint64_t[::1] keys = np.empty(rows.shape[0], dtype=np.uint64)
+    cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0), dtype=np.int32)
+    cdef uint64_t key = epoch_key(law.seed, epoch)
+    cdef int64_t row
+    with nogil:
+        for row in range(rows.shape[0]):
+            keys[row] = row_key(key, rows[row])
+        fill_replacements(law, keys, ids, indptr, rows.shape[0], first, z, p, chosen, out)

@@ -1,0 +1,136 @@
+"""Words of entries: each is tokenised once, on a line of its own that has an "x" wherever the entry has a neighbour."""
+
+import numpy as np
+
+from una_fast._kernels.words.characters cimport python_space
+from una_fast._kernels.words.entries cimport FIRST, LAST
+from una_fast._kernels.words.rewriter cimport Rewriter, at, flip, put, put_utf8, write_utf8
+from una_fast._kernels.words.treebank cimport EXTRA, GROWTH, apply_treebank
+
+ctypedef long long int64
+
+
+cdef class WordWriter:
+    """Words as UTF-8, one after the other."""
+
+    cdef unsigned char[::1] utf8
+    cdef int64[::1] offsets
+    cdef Py_ssize_t count
+    cdef Py_ssize_t used
+
+    def __cinit__(self, Py_ssize_t n_bytes):
+        # a word has at least a byte, and no rule writes more bytes of words than two for one read ('"' to "``")
+        self.utf8 = np.empty(2 * n_bytes, dtype=np.uint8)
+        self.offsets = np.zeros(2 * n_bytes + 1, dtype=np.int64)
+
+    cdef int end_word(self) except -1 nogil:
+        self.count += 1
+        self.offsets[self.count] = self.used
+        return 0
+
+    cdef int write_plain(self, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+        cdef Py_ssize_t i
+        for i in range(start, stop):
+            self.utf8[self.used] = utf8[i]
+            self.used += 1
+        return self.end_word()
+
+    cdef int write_split(self, Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+        """Write what str.split finds in text[start:stop]."""
+        cdef Py_ssize_t i
+        cdef bint inside = False
+        for i in range(start, stop):
+            if not python_space(at(text, i)):
+                self.used = write_utf8(at(text, i), self.utf8, self.used)
+                inside = True
+            elif inside:
+                self.end_word()
+                inside = False
+        return self.end_word() if inside else 0
+
+
+cdef bint is_plain(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except? -1 nogil:
+    """Whether the chunk is ASCII letters and digits and as short or long as no contraction: its own single word."""
+    cdef Py_ssize_t i
+    cdef unsigned char byte
+    for i in range(start, stop):
+        byte = utf8[i]
+        if not (c'a' <= byte | 0x20 <= c'z' or c'0' <= byte <= c'9'):
+            return False
+    return stop > start and not 5 <= stop - start <= 6
+
+
+def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
+                     const int64[:, ::1] entries, bint treebank):
+    """The words of `entries` (see `number_entries`); chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``.
+
+    Returns (utf8 of the words, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
+    indptr[i + 1].
+    """
+    cdef Py_ssize_t n = entries.shape[0], n_bytes = 0, longest = 0, e
+    with nogil:
+        measure(spans, chunks, entries, &n_bytes, &longest)
+    cdef WordWriter out = WordWriter(n_bytes)
+    cdef Rewriter text = Rewriter()
+    text.reserve(GROWTH * (longest + 4) + EXTRA)
+    indptr_array = np.zeros(n + 1, dtype=np.int64)
+    cdef int64[::1] indptr = indptr_array
+    cdef const int64[::1] span
+    cdef int place
+    with nogil:
+        for e in range(n):
+            span = spans[chunks[entries[e, 0]]]
+            place = <int>entries[e, 2] if treebank else FIRST | LAST
+            if entries[e, 1] - entries[e, 0] == 1 and is_plain(utf8, span[0], span[1]):
+                out.write_plain(utf8, span[0], span[1])
+            else:
+                put_entry(text, utf8, spans, chunks[entries[e, 0] : entries[e, 1]], place)
+                if treebank:
+                    apply_treebank(text)
+                write_entry(out, text, place)
+            indptr[e + 1] = out.count
+    return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
+
+
+cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:, ::1] entries,
+                 Py_ssize_t* n_bytes, Py_ssize_t* longest) except -1 nogil:
+    """Add up the bytes of all entries, with one for each chunk, and find the longest."""
+    cdef Py_ssize_t e, i, length
+    for e in range(entries.shape[0]):
+        length = 0
+        for i in range(entries[e, 0], entries[e, 1]):
+            length += spans[chunks[i], 1] - spans[chunks[i], 0] + 1
+        n_bytes[0] += length
+        longest[0] = max(longest[0], length)
+    return 0
+
+
+cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
+                   int place) except -1 nogil:
+    """Make the text of an entry, with its neighbours, the text."""
+    cdef Py_ssize_t i
+    if not place & FIRST:
+        put(text, c'x')
+        put(text, c' ')
+    for i in range(chunks.shape[0]):
+        if i:
+            put(text, c' ')
+        put_utf8(text, utf8, spans[chunks[i], 0], spans[chunks[i], 1])
+    if not place & LAST:
+        put(text, c' ')
+        put(text, c'x')
+    return flip(text)
+
+
+cdef int write_entry(WordWriter out, Rewriter text, int place) except -1 nogil:
+    """Write the words that str.split finds between the neighbours."""
+    cdef Py_ssize_t start = 0, stop = text.length
+    if not place & FIRST:
+        while at(text, start) != c'x':
+            start += 1
+        start += 1
+    if not place & LAST:
+        while at(text, stop - 1) != c'x':
+            stop -= 1
+        stop -= 1
+    return out.write_split(text, start, stop)

@@ -1,0 +1,72 @@
+"""Blocks of documents -> distinct chunks and their ids. A chunk is what lies between two spaces (U+0020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from una_fast._kernels.words.chunks import split_chunks
+from una_fast._kernels.words.strings import StringSet
+from una_fast.arrays import Ragged, StringTable, check_id_range, row_bounds
+from una_fast.corpus.source import Block, FileSource, Source
+from una_fast.errors import InputError
+from una_fast.parallel import Workers
+
+
+class EncodedBlock(NamedTuple):
+    """A block in terms of its own distinct chunks, numbered by first appearance."""
+
+    utf8: np.ndarray  # uint8: the distinct chunks
+    offsets: np.ndarray  # int64 (c + 1,)
+    ids: np.ndarray  # int32 (t,)
+    lengths: np.ndarray  # int64 (n,), chunks of each document
+
+
+class ChunkTable:
+    """Distinct chunks of a corpus, and the corpus as their ids.
+
+    The threads encode each block by a table of its own, small enough for their caches; only its distinct chunks meet
+    the common table, in the order of the blocks. So numbers do not depend on threads, nor on where blocks are cut.
+    """
+
+    def __init__(self) -> None:
+        self._chunks = StringSet()
+        self._ids: list[np.ndarray] = []
+        self._lengths: list[np.ndarray] = []
+
+    def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
+        """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
+        n_documents = 0
+        blocks = source.blocks()
+        if isinstance(source, FileSource):  # a caller's iterable stays in the caller's thread: it may be bound to it
+            blocks = workers.read_ahead(blocks)
+        for block, encoded in workers.map(encode_block, blocks):
+            numbers = self._chunks.add(encoded.utf8, encoded.offsets[:-1], encoded.offsets[1:])
+            check_id_range(len(self._chunks), "chunks")
+            self._ids.append(numbers[encoded.ids])
+            self._lengths.append(encoded.lengths)
+            n_documents += len(encoded.lengths)
+            each_block(block)
+        if n_documents == 0:
+            raise InputError(f"{source.name}: it holds no sentence")
+        return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
+
+    def chunks(self) -> StringTable:
+        """The distinct chunks."""
+        return StringTable(*self._chunks.strings())
+
+    def sentences(self) -> Ragged:
+        """int32 chunk ids of each document, at least one each: the chunk of an empty document is empty."""
+        ids, self._ids = np.concatenate(self._ids), []
+        return Ragged(ids, row_bounds(np.concatenate(self._lengths)))
+
+
+def encode_block(block: Block) -> EncodedBlock:
+    """Split the documents of a block, and number its chunks."""
+    starts, stops, indptr = split_chunks(block.data, block.starts, block.stops)
+    chunks = StringSet()
+    ids = chunks.add(block.data, starts, stops)
+    utf8, offsets = chunks.strings()
+    return EncodedBlock(utf8, offsets, ids, np.diff(indptr))

@@ -1,0 +1,229 @@
+r"""Chunks -> words: a corpus as ids of distinct chunks and of distinct words.
+
+There are far fewer distinct chunks than chunks, so words are made once for each. That is exact, because the rules of
+the Treebank tokenizer stay inside a chunk but for these (nltk.tokenize.destructive; `_` is a space here):
+
+- `^"` and `([_([{<])("|'')`: how a chunk's first quote is read depends on whether a space or the start of the line is
+  before it. The same holds for the character that `([^.])(\.)` and `([^'])'_` want before theirs.
+- `([:,])([^\d])`, `([^'])'_` and the clitics take the space after a chunk, or find the end of the line, as their last
+  character. Of these only `([^'])'_` can want a space as its first, one that the match before took already; but there
+  it would only double that space.
+- `([:,])$` looks for the end of the line.
+- `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and find the ends of the line to be like spaces.
+- `(?=\s)` and `_('t)(is)` want a space, and the rules before have put one at both ends of the line.
+- `\s+` and str.split only drop spaces.
+- The two final-period rules match `.`, then closers (brackets, quotes, white space) up to the end of the line. So they
+  reach over spaces where the last chunk is nothing but closers. There the *entry* to tokenise is not the chunk but all
+  that follows the start of the last chunk with another character: the period is in it, or nothing is matched.
+
+So an entry's words follow from its text and from whether it starts or ends its line; the kernel tokenises it on a line
+of its own with an `x` in place of each neighbour. And lower-casing a chunk is lower-casing it in its line: of all
+characters only the capital sigma looks at its neighbours, and it looks no further than a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from una_fast._kernels.words.chunks import join_chunks, split_chunks
+from una_fast._kernels.words.entries import closing_chunks, count_words, gather_words, number_entries
+from una_fast._kernels.words.entry_words import tokenize_entries
+from una_fast._kernels.words.strings import StringSet
+from una_fast._kernels.words.treebank import treebank_words
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
+from una_fast.corpus.chunks import ChunkTable
+from una_fast.corpus.source import Block
+from una_fast.corpus.sources import open_sources
+from una_fast.errors import InputError
+from una_fast.parallel import Workers
+
+ENTRIES_PER_TASK = 1 << 15
+ROWS_PER_TASK = 1 << 16
+NAMED: dict[str, Callable[[str], list[str]]] = {"treebank": treebank_words, "whitespace": str.split}
+
+
+@dataclass(frozen=True)
+class ParsedCorpus:
+    """N documents as ids of C distinct chunks and of V distinct words, both numbered by first appearance.
+
+    chunks: C texts, as written; sentences: int32 chunk ids of each document, so that
+    ``" ".join(chunks[i] for i in sentences[row])`` is the document; vocabulary: V words; words: int32 word ids of each
+    document in order, none for a blank one; sources: name, n_documents and xxh3_128 of each source.
+    """
+
+    chunks: StringTable
+    sentences: Ragged
+    vocabulary: StringTable
+    words: Ragged
+    sources: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class WordTokenizer:
+    """How a sentence becomes words. `name` is "treebank", "whitespace" or, for a caller's function, "custom"."""
+
+    name: str
+    function: Callable[[str], Sequence[str]]
+    lowercase: bool
+
+    def words(self, text: str) -> list[str]:
+        """The words of one sentence. Raises InputError where a caller's function returns no list of words."""
+        words = self.function(text.lower() if self.lowercase else text)
+        if self.name == "custom":
+            _check_words(words, text)
+        return list(words)
+
+    def words_batch(self, texts: Iterable[str]) -> list[list[str]]:
+        """The words of each sentence."""
+        return [self.words(text) for text in texts]
+
+
+def word_tokenizer(
+    tokenizer: str | Callable[[str], Sequence[str]] = "treebank", lowercase: bool = True
+) -> WordTokenizer:
+    """The tokenizer of this name, or of a function of a str; with `lowercase` it gets sentences in lower case."""
+    if isinstance(tokenizer, str) and tokenizer in NAMED:
+        return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
+    if callable(tokenizer):
+        return WordTokenizer("custom", tokenizer, lowercase)
+    raise InputError(
+        f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, NAMED))} or a function, "
+        "to load_index too where the index was built with one"
+    )
+
+
+def parse_corpus(
+    corpus: Any,
+    word_tokenizer: str | Callable[[str], Sequence[str]] = "treebank",
+    lowercase: bool = True,
+    column: str = "text",
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> ParsedCorpus:
+    """Read a corpus once (una_fast.corpus.sources says what it can be) and split its sentences into words.
+
+    word_tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", or a
+    function of a str; column: the column of tables and datasets; n_jobs: threads, by default one a core. The result
+    does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single word.
+    """
+    tokenizer = _tokenizer(word_tokenizer, lowercase)
+    sources = open_sources(corpus, column)
+    custom = _CustomWords(tokenizer)
+    table = ChunkTable()
+    with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
+
+        def each_block(block: Block) -> None:
+            bar.update(len(block.starts))
+            if tokenizer.name == "custom":
+                custom.add(block)
+
+        summaries = [table.read(source, workers, each_block) for source in sources]
+        chunks, sentences = table.chunks(), table.sentences()
+        if tokenizer.name == "custom":
+            vocabulary, words = custom.result()
+        else:
+            vocabulary, words = _words(workers, chunks, sentences, tokenizer)
+    if len(vocabulary) == 0:
+        raise InputError(f"the corpus has no word: each of its {len(sentences):,} sentences is blank")
+    return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
+
+
+_tokenizer = word_tokenizer  # for `parse_corpus`, which has an argument of that name
+
+
+def _check_words(words: Any, text: str) -> None:
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
+        raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")
+
+
+class _CustomWords:
+    """Words by a function of the caller, called for one sentence after the other."""
+
+    def __init__(self, tokenizer: WordTokenizer):
+        self._tokenizer = tokenizer
+        self._numbers: dict[str, int] = {}
+        self._words: list[np.ndarray] = []
+        self._lengths: list[int] = []
+
+    def add(self, block: Block) -> None:
+        """Tokenise the documents of a block."""
+        found: list[int] = []
+        for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
+            words = self._tokenizer.words(block.data[start:stop].tobytes().decode("utf-8"))
+            found += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+            self._lengths.append(len(words))
+        self._words.append(np.array(found, dtype=ID))
+
+    def result(self) -> tuple[StringTable, Ragged]:
+        """Vocabulary and words of all blocks."""
+        check_id_range(len(self._numbers), "words")
+        bounds = row_bounds(np.array(self._lengths, dtype=POINTER))
+        return StringTable.from_strings(list(self._numbers)), Ragged(np.concatenate(self._words), bounds)
+
+
+def _words(
+    workers: Workers, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
+) -> tuple[StringTable, Ragged]:
+    """Vocabulary and words of all documents. Entries come by first appearance, so their new words do too."""
+    utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
+    treebank = tokenizer.name == "treebank"
+    closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
+    pieces, piece_indptr, entries = number_entries(sentences.values, sentences.indptr, closing)
+
+    def tokenize(part: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return tokenize_entries(utf8, spans, sentences.values, part, treebank)
+
+    vocabulary = StringSet()
+    ids, lengths = [], []
+    parts = (entries[i : i + ENTRIES_PER_TASK] for i in range(0, len(entries), ENTRIES_PER_TASK))
+    for _, (words, offsets, indptr) in workers.map(tokenize, parts):
+        ids.append(vocabulary.add(words, offsets[:-1], offsets[1:]))
+        lengths.append(np.diff(indptr))
+        check_id_range(len(vocabulary), "words")
+    entry_words = Ragged(np.concatenate(ids), row_bounds(np.concatenate(lengths)))
+    return StringTable(*vocabulary.strings()), _gather(workers, Ragged(pieces, piece_indptr), entry_words)
+
+
+def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
+    """(utf8, spans int64 (C, 2)): lower-cased chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``."""
+    utf8, spans = chunks.utf8, _spans(chunks.offsets)
+    capitals = (utf8 >= ord("A")) & (utf8 <= ord("Z"))
+    beyond_ascii = np.unique(np.searchsorted(chunks.offsets, np.flatnonzero(utf8 >= 0x80), side="right") - 1)
+    text = join_chunks(utf8, spans[beyond_ascii]).tobytes().decode("utf-8").lower().encode("utf-8")
+    lowered = np.frombuffer(text, dtype=np.uint8)
+    starts, stops, _ = split_chunks(lowered, np.array([0]), np.array([len(lowered)]))
+    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)[:-1]  # the last is what follows the last space
+    return np.concatenate([utf8 + capitals * np.uint8(32), lowered]), spans
+
+
+def _spans(offsets: np.ndarray) -> np.ndarray:
+    return np.stack([offsets[:-1], offsets[1:]], axis=1)
+
+
+def _gather(workers: Workers, pieces: Ragged, entry_words: Ragged) -> Ragged:
+    """The words of each document: those of its entries."""
+    lengths = np.empty(len(pieces), dtype=POINTER)
+    parts = [slice(row, min(row + ROWS_PER_TASK, len(pieces))) for row in range(0, len(pieces), ROWS_PER_TASK)]
+
+    def count(rows: slice) -> None:
+        bounds = pieces.indptr[rows.start : rows.stop + 1]
+        count_words(pieces.values, bounds, entry_words.indptr, lengths[rows])
+
+    for _ in workers.map(count, parts):
+        pass
+    indptr = row_bounds(lengths)
+    values = np.empty(indptr[-1], dtype=ID)
+
+    def fill(rows: slice) -> None:
+        bounds = pieces.indptr[rows.start : rows.stop + 1]
+        out = values[indptr[rows.start] : indptr[rows.stop]]
+        gather_words(pieces.values, bounds, entry_words.indptr, entry_words.values, out)
+
+    for _ in workers.map(fill, parts):
+        pass
+    return Ragged(values, indptr)

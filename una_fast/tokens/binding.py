@@ -1,0 +1,200 @@
+"""Index and tokenizer -> sub-word ids of every sentence and term; kept with the index, compared with the tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.errors import InputError
+from una_fast.storage import load_arrays, save_arrays
+from una_fast.tokens.subwords import SubwordEncoder
+
+if TYPE_CHECKING:
+    from una_fast.index.index import Index
+
+KIND, VERSION = "token ids", 2
+ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
+TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
+N_COMPARED = 256  # sentences, and as many texts of random terms, that every bind compares with the tokenizer: 30 ms
+TERMS_A_TEXT = 8
+
+
+def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
+    """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
+
+    They are read from the index's folder if they were made before, else made and, where that folder can be written,
+    left there. Two processes that make them at once write the same bytes, each whole.
+
+    Raises:
+        InputError: kept ids that are damaged.
+    """
+    folder = None
+    if index.path is not None and index.path.is_dir():  # its folder may have gone since it was opened
+        folder = index.path / f"tokens-{encoder.fingerprint}"
+    if folder is not None and folder.exists():
+        return _load(folder, index)
+    ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
+    if folder is None:
+        return ids
+    arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
+    try:
+        if not folder.exists():  # another process may have been faster
+            save_arrays(folder, KIND, VERSION, {"index": index.fingerprint}, arrays)
+        return _load(folder, index)  # memory-mapped: the processes of a machine share one copy
+    except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
+        return ids
+
+
+def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
+    """uint16 or int32 ids of each sentence: from its chunks, each encoded once, or whole where one is not regular."""
+    pieces, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
+    n_rows, chunks = len(index.sentences), index.sentences
+    row_lengths = np.empty(n_rows, dtype=POINTER)
+
+    def measure(start: int) -> None:
+        stop = min(start + ROWS_A_TASK, n_rows)
+        sentence_lengths(chunks.values, chunks.indptr, lengths, first_offset, row_lengths, start, stop)
+
+    with ThreadPoolExecutor(n_jobs) as threads:
+        list(threads.map(measure, range(0, n_rows, ROWS_A_TASK)))
+        whole_rows = np.flatnonzero(row_lengths < 0)
+        whole = _encode_whole(index, encoder, whole_rows)
+        row_lengths[whole_rows] = whole.lengths()
+        bounds = row_bounds(row_lengths)
+        largest = max(pieces.values.max(initial=0), whole.values.max(initial=0))
+        values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
+        join = join_chunks[f"{values.dtype}_t"]
+
+        def fill(start: int) -> None:
+            stop = min(start + ROWS_A_TASK, n_rows)
+            join(
+                chunks.values,
+                chunks.indptr,
+                pieces.values,
+                pieces.indptr,
+                first_offset,
+                values,
+                bounds,
+                start,
+                stop,
+            )
+
+        list(threads.map(fill, range(0, n_rows, ROWS_A_TASK)))
+    for i, row in enumerate(whole_rows.tolist()):
+        values[bounds[row] : bounds[row + 1]] = whole[i]
+    return Ragged(values, bounds)
+
+
+def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
+    """int32 ids of each term after a space, and as the first word where that makes a difference to any term.
+
+    "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
+    """
+    regular, later, first = _encode_both(index.terms, np.ones(index.n_terms, dtype=bool), encoder, n_jobs)
+    irregular = np.flatnonzero(~regular).astype(ID)
+    ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
+    same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
+    return ids if same else {**ids, "first_terms": first}
+
+
+def _encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
+    """Ids of each distinct chunk in the contexts in which it stands.
+
+    Returns:
+        The ids (int32), the number of ids of each, -1 for a chunk that is not regular (int32), and the offset at which
+        the chunks as the first of a sentence stand in both: 0 where that context is not another one.
+    """
+    first_chunks = index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]
+    is_first = np.zeros(len(index.chunks), dtype=bool)
+    is_first[first_chunks] = True
+    regular, later, first = _encode_both(index.chunks, is_first, encoder, n_jobs)
+    if first is later:
+        return later, np.where(regular, later.lengths(), -1).astype(ID), 0
+    values = np.concatenate([later.values, first.values])
+    bounds = np.concatenate([later.indptr, first.indptr[1:] + later.indptr[-1]])
+    return (
+        Ragged(values, bounds),
+        np.where(np.tile(regular, 2), np.diff(bounds), -1).astype(ID),
+        len(index.chunks),
+    )
+
+
+def _encode_both(
+    table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
+) -> tuple[np.ndarray, Ragged, Ragged]:
+    """Which strings are regular (bool), and their ids after a space and, where `is_first` (bool), as the first.
+
+    The same object twice where the two contexts are one to the tokenizer.
+    """
+    regular = encoder.pipeline.regular(table)
+    later = encoder.encode_chunks(table, regular, after_space=True, n_jobs=n_jobs)
+    first = later
+    if not encoder.pipeline.context_free:
+        first = encoder.encode_chunks(table, regular & is_first, after_space=False, n_jobs=n_jobs)
+    for ids in (later, first):
+        positions = np.flatnonzero(encoder.pipeline.holds_added_token(ids.values))
+        regular[np.searchsorted(ids.indptr, positions, side="right") - 1] = False
+    return regular, later, first
+
+
+def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ragged:
+    """int32 ids of the sentences `rows`, each encoded as one text: 20 times the time, so only where it is needed."""
+    starts = range(0, len(rows), TEXTS_A_CALL)
+    return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
+
+
+def _load(folder: Path, index: Index) -> dict[str, Ragged]:
+    meta, arrays = load_arrays(folder, KIND, VERSION)
+    if meta["index"] != index.fingerprint:
+        raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
+    names = dict.fromkeys(name.rpartition("_")[0] for name in arrays)
+    return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
+
+
+def compare_with_tokenizer(
+    ids: dict[str, Ragged], index: Index, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Compare a fixed sample of sentences, and texts of random terms, with what the tokenizer itself makes of them.
+
+    Raises:
+        InputError: a difference, with its text.
+    """
+    rows = np.unique(np.linspace(0, len(ids["sentences"]) - 1, N_COMPARED).astype(int)).tolist()
+    regular = np.setdiff1d(np.arange(len(ids["terms"])), ids["irregular"].values)
+    drawn = np.random.default_rng(0).choice(regular, (N_COMPARED, TERMS_A_TEXT)).tolist() if len(regular) else []
+    first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
+    texts = [index.sentence(row) for row in rows] + [" ".join(index.terms[i] for i in line) for line in drawn]
+    bodies = [ids["sentences"][row].tolist() for row in rows] + [
+        np.concatenate([first[line[0]], *(later[i] for i in line[1:])]).tolist() for line in drawn
+    ]
+    with _state_kept(tokenizer):
+        expected = tokenizer(texts, truncation=False, padding=False, verbose=False)
+    prefix, suffix = encoder.prefix.tolist(), encoder.suffix.tolist()
+    for i, (text, body) in enumerate(zip(texts, bodies, strict=True)):
+        wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
+        if expected["input_ids"][i] != prefix + body + suffix or wrong_types:
+            raise InputError(
+                f"tokenizer: {type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one"
+                " by one, so it cannot be used; please report it with this text"
+            )
+
+
+@contextmanager
+def _state_kept(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+    """A call of a Hugging Face tokenizer leaves its truncation and padding in the Rust object: put back what was."""
+    backend = tokenizer.backend_tokenizer
+    truncation, padding, special = backend.truncation, backend.padding, backend.encode_special_tokens
+    try:
+        yield
+    finally:
+        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
+        backend.no_padding() if padding is None else backend.enable_padding(**padding)
+        backend.encode_special_tokens = special

@@ -1,0 +1,152 @@
+"""A tokenizer bound to an index: sub-word ids of its sentences and terms, made once and kept with the index."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from una_fast._kernels.ids.encode import pad_rows
+from una_fast.arrays import TOKEN
+from una_fast.errors import InputError
+from una_fast.parallel import n_cores
+from una_fast.tokens.binding import bind, compare_with_tokenizer
+from una_fast.tokens.subwords import SubwordEncoder
+
+if TYPE_CHECKING:
+    from una_fast.index.index import Index
+
+
+class TokenIds:
+    """Sub-word ids of an index's sentences and terms under one Hugging Face fast tokenizer.
+
+    prefix, suffix: int64, the special tokens before and after a text; pad_id: int; has_token_type_ids: bool.
+    sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
+    special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
+    text, the same object where that makes no difference; the ids of any words joined by spaces are
+    ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
+    hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
+
+    The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
+    index that is not saved, or cannot be written to, keeps them in memory.
+
+    Args:
+        index: the corpus.
+        tokenizer: of the BERT (WordPiece), RoBERTa (byte-level BPE) or XLM-R (SentencePiece) kind. Not changed.
+        n_jobs: threads; all cores this process may use if None.
+
+    Raises:
+        InputError: a tokenizer whose ids cannot be made word by word, or a saved binding that is damaged.
+    """
+
+    def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
+        encoder = SubwordEncoder(tokenizer)
+        self.prefix, self.suffix, self.pad_id = encoder.prefix, encoder.suffix, encoder.pad_id
+        self.has_token_type_ids = encoder.has_token_type_ids
+        ids = bind(index, encoder, n_cores(n_jobs))
+        compare_with_tokenizer(ids, index, encoder, tokenizer)
+        self.sentences, self.terms = ids["sentences"], ids["terms"]
+        self.first_terms = ids.get("first_terms", self.terms)
+        self.irregular = ids["irregular"].values
+        self._encoder = encoder
+        self._pad_rows = pad_rows[f"{self.sentences.values.dtype}_t"]
+
+    def anchor_ids(
+        self,
+        rows: Sequence[int] | np.ndarray | torch.Tensor,
+        max_length: int = 32,
+        out: dict[str, torch.Tensor] | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """The original sentences `rows` as a padded batch, without a tokenizer and without a string.
+
+        Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
+
+        Args:
+            rows: (B,) integers from 0 to N - 1, in any order, repeats allowed.
+            max_length: L, at least one more than the special tokens around a text (3 for BERT).
+            out: tensors to fill and return, as a former call returned them: int64 (B, L), contiguous, on the CPU
+                (pinned memory is).
+
+        Returns:
+            "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
+        """
+        checked = checked_rows(rows, len(self.sentences))
+        batch = token_tensors(len(checked), max_length, self, out)
+        self._pad_rows(
+            self.sentences.values,
+            self.sentences.indptr,
+            checked,
+            self.prefix,
+            self.suffix,
+            self.pad_id,
+            batch["input_ids"].numpy(),
+            batch["attention_mask"].numpy(),
+        )
+        return batch
+
+    def write_texts(
+        self, texts: Sequence[str], rows: np.ndarray, input_ids: np.ndarray, attention_mask: np.ndarray
+    ) -> None:
+        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch.
+
+        input_ids, attention_mask: int64 (B, L), of which ``len(texts)`` rows are filled.
+        """
+        whole = self._encoder.encode_texts([texts])
+        ids, mask = np.empty((2, len(texts), input_ids.shape[1]), dtype=TOKEN)
+        every = np.arange(len(texts))
+        pad_rows["int32_t"](whole.values, whole.indptr, every, self.prefix, self.suffix, self.pad_id, ids, mask)
+        input_ids[rows], attention_mask[rows] = ids, mask
+
+
+def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
+    """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
+    try:
+        given = np.asarray(rows)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"rows: a list or array of integers is needed ({error})") from error
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
+        raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
+    array = np.ascontiguousarray(given, dtype=np.int64)
+    if array.size and array.view(np.uint64).max() >= n_documents:  # a negative row is huge without its sign
+        at = int(np.argmax(array.view(np.uint64) >= n_documents))
+        raise InputError(f"rows: {given[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
+    return array
+
+
+def token_tensors(
+    n_rows: int, max_length: int, tokens: TokenIds, out: dict[str, torch.Tensor] | None = None
+) -> dict[str, torch.Tensor]:
+    """The tensors of a batch, `out` after a check or new ones: int64 (n_rows, max_length) on the CPU.
+
+    "input_ids" and "attention_mask" are to be filled; "token_type_ids", where the tokenizer has them, are zeros.
+
+    Raises:
+        InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
+    """
+    least = len(tokens.prefix) + len(tokens.suffix) + 1
+    if operator.index(max_length) < least:
+        raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
+    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
+    if out is None:
+        out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
+    elif set(out) != set(names):
+        raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
+    else:
+        for name in names:
+            _check_tensor(name, out[name], (n_rows, max_length))
+    if tokens.has_token_type_ids:
+        out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then spin beside the kernel's
+    return out
+
+
+def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> None:
+    if tensor.dtype != torch.int64 or tensor.shape != shape:
+        raise InputError(
+            f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
+        )
+    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise InputError(f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is), or leave `out` away")
