@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from una_fast.augment.una import Augmenter
     from una_fast.errors import InputError
-    from una_fast.index.index import Index, build_index, load_index
+    from una_fast.index.build import build_index
+    from una_fast.index.index import Index
+    from una_fast.index.load import load_index
     from una_fast.tokens.ids import TokenIds
 
 __version__ = "0.1.0"
@@ -22,8 +24,8 @@ _HOMES = {
     "Index": "index.index",
     "InputError": "errors",
     "TokenIds": "tokens.ids",
-    "build_index": "index.index",
-    "load_index": "index.index",
+    "build_index": "index.build",
+    "load_index": "index.load",
 }
 
 

@@ -1,11 +1,12 @@
-"""The index of a corpus: its text, its words, and what they say of every term. Made once, then memory-mapped."""
+"""The index of a corpus: its sentences, their words, and the scores of every term."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse
@@ -13,18 +14,18 @@ import xxhash
 
 from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER, Ragged, StringTable
-from una_fast.corpus.sources import check_sources, source_digests
-from una_fast.corpus.words import NAMED, ParsedCorpus, parse_corpus
+from una_fast.corpus.words import NAMED
 from una_fast.errors import InputError
-from una_fast.index.scores import TermScores, rank, score_terms, term_frequency
-from una_fast.parallel import n_cores
+from una_fast.index.layout import KIND, VERSION
+from una_fast.index.scores import TermScores, term_frequency
 from una_fast.storage import load_arrays, save_arrays
-
-KIND, VERSION = "index", 1
 
 
 class Index:
     """A corpus of N documents (sentences) over a vocabulary of V terms. A term's id is its rank by `max_tfidf`.
+
+    ``len(index)`` is N, ``index[row]`` the original text of a document, ``index[start:stop]`` a list of texts, and
+    iterating gives the text of every document in order.
 
     Attributes:
         terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance in the corpus.
@@ -63,6 +64,25 @@ class Index:
         self.word_tokenizer = word_tokenizer
         self.lowercase = lowercase
         self.path = path
+
+    @classmethod
+    def open(cls, path: str | Path, word_tokenizer: Callable[[str], Sequence[str]] | None = None) -> Index:
+        """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
+        folder = Path(path)
+        meta, arrays = load_arrays(folder, KIND, VERSION)
+        if word_tokenizer is not None and meta["word_tokenizer"] in NAMED:
+            raise InputError(f"{folder}: its words are {meta['word_tokenizer']!r} ones; leave word_tokenizer away")
+        return cls(
+            chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
+            sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
+            terms=StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
+            word_ids=Ragged(arrays["words_values"], arrays["words_indptr"]),
+            scores=TermScores(arrays["document_frequency"], arrays["idf"], arrays["max_tfidf"]),
+            sources=meta["sources"],
+            word_tokenizer=word_tokenizer or meta["word_tokenizer"],
+            lowercase=meta["lowercase"],
+            path=folder.resolve(),
+        )
 
     @property
     def n_documents(self) -> int:
@@ -142,9 +162,29 @@ class Index:
         return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
     def _checked(self, row: int) -> int:
-        if not -self.n_documents <= row < self.n_documents:
-            raise IndexError(f"row {row} of an index of {self.n_documents:,} documents")
-        return row % self.n_documents
+        n = len(self)
+        try:
+            number = operator.index(row)
+        except TypeError:
+            raise TypeError(f"row {row!r}: give an integer from 0 to {n - 1:,}, or a slice such as 0:10") from None
+        if not -n <= number < n:
+            raise IndexError(f"row {number:,} of an index of {n:,} documents: give 0 to {n - 1:,}")
+        return number % n
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self.sentence(i) for i in range(*row.indices(len(self)))]
+        return self.sentence(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.sentence, range(len(self)))
 
     def __reduce__(self) -> Any:
         """A saved index travels as its path, so that the processes of a machine share one copy."""
@@ -157,94 +197,8 @@ class Index:
         return f"<una_fast.Index of {self.n_documents:,} documents, {self.n_terms:,} terms>"
 
 
-def build_index(
-    corpus: Any,
-    word_tokenizer: str | Callable[[str], Sequence[str]] = "treebank",
-    lowercase: bool = True,
-    column: str = "text",
-    n_jobs: int | None = None,
-    progress: bool = False,
-) -> Index:
-    """Index a corpus: split it into words, count them, score and rank the terms (step 1 of the paper).
-
-    The same corpus and settings give the same index byte for byte, whatever the number of cores.
-
-    Args:
-        corpus: a path or several (.txt, .txt.gz, .csv, .tsv, .jsonl, .parquet; one sentence a line or row), a Hugging
-            Face dataset, or any iterable of str. Several sources are one corpus, in their order.
-        word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace", or a
-            function from str to its words.
-        lowercase: lower-case the text before it is split.
-        column: the column of a table or dataset that holds the text.
-        n_jobs: threads; all cores this process may use if None.
-        progress: show a progress bar.
-
-    Raises:
-        InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
-
-    """
-    parsed = parse_corpus(corpus, word_tokenizer, lowercase, column, n_jobs, progress)
-    return _rank_terms(parsed, word_tokenizer, lowercase, n_cores(n_jobs))
-
-
-def load_index(
-    path: str | Path,
-    corpus: Any = None,
-    column: str = "text",
-    word_tokenizer: Callable[[str], Sequence[str]] | None = None,
-) -> Index:
-    """Open a saved index: memory-mapped, so that all processes of a machine share one copy. Every byte is verified.
-
-    Args:
-        path: the folder given to `Index.save`.
-        corpus: if given, the corpus that the index must have been made from.
-        column: as for `build_index`.
-        word_tokenizer: the function that the index was built with, if it was not a named one.
-
-    Raises:
-        InputError: not an index, another version, damaged, or made from another corpus.
-
-    """
-    folder = Path(path)
-    meta, arrays = load_arrays(folder, KIND, VERSION)
-    if word_tokenizer is not None and meta["word_tokenizer"] in NAMED:
-        raise InputError(f"{folder}: its words are {meta['word_tokenizer']!r} ones; leave word_tokenizer away")
-    if corpus is not None:
-        check_sources(folder, meta["sources"], source_digests(corpus, column))
-    return Index(
-        chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
-        sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
-        terms=StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
-        word_ids=Ragged(arrays["words_values"], arrays["words_indptr"]),
-        scores=TermScores(arrays["document_frequency"], arrays["idf"], arrays["max_tfidf"]),
-        sources=meta["sources"],
-        word_tokenizer=word_tokenizer or meta["word_tokenizer"],
-        lowercase=meta["lowercase"],
-        path=folder.resolve(),
-    )
-
-
 def _reopen(folder: Path, word_tokenizer: Callable[[str], Sequence[str]] | None, fingerprint: str) -> Index:
-    index = load_index(folder, word_tokenizer=word_tokenizer)
+    index = Index.open(folder, word_tokenizer)
     if index.fingerprint != fingerprint:
         raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
     return index
-
-
-def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:
-    """Score the terms and renumber them by rank; the words are renumbered in place."""
-    scores = score_terms(parsed.words, len(parsed.vocabulary), n_jobs)
-    order = rank(scores.max_tfidf)
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order), dtype=ID)
-    csr.relabel(parsed.words.values, ranks)
-    return Index(
-        chunks=parsed.chunks,
-        sentences=parsed.sentences,
-        terms=parsed.vocabulary.take(order),
-        word_ids=parsed.words,
-        scores=scores.take(order),
-        sources=parsed.sources,
-        word_tokenizer=word_tokenizer,
-        lowercase=lowercase,
-    )

@@ -1,0 +1,32 @@
+"""What the folder of a saved index lists. Saving, loading and binding a tokenizer share this one definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from una_fast.arrays import ID, POINTER, SCORE
+
+KIND, VERSION = "index", 1
+TOKENS = "token ids"  # the kind of the folders that a tokenizer's ids of the index are kept in
+
+# The arrays of the folder, each one-dimensional.
+DTYPES: dict[str, type[np.generic]] = {
+    "chunks_utf8": np.uint8,
+    "chunks_offsets": POINTER,
+    "sentences_values": ID,
+    "sentences_indptr": POINTER,
+    "terms_utf8": np.uint8,
+    "terms_offsets": POINTER,
+    "words_values": ID,
+    "words_indptr": POINTER,
+    "document_frequency": POINTER,
+    "idf": SCORE,
+    "max_tfidf": SCORE,
+}
+
+
+def tokens_folder(index_folder: Path, fingerprint: str) -> Path:
+    """Where the ids that the tokenizer of this fingerprint makes of the index are kept."""
+    return index_folder / f"tokens-{fingerprint}"

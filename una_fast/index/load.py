@@ -1,0 +1,34 @@
+"""A saved index, opened; compared with the corpus that it must have been made from, if one is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from una_fast.corpus.sources import check_sources, source_digests
+from una_fast.index.index import Index
+
+
+def load_index(
+    path: str | Path,
+    corpus: Any = None,
+    column: str = "text",
+    word_tokenizer: Callable[[str], Sequence[str]] | None = None,
+) -> Index:
+    """Open a saved index: memory-mapped, so that all processes of a machine share one copy. Every byte is verified.
+
+    Args:
+        path: the folder given to `Index.save`.
+        corpus: if given, the corpus that the index must have been made from.
+        column: as for `build_index`.
+        word_tokenizer: the function that the index was built with, if it was not a named one.
+
+    Raises:
+        InputError: not an index, another version, damaged, or made from another corpus.
+
+    """
+    index = Index.open(path, word_tokenizer)
+    if corpus is not None:
+        check_sources(Path(path), index.sources, source_digests(corpus, column))
+    return index
