@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from train.config.run import Run, fail, parse
+from train.config.run import Run, fail, make_run, parse
 from una_fast.errors import InputError
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
+    """The command line; returns the exit code. prog: the command's name in --help."""
     try:
-        run = parse(argv)
+        run = make_run(_with_demo(parse(argv, prog)))
         # imported late: --help and errors of the command line should not wait for torch
         if "TORCHELASTIC_RUN_ID" in os.environ:
             return _under_torchrun(run)
@@ -31,6 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return launch(run)
     except InputError as error:
         fail(error)
+
+
+def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
+    """Option values with those of the demo where --demo is among them and they are not."""
+    if not values.get("demo"):
+        return values
+    from train.demo.demo import demo_settings
+
+    return {**demo_settings(Path(values.get("output") or "runs/demo")), **values}
 
 
 def _under_torchrun(run: Run) -> int:

@@ -5,7 +5,13 @@ import re
 
 import pytest
 
-from train.config.run import AT_LEAST, BETWEEN, Run, make_parser, options, parse
+from train.config.groups import GROUPS
+from train.config.names import ELSEWHERE
+from train.config.options import heading, option, options_of
+from train.config.parser import flags
+from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
+from train.config.run import parse as option_values
+from train.record.checkpoint import check_identity
 from una_fast.errors import InputError
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -14,6 +20,10 @@ DESIGN = {  # names and defaults of design.md, section 2
     "temperature": 0.05, "dropout": 0.1, "loss": "pairs", "epochs": 1, "max_steps": None, "eval_every": 100,
     "seed": 42, "precision": "fp32", "device": "auto", "nproc": 1, "resume": False,
 }  # fmt: skip
+
+
+def parse(arguments):
+    return make_run(option_values(arguments))
 
 
 def test_defaults_are_those_of_the_design():
@@ -32,12 +42,100 @@ def test_seeds_are_numbers_with_commas_between_or_a_list_in_a_file(tmp_path):
 def test_every_field_is_an_option_with_help():
     help_text = " ".join(make_parser().format_help().split())
     for field in dataclasses.fields(Run):
-        option = options()[field.name]
-        assert option.flag in help_text and option.help.split()[0] in help_text
+        one = options()[field.name]
+        assert f"{one.flag} " in help_text or f"{one.flag}," in help_text
+        assert " ".join(one.help.split()[:4]) in help_text
 
 
-def test_limits_name_existing_options():
-    assert {*AT_LEAST, *BETWEEN} <= options().keys()
+def test_help_shows_groups_defaults_and_limits():
+    lines = make_parser().format_help().splitlines()
+    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [heading(g)[0] for g in GROUPS]
+    help_text = " ".join(" ".join(lines).split())
+    assert "[default 64, at least 2]" in help_text and "[default 0.1, at least 0 and below 1]" in help_text
+
+
+def test_the_groups_hold_every_option_once_and_in_their_order():
+    names = [field.name for group in GROUPS for field in dataclasses.fields(group)]
+    assert names == [field.name for field in dataclasses.fields(Run)] and len(names) == len(set(names))
+
+
+def test_an_option_is_what_stands_beside_its_field():
+    @dataclasses.dataclass(frozen=True)
+    class Small:
+        share: int | float | None = option(None, "a share", above=0, most=1, role="running")
+
+    (share,) = options_of(Small).values()
+    assert (share.flag, share.help, share.role, share.default) == ("--share", "a share", "running", None)
+    assert [share.convert(text) for text in ("1", "0.5")] == [1, 0.5] and isinstance(share.convert("1"), int)
+    share.check(None)
+    for value in (0, 1.5, float("nan")):
+        with pytest.raises(InputError, match=f"--share is {value}: it must be above 0 and at most 1"):
+            share.check(value)
+
+
+def test_a_run_goes_on_only_with_the_settings_that_make_its_result():
+    run = parse(NEEDED)
+    assert {"beta", "seed", "window", "column", "batch_size"} <= run.identity().keys()
+    free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
+    assert not free & run.identity().keys()
+
+
+def test_a_checkpoint_from_before_an_option_has_its_default(tmp_path):
+    before = {name: value for name, value in parse(NEEDED).identity().items() if name != "window"}
+    check_identity(tmp_path, {"settings": before}, {"settings": parse(NEEDED).identity()})
+    changed = parse([*NEEDED, "--window", "score", "--radius", "0.5"]).identity()
+    with pytest.raises(InputError, match="--resume: --(radius|window) was (4000|rank)"):
+        check_identity(tmp_path, {"settings": before}, {"settings": changed})
+
+
+def test_runs_are_compared_by_what_they_compute():
+    settings = {**vars(parse(NEEDED)), "an_option_of_long_ago": 1}
+    left_out = settings.keys() - compared(settings).keys()
+    assert {"seed", "seeds", "output", "index", "nproc", "device", "resume", "max_restarts"} <= left_out
+    assert not {"corpus", "model", "beta", "precision", "an_option_of_long_ago"} & left_out
+
+
+def test_settings_that_an_augmenter_takes():
+    import una_fast
+
+    taken = arguments_of(una_fast.Augmenter, vars(parse([*NEEDED, "--window", "score", "--radius", "0.5"])))
+    assert {"beta": 0.5, "radius": 0.5, "seed": 42, "window": "score", "variant": "paper"}.items() <= taken.items()
+    assert not {"index", "corpus", "alpha"} & taken.keys()
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "here"),
+    [
+        ("--lr", "did you mean --learning-rate?"),
+        ("--per_device_train_batch_size", "did you mean --batch-size, which counts the sentences of all ranks"),
+        ("--num_train_epochs", "did you mean --epochs?"),
+        ("--max_seq_length=32", "did you mean --max-length?"),
+        ("--temp", "did you mean --temperature?"),
+        ("--output_dir", "did you mean --output?"),
+        ("--model_name_or_path", "did you mean --model?"),
+        ("--train_file", "did you mean --corpus?"),
+        ("--eval_steps", "did you mean --eval-every?"),
+        ("--fp16", "did you mean --precision fp16?"),
+        ("--logging_steps", "it needs nothing: metrics.jsonl holds every step"),
+    ],
+)
+def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, here):
+    with pytest.raises(InputError, match=re.escape(here)):
+        parse([*NEEDED, elsewhere])
+    file = tmp_path / "run.yaml"
+    file.write_text(f"{elsewhere.lstrip('-').split('=')[0]}: 1")
+    with pytest.raises(InputError, match="unknown key .*: (did you mean [a-z]|it needs nothing)"):
+        parse([*NEEDED, "--config", str(file)])
+
+
+def test_what_is_suggested_is_there():
+    known = flags(make_parser())
+    for meant in set(ELSEWHERE.values()) - {"--pooling"}:
+        assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
+
+
+def test_defaults_are_by_name():
+    assert defaults().keys() == options().keys() and defaults()["radius"] == 4000
 
 
 def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
@@ -55,10 +153,14 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     [
         ("batch_sise: 8", "unknown key batch_sise: did you mean batch_size?"),
         ("resume: true", "unknown key resume"),
-        ("beta: much", "beta is 'much', and must be a number"),
-        ("alpha: 2.5", "alpha is 2.5, and must be a whole number"),
-        ("loss: triple", "loss is 'triple': choose from pairs, triplet, simcse, decoupled"),
+        ("beta: much", "--beta: 'much' is not a number"),
+        ("alpha: 2.5", "--alpha: '2.5' is not a whole number"),
+        ("loss: triple", "--loss: invalid choice: 'triple' (choose from "),
         ("profile: 1", "profile is 1, and must be true or false"),
+        ("model: true", "model is True, and must be text"),
+        ("alpha: true", "alpha is True, and must be a whole number"),
+        ("beta: [1, 2]", "beta is [1, 2], and must be a number"),
+        ("loss: {pairs: 1}", "loss is {'pairs': 1}, and must be text"),
         ("seeds: [1, x]", "seeds: '1,x' is no list of whole numbers"),
         ("- beta", "holds a list: write one 'option: value' a line"),
         ("a: [", "not YAML"),
@@ -83,24 +185,26 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--batch-sise", "8"], "unknown option --batch-sise: did you mean --batch-size?"),
         (["--zzz"], "unknown option --zzz: see --help"),
         (["text.txt"], "text.txt"),
-        (["--loss", "triple"], "argument --loss: invalid choice: 'triple'"),
-        (["--alpha", "five"], "argument --alpha: invalid int value: 'five'"),
-        (["--beta", "1.5"], "--beta is 1.5: it must be a number from 0 up to 1"),
-        (["--beta", "nan"], "--beta is nan: it must be a number from 0 up to 1"),
-        (["--radius", "0"], "--radius is 0: it must be at least 1"),
+        (["--loss", "triple"], "--loss: invalid choice: 'triple'"),
+        (["--alpha", "five"], "--alpha: 'five' is not a whole number"),
+        (["--beta", "1.5"], "--beta is 1.5: it must be at least 0 and at most 1"),
+        (["--beta", "nan"], "--beta is nan: it must be at least 0 and at most 1"),
+        (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--max-length", "2"], "--max-length is 2: it must be at least 3"),
-        (["--temperature", "0"], "--temperature is 0.0: it must be a number above 0"),
-        (["--temperature", "inf"], "--temperature is inf: it must be a number above 0"),
-        (["--dropout", "1"], "--dropout is 1.0: it must be a number from 0 and below 1"),
-        (["--learning-rate", "-1"], "--learning-rate is -1.0: it must be a number above 0"),
+        (["--temperature", "0"], "--temperature is 0.0: it must be above 0"),
+        (["--temperature", "inf"], "--temperature is inf: it must be above 0"),
+        (["--dropout", "1"], "--dropout is 1.0: it must be at least 0 and below 1"),
+        (["--learning-rate", "-1"], "--learning-rate is -1.0: it must be above 0"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
         (["--seeds", "42,0,42"], "--seeds: 42 is named twice"),
-        (["--seeds", "42,-1"], "--seeds: -1 is below 0"),
+        (["--seeds", "42,-1"], "--seeds is -1: it must be at least 0"),
         (["--seeds", "42,x"], "--seeds: '42,x' is no list of whole numbers: write them as 42,0,1"),
         (["--seeds", ""], "'' is no list of whole numbers"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--loss", "simcse", "--augment", "una"], "--loss simcse has no place for negatives"),
-        (["--compile", "fast"], "argument --compile: invalid choice: 'fast'"),
+        (["--radius", "0.5"], "--radius is 0.5: a number of ranks must be whole; --window score takes a distance"),
+        (["--window", "score"], "--window score: give --radius too"),
+        (["--compile", "fast"], "--compile: invalid choice: 'fast'"),
     ],
 )
 def test_values_that_cannot_be(arguments, message):

@@ -1,154 +1,135 @@
-"""A dataclass as options: of a command line and of a YAML file, by one conversion of values.
-
-The comment on a field's line is its help text.
-"""
+"""A dataclass field as an option: its default, help text, limits and role are stated beside it, and read from it."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import difflib
 import inspect
-import re
+import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, NoReturn
-
-import yaml
+from typing import Any, Literal
 
 from una_fast.errors import InputError
+
+Role = Literal["result", "source", "running", "call"]
+"""What an option is to a run.
+
+result: the run computes something else if it changes, so --resume refuses another value.
+source: names a corpus, a model or a dev set. A checkpoint knows corpus and model by their content, so the name may
+    change on --resume (a folder that was moved); runs of different sources are different runs in a report.
+running: says where and how the run is carried out. It may change on --resume, and a report does not compare by it.
+call: belongs to one call of the command, so a --config file must not hold it. It may change as well.
+"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The smallest and largest value of a number; `above` and `below` are bounds that the value may not take itself."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def __str__(self) -> str:
+        parts = [f"{name} {bound:g}" for name, bound in self._finite().items()]
+        return " and ".join(parts).replace("least", "at least").replace("most", "at most")
+
+    def allow(self, value: float) -> bool:
+        """Whether `value` is a finite number within the limits; NaN never is."""
+        return (
+            math.isfinite(value)
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+    def _finite(self) -> dict[str, float]:
+        return {name: bound for name, bound in vars(self).items() if bound is not None}
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    role: Role = "result",
+    metavar: str = "",
+) -> Any:
+    """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
+
+    metavar: what stands for the value in --help; a word for the type if it is empty.
+    """
+    limits = Limits(least, above, most, below)
+    metadata = {"help": help, "limits": limits, "role": role, "metavar": metavar}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One field as an option: its type taken apart."""
+    """One field as an option: its type taken apart, and what was stated beside it."""
 
     name: str
     default: Any
     help: str
-    base: type  # str, int, float or bool
+    limits: Limits
+    role: Role
+    metavar: str
+    kinds: tuple[type, ...]  # of str, int, float, bool; the first that takes a text converts it
     choices: tuple[str, ...] | None
     many: bool  # takes one or several values
-    optional: bool  # None stands for "not given"
 
     @property
     def flag(self) -> str:
         """The name on the command line."""
         return "--" + self.name.replace("_", "-")
 
+    def convert(self, text: str) -> Any:
+        """The value of one word of the command line; ValueError if it is none of the kinds."""
+        for kind in self.kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+        raise ValueError(text)
+
+    def check(self, value: Any) -> None:
+        """Refuse a value out of the limits or beside the choices.
+
+        Raises:
+            InputError: it names the option, the value and what is allowed.
+        """
+        for one in value if self.many else (value,):
+            if self.choices and one is not None and one not in self.choices:
+                raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}")
+            if isinstance(one, (int, float)) and not self.limits.allow(one):
+                allowed = f" {self.limits}" if str(self.limits) else " a finite number"
+                raise InputError(f"{self.flag} is {one}: it must be{allowed}")
+
 
 def options_of(kind: type) -> dict[str, Option]:
     """The options that the fields of a dataclass are, by field name, in order."""
-    comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(kind), re.MULTILINE))
     hints = typing.get_type_hints(kind)
-    return {f.name: _option(f.name, f.default, hints[f.name], comments[f.name]) for f in dataclasses.fields(kind)}
+    return {field.name: _option(field, hints[field.name]) for field in dataclasses.fields(kind)}
 
 
-def _option(name: str, default: Any, hint: Any, help: str) -> Option:
-    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    if optional:
-        hint = next(arm for arm in typing.get_args(hint) if arm is not types.NoneType)
-    many = typing.get_origin(hint) is tuple
+def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
+    arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    arms = tuple(arm for arm in arms if arm is not types.NoneType)
+    many = typing.get_origin(arms[0]) is tuple
     if many:
-        hint = typing.get_args(hint)[0]
-    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else None
-    return Option(name, default, help, str if choices else hint, choices, many, optional)
+        arms = typing.get_args(arms[0])[:1]
+    choices = typing.get_args(arms[0]) if typing.get_origin(arms[0]) is Literal else None
+    kinds = (str,) if choices else arms
+    return Option(field.name, field.default, kinds=kinds, choices=choices, many=many, **field.metadata)
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are InputErrors."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse found wrong."""
-        raise InputError(f"{message} (see --help)")
-
-
-def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """Give `parser` the options."""
-    for option in options:
-        if option.base is bool:
-            parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=option.help)
-            continue
-        shown = "" if option.default in (None, "", ()) else f" [{option.default}]"
-        listed = option.many and option.base is int  # one value, numbers with commas between
-        parser.add_argument(
-            option.flag,
-            type=whole_numbers if listed else option.base,
-            choices=option.choices,
-            nargs="+" if option.many and not listed else None,
-            metavar=None if option.choices else "N,N,..." if listed else option.base.__name__.upper(),
-            help=option.help.replace("%", "%%") + shown,
-        )
-
-
-def whole_numbers(text: str) -> tuple[int, ...]:
-    """The numbers of "42,0,1"."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
-
-
-def read_file(path: Path, known: Mapping[str, Option]) -> dict[str, Any]:
-    """Values of the known options in a YAML file, by field name; keys may be written with - or _.
-
-    Raises:
-        InputError: no YAML file, an unknown key, a value of the wrong kind; it names --config.
-    """
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--config {path}: {error.strerror}: give a YAML file of options") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {path}: not YAML: {' '.join(str(error).split())}") from error
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise InputError(f"--config {path}: holds a {type(loaded).__name__}: write one 'option: value' a line")
-    values = {}
-    for key, value in loaded.items():
-        name = str(key).replace("-", "_")
-        if name not in known:
-            raise InputError(f"--config {path}: {unknown_name('key', str(key), list(known))}")
-        values[name] = _from_yaml(known[name], value, path)
-    return values
-
-
-def _from_yaml(option: Option, value: Any, path: Path) -> Any:
-    """`value` as the type of `option`, by the same conversions as the command line."""
-    if value is None and option.optional:
-        return None
-    if option.many:
-        items = [str(item) for item in (value if isinstance(value, list) else [value])]
-        return tuple(items) if option.base is str else _numbers_from_yaml(option, items, path)
-    if option.base is bool and isinstance(value, bool):
-        return value
-    try:
-        if option.base is bool or isinstance(value, (list, dict, bool)) or value is None:
-            raise ValueError
-        converted = option.base(str(value))
-    except ValueError:
-        kind = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}[option.base]
-        raise InputError(f"--config {path}: {option.name} is {value!r}, and must be {kind}") from None
-    if option.choices and converted not in option.choices:
-        raise InputError(f"--config {path}: {option.name} is {value!r}: choose from {', '.join(option.choices)}")
-    return converted
-
-
-def _numbers_from_yaml(option: Option, items: list[str], path: Path) -> tuple[int, ...]:
-    try:
-        return whole_numbers(",".join(items))
-    except argparse.ArgumentTypeError as error:
-        raise InputError(f"--config {path}: {option.name}: {error}") from None
-
-
-def unknown_name(what: str, name: str, known: Sequence[str]) -> str:
-    """What to say of an option or key that is not among the known ones: the closest of them, if one is close."""
-    if not name.startswith("-") and what == "option":
-        return f"unexpected argument {name!r}: options start with --"
-    close = difflib.get_close_matches(name.replace("_", "-") if what == "option" else name, known, n=1)
-    hint = f": did you mean {close[0]}?" if close else ": see --help for all there are"
-    return f"unknown {what} {name}{hint}"
+def heading(group: type) -> tuple[str, str | None]:
+    """(title, description) of a group of options: the first line of the dataclass' docstring, and the rest if any."""
+    title, _, description = inspect.cleandoc(group.__doc__ or "").partition("\n")
+    return title.rstrip("."), " ".join(description.split()) or None

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 import una_fast
-from train.config.run import Compile, Run
+from train.config.groups import Compile
+from train.config.run import Run
 from train.encoder.encoder import is_roberta, load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
 from train.record.checkpoint import has_checkpoint

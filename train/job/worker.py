@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import torch.distributed as dist
 
 import una_fast
-from train.config.run import Run
+from train.config.run import Run, arguments_of
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.evaluation.tasks.sts import PairScorer, load_dev
 from train.job.prepare import SUMMARY, Material, check_output, make_index, settle
@@ -29,11 +29,6 @@ from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
 
 T = TypeVar("T")
-# options that may change when a run goes on: where and how it runs, not what it computes
-MAY_CHANGE = frozenset(
-    {"corpus", "model", "output", "nproc", "device", "index", "paraphrases", "dev", "save_every", "resume",
-     "max_restarts", "profile", "compile", "demo", "seeds", "evaluate", "tasks"}
-)  # fmt: skip
 
 
 def work(run: Run) -> Outcome:
@@ -113,7 +108,7 @@ def _train(run: Run, ranks: Ranks) -> Outcome:
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
     """What a checkpoint knows its run by: settings, corpus and model. run: settled."""
     return {
-        "settings": {name: value for name, value in vars(run).items() if name not in MAY_CHANGE},
+        "settings": run.identity(),
         "corpus": {"fingerprint": index.fingerprint},
         "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
     }
@@ -166,17 +161,8 @@ class Job:
         """What turns rows of the index into this rank's batches."""
         run, augmenter = self.run, None
         if run.augment == "una":
-            augmenter = una_fast.Augmenter(
-                self.index,
-                run.beta,
-                run.radius,
-                run.seed,
-                run.select,
-                run.replace,
-                run.variant,
-                self.tokenizer,
-                n_jobs=1,
-            )
+            law = arguments_of(una_fast.Augmenter, vars(run))
+            augmenter = una_fast.Augmenter(self.index, **law, tokenizer=self.tokenizer, n_jobs=1)
         tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
         assert tokens is not None
         few_shapes = self.ranks.device.type == "cuda" or run.compile != "off"

@@ -18,6 +18,7 @@ import torch
 import xxhash
 from torch import nn
 
+from train.config.run import defaults
 from train.record.files import replacing, sync, unwritable, write_json
 from una_fast.errors import InputError
 
@@ -163,10 +164,14 @@ def read_pointer(output: Path) -> dict[str, Any]:
 
 
 def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting, naming the first that differs."""
+    """Refuse to go on with another corpus, model or setting, naming the first that differs.
+
+    A setting that `saved` does not name is an option that came later: the run had its default.
+    """
+    earlier = {**saved, "settings": {**defaults(), **saved.get("settings", {})}}
     for group in given:
         for name, value in given[group].items():
-            before = saved.get(group, {}).get(name)
+            before = earlier.get(group, {}).get(name)
             if before != json.loads(json.dumps(value)):
                 what = {"settings": f"--{name.replace('_', '-')}"}.get(group, f"{group} ({name})")
                 raise InputError(

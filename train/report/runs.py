@@ -10,13 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from train.config.run import compared
 from una_fast.errors import InputError
 
-# settings that say where and how fast a run was made, not what it is
-INCIDENTAL = frozenset(
-    {"seed", "seeds", "output", "index", "nproc", "device", "resume", "max_restarts", "profile", "save_every",
-     "evaluate", "tasks"}
-)  # fmt: skip
 TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last", "STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
 EVALUATION = "evaluation.json"  # of `python -m train.evaluate --json RUN/evaluation.json`
 
@@ -114,11 +110,10 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Runs gathered by all settings but the incidental ones, in order of appearance."""
+    """Runs gathered by the settings that runs are compared by, in order of appearance."""
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
-        kept = {name: value for name, value in run.settings.items() if name not in INCIDENTAL}
-        members.setdefault(json.dumps(kept, sort_keys=True, default=str), []).append(run)
+        members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
     differing = differing_settings([group[0] for group in members.values()])
     groups = []
     for group in members.values():
@@ -128,8 +123,8 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
-    """Names of the settings, but the incidental ones, that are not the same in all runs."""
-    names = dict.fromkeys(name for run in runs for name in run.settings if name not in INCIDENTAL)
+    """Names of the settings that runs are compared by and that are not the same in all of these."""
+    names = dict.fromkeys(name for run in runs for name in compared(run.settings))
     return [name for name in names if len({json.dumps(run.settings.get(name), default=str) for run in runs}) > 1]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from train.config.run import arguments_of
 from train.report.runs import RunRecord
 from una_fast.errors import InputError
 
@@ -34,8 +35,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     from una_fast import Augmenter, load_index
 
     index = load_index(Path(settings["index"]))
-    names = ("beta", "radius", "seed", "select", "replace", "variant")
-    augmenter = Augmenter(index, **{name: settings[name] for name in names if name in settings})
+    augmenter = Augmenter(index, **arguments_of(Augmenter, settings))
     rows = np.unique(np.linspace(0, index.n_documents - 1, num=4 * n).astype(np.int64))
     samples = []
     for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):

@@ -1,0 +1,190 @@
+"""The options of a training run in groups. A group's docstring is its heading in --help.
+
+Beside each field: its default, its help text, its limits, and its role where it is not "result" (`options.Role`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from train.config.options import option
+
+Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
+Schedule = Literal["linear", "constant"]
+Compile = Literal["auto", "off", "graphs", "layers", "both"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data."""
+
+    corpus: tuple[str, ...] = option(
+        (),
+        "files of text to train on: .txt, .txt.gz, .csv, .tsv, .jsonl or .parquet, one sentence a line or row",
+        role="source",
+        metavar="FILE",
+    )
+    column: str = option("text", "column of the sentences in .csv, .tsv, .jsonl and .parquet files", metavar="NAME")
+    paraphrases: str = option(
+        "",
+        "file whose line i is the positive of the corpus' line i; without it, a sentence is its own positive",
+        role="source",
+        metavar="FILE",
+    )
+    index: str = option(
+        "",
+        "folder of the index; it is built there unless it is there already; default OUTPUT/index",
+        role="running",
+        metavar="FOLDER",
+    )
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encoder."""
+
+    model: str = option(
+        "",
+        "Hugging Face encoder to start from: its name on the hub, or the folder that holds it",
+        role="source",
+        metavar="NAME_OR_FOLDER",
+    )
+    max_length: int = option(
+        32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
+    )
+    dropout: float = option(0.1, "probability of dropout in hidden states and attention", least=0, below=1)
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Hard negatives."""
+
+    augment: Literal["una", "none"] | None = option(
+        None, "una: add hard negatives; none: train without; default una, or none with --loss simcse"
+    )
+    alpha: int = option(5, "add negatives in one step of every ALPHA, starting with the first step; 0: never", least=0)
+    beta: float = option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
+    radius: int | float = option(
+        4000,
+        "how far from a word its replacement may be: a number of ranks, or a score with --window score",
+        above=0,
+        metavar="N_OR_X",
+    )
+    window: Literal["rank", "score"] = option(
+        "rank", "what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"
+    )
+    select: Literal["tfidf", "random"] = option(
+        "tfidf", "words to replace: tfidf: the important ones more often; random: each with probability beta"
+    )
+    replace: Literal["tfidf", "random"] = option(
+        "tfidf", "replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"
+    )
+    variant: Literal["paper", "released"] = option(
+        "paper", "make negatives as the paper says, or as the code that its authors released does"
+    )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Objective."""
+
+    loss: Loss = option(
+        "pairs",
+        "pairs: every row against all others; triplet: anchors against positives and negatives; simcse: anchors "
+        "against positives; decoupled: equation 1 of the paper as printed",
+    )
+    temperature: float = option(0.05, "cosine similarities are divided by it", above=0)
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """Optimisation."""
+
+    batch_size: int = option(64, "sentences of a step, all ranks together", least=2)
+    learning_rate: float | None = option(
+        None, "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", above=0
+    )
+    schedule: Schedule | None = option(
+        None, "the learning rate falls to 0 on a line, or stays; default linear, or constant for the RoBERTa family"
+    )
+    epochs: int = option(1, "passes over the corpus", least=1)
+    max_steps: int | None = option(None, "stop after this many optimiser steps, if the epochs have more", least=1)
+    seed: int = option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
+    seeds: tuple[int, ...] = option(
+        (),
+        "several seeds: a run of each in OUTPUT/seed-N, then mean and deviation of their scores",
+        least=0,
+        role="running",
+        metavar="N,N,...",
+    )
+    precision: Literal["fp32", "bf16", "fp16"] = option(
+        "fp32", "number format of the encoder's arithmetic (autocast); the weights stay in fp32"
+    )
+    grad_cache: int = option(
+        0, "rows encoded at a time with gradients, so that a large batch fits into memory; 0: all at once", least=0
+    )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Evaluation."""
+
+    dev: str = option(
+        "",
+        "scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence",
+        role="source",
+        metavar="FILE",
+    )
+    eval_every: int = option(100, "steps from one dev evaluation to the next; one more follows the last step", least=1)
+    evaluate: str = option(
+        "",
+        "folder of SentEval's data: best/ is scored on it at the end, in OUTPUT/evaluation.json",
+        role="running",
+        metavar="FOLDER",
+    )
+    tasks: str = option(
+        "sts", "tasks of --evaluate: sts, transfer, full, or names with commas between", role="running", metavar="NAMES"
+    )
+
+
+@dataclass(frozen=True)
+class Running:
+    """Running.
+
+    Where and how the run is carried out. None of these changes what is computed.
+    """
+
+    output: str = option(
+        "", "folder of the run: best/, last/, run.json, metrics.jsonl", role="running", metavar="FOLDER"
+    )
+    nproc: int = option(
+        1, "ranks on this machine: one for each GPU, or processes that share the CPU's cores", least=1, role="running"
+    )
+    device: Literal["auto", "cpu", "cuda"] = option(
+        "auto", "where to train; auto: on the GPUs if there are any", role="running"
+    )
+    compile: Compile = option(
+        "auto",
+        "graphs: CUDA graphs; layers: torch.compile of each layer; both; auto: graphs on a GPU, off elsewhere",
+        role="running",
+    )
+    save_every: int | None = option(
+        None,
+        "steps from one checkpoint in last/ to the next; default: every evaluation, on a GPU every tenth",
+        least=1,
+        role="running",
+    )
+    max_restarts: int = option(
+        3, "how often the ranks are started again from last/ after one of them died", least=0, role="running"
+    )
+    profile: bool = option(
+        False, "report the share of time of data, forward, backward, optimiser and evaluation", role="running"
+    )
+    resume: bool = option(False, "go on from OUTPUT/last; of several seeds, do what is left", role="call")
+    demo: bool = option(
+        False, "the whole job offline: the packaged encoder, Python's own texts, a small dev set", role="call"
+    )
+
+
+GROUPS = (Data, Encoder, Negatives, Objective, Optimisation, Evaluation, Running)

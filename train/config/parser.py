@@ -1,0 +1,143 @@
+"""Options as a command line and as a YAML file. A file's values take the same way as those of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from train.config.names import unknown_key, unknown_option
+from train.config.options import Option, heading, options_of
+from una_fast.errors import InputError
+
+NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # a value in --help
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are InputErrors of one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found wrong."""
+        raise InputError(f"{message.removeprefix('argument ')} (see --help)")
+
+
+def option_parser(prog: str, description: str, groups: Iterable[type]) -> Parser:
+    """The parser of the options of several dataclasses, each under its heading; what is not given stays absent."""
+    parser = Parser(
+        prog=prog,
+        usage="%(prog)s [options]",
+        description=description,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    for group in groups:
+        section = parser.add_argument_group(*heading(group))
+        for option in options_of(group).values():
+            _add(section, option)
+    return parser
+
+
+def _add(section: Any, option: Option) -> None:
+    if option.kinds == (bool,):
+        section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=_help(option))
+        return
+    listed = option.many and option.kinds == (int,)  # one word: numbers with commas between
+    section.add_argument(
+        option.flag,
+        type=whole_numbers if listed else _one(option),
+        choices=option.choices,
+        nargs="+" if option.many and not listed else None,
+        metavar=None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]],
+        help=_help(option),
+    )
+
+
+def _one(option: Option) -> Any:
+    def convert(text: str) -> Any:
+        try:
+            return option.convert(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {NOUNS[option.kinds[-1]]}") from None
+
+    return convert
+
+
+def _help(option: Option) -> str:
+    """The help text with default and limits behind it."""
+    default = "" if option.default in (None, "", ()) or option.kinds == (bool,) else f"default {option.default}"
+    notes = ", ".join(filter(None, [default, str(option.limits)]))
+    return (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """The numbers of "42,0,1"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
+
+
+def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, Any]:
+    """What a command line gives, by field name.
+
+    Raises:
+        InputError: an unknown option, a value of the wrong kind.
+    """
+    namespace, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        raise InputError(unknown_option(unknown[0].split("=")[0], flags(parser)))
+    return vars(namespace)
+
+
+def flags(parser: Parser) -> list[str]:
+    """Every option of `parser` as it is written."""
+    return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict[str, Any]:
+    """Values of the known options in a YAML file, by field name; keys may be written with - or _.
+
+    Raises:
+        InputError: no YAML file, an unknown key, a value of the wrong kind; it names --config.
+    """
+    arguments: list[str] = []
+    try:
+        for key, value in read_yaml(path).items():
+            name = str(key).replace("-", "_")
+            if name not in known:
+                raise InputError(unknown_key(str(key), [option.flag for option in known.values()]))
+            arguments += as_arguments(known[name], value)
+        return given_values(parser, arguments)
+    except InputError as error:
+        raise InputError(f"--config {path}: {error}") from error
+
+
+def read_yaml(path: Path) -> dict[Any, Any]:
+    """The mapping in a YAML file; {} of an empty one. InputError if it holds something else."""
+    import yaml  # 15 ms, needed with --config alone
+
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{error.strerror}: give a YAML file of options") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
+    if loaded is not None and not isinstance(loaded, dict):
+        raise InputError(f"holds a {type(loaded).__name__}: write one 'option: value' a line")
+    return loaded or {}
+
+
+def as_arguments(option: Option, value: Any) -> list[str]:
+    """A value of a YAML file as it would be written on the command line; null is an option that is not given."""
+    if value is None:
+        return []
+    if option.kinds == (bool,) and isinstance(value, bool):
+        return [option.flag if value else option.flag.replace("--", "--no-", 1)]
+    if option.kinds == (bool,) or isinstance(value, (dict, bool)) or (isinstance(value, list) and not option.many):
+        raise InputError(f"{option.name} is {value!r}, and must be {NOUNS[option.kinds[-1]]}")
+    items = [str(item) for item in value] if isinstance(value, list) else [str(value)]
+    if option.many and option.kinds != (int,):
+        return [option.flag, *items]
+    return [f"{option.flag}={','.join(items)}"]
