@@ -11,14 +11,24 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from train.config.run import Run, fail, make_run, parse
-from una_fast.errors import InputError
+from train.steps.signals import handled, leave_at_once
+
+if TYPE_CHECKING:
+    from train.config.run import Run
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
+    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+        return _main(argv, prog)
+
+
+def _main(argv: Sequence[str] | None, prog: str) -> int:
+    from train.config.run import fail, make_run, parse
+    from una_fast.errors import InputError
+
     try:
         run = make_run(_with_demo(parse(argv, prog)))
         # imported late: --help and errors of the command line should not wait for torch
@@ -45,6 +55,8 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _under_torchrun(run: Run) -> int:
+    from una_fast.errors import InputError
+
     if run.seeds:
         raise InputError(
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "

@@ -92,10 +92,15 @@ def command(values):
     return line
 
 
-def start(values):
-    """Start a run as a command in a process group of its own."""
+def start(values, *before):
+    """Start a run as a command in a process group of its own; before: a command that runs it, as `timeout 60`."""
     return subprocess.Popen(
-        command(values), cwd=ROOT, start_new_session=True, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        [*before, *command(values)],
+        cwd=ROOT,
+        start_new_session=True,
+        text=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
     )
 
 

@@ -1,71 +1,41 @@
-"""Start the ranks of this machine and turn how they ended into an exit code."""
+"""A run from its options to an exit code: prepare, train on all ranks of this machine, score."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
-import sys
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
-
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from train.config.run import Run
 from train.demo.demo import score_table
 from train.job.prepare import check_output, is_finished, make_index, settle
-from train.job.worker import work_for_launcher
+from train.job.supervise import Supervisor
 from train.record.checkpoint import Progress, has_checkpoint, read_pointer
 from train.record.files import FolderLock
 from train.steps.loop import Outcome
+from train.steps.signals import Stopped, handled, raise_stopped, tell
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
-# Ranks are forked from a server that has imported all they need (5 s once, not once a rank) and has neither threads
-# nor CUDA yet; a child forked from here would inherit the threads that built the index.
-START_METHOD = "forkserver"
-
-
-def tell(message: str) -> None:
-    """A line for the user."""
-    sys.stderr.write(f"{message}\n")
-    sys.stderr.flush()
 
 
 def launch(run: Run) -> int:
     """Prepare, train on run.nproc ranks, score what came of it if asked to, and return the exit code."""
     try:
-        with signals_raised():
+        with handled(raise_stopped):
             if run.resume and is_finished(Path(run.output)):
                 tell(f"{run.output}: already finished")
                 run = settle(run)
             else:
                 run = prepare(run, tell)
-                if code := report(run, _start_ranks(run)):
+                supervisor = Supervisor(run)
+                if code := report(run, supervisor()):
                     return code
+                if supervisor.number:  # while the last step was taken
+                    raise Stopped(supervisor.number)
             return score(run)
-    except SignalException as error:
-        return report(run, Outcome("stopped", Progress(), code=int(error.sigval)))
-
-
-@contextmanager
-def signals_raised() -> Iterator[None]:
-    """Within it SIGTERM and SIGINT raise SignalException in the main thread, as they do while torch runs the ranks."""
-
-    def raise_it(number: int, frame: object) -> NoReturn:
-        raise SignalException(signal.strsignal(number) or "", signal.Signals(number))
-
-    before = {number: signal.signal(number, raise_it) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    except Stopped as stopped:
+        return report(run, Outcome("stopped", Progress(), code=stopped.number))
 
 
 def score(run: Run) -> int:
@@ -93,41 +63,6 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
     return run
 
 
-def _start_ranks(run: Run) -> Outcome:
-    """Run `work_for_launcher` in run.nproc processes; those that die are started again, from last/ if it is there."""
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=run.nproc,
-        run_id=uuid.uuid4().hex,
-        rdzv_backend="c10d",
-        rdzv_endpoint="127.0.0.1:0",
-        max_restarts=run.max_restarts,
-        start_method=START_METHOD,
-        logs_specs=DefaultLogsSpecs(),
-    )
-    # A store that outlives the ranks still holds the addresses of those that died: new ones may read them and wait for
-    # ever (seen on a busy machine; pytorch/pytorch#135712). So rank 0 opens a new one each time.
-    os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the launcher's children; torch's own threads are set by `join`
-    multiprocessing.set_forkserver_preload(["train.job.worker"])
-    try:
-        outcomes = elastic_launch(config, work_for_launcher)(run)
-    except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        cause = f"rank {rank} died (exit code {failure.exitcode}) for the {run.max_restarts + 1}. time"
-        last_line = (
-            failure.message.strip().splitlines()[-1] if isinstance(failure.message, str) else str(failure.message)
-        )
-        return Outcome("died", _saved_progress(run), message=f"{cause}: {last_line}")
-    return worst(list(outcomes.values()))
-
-
-def worst(outcomes: list[Outcome]) -> Outcome:
-    """The outcome of a run from those of its ranks: the first failure with a message, if there is one."""
-    return max(outcomes, key=lambda outcome: (outcome.status == "failed", bool(outcome.message)))
-
-
 def _saved_progress(run: Run) -> Progress:
     output = Path(run.output)
     return Progress(**read_pointer(output)["progress"]) if has_checkpoint(output) else Progress()
@@ -148,5 +83,5 @@ def report(run: Run, outcome: Outcome) -> int:
     if outcome.status == "stopped":
         tell(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
         return 128 + outcome.code
-    tell(f"error: {outcome.message}{f' ({advice})' if progress.step else ''}")
+    tell(f"error: {outcome.message}{f' ({advice})' if outcome.status == 'died' or progress.step else ''}")
     return EXIT_BAD_INPUT if outcome.status == "failed" else EXIT_DIED

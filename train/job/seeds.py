@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.distributed.elastic.multiprocessing import SignalException
-
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
-from train.job.launch import launch, signals_raised, tell
+from train.job.launch import launch
 from train.job.prepare import SUMMARY, is_finished, make_index, settle
 from train.job.worker import identify
 from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.files import FolderLock, write_json
 from train.report.runs import Group, read_run, title
+from train.steps.signals import Stopped, handled, raise_stopped, tell
 from una_fast.errors import InputError
 
 TABLE = "seeds.json"
@@ -38,13 +37,13 @@ def train_seeds(run: Run) -> int:
     runs = [of_seed(run, seed) for seed in run.seeds]
     lock = FolderLock(output)
     try:
-        with signals_raised():
+        with handled(raise_stopped):
             runs = [settle(one) for one in runs]
             _check_earlier(run, runs)
             code = _train_each(runs)
-    except SignalException as error:
-        code = 128 + int(error.sigval)
-        tell(f"stopped by {error.sigval.name}")
+    except Stopped as stopped:
+        code = 128 + stopped.number
+        tell(f"stopped by {stopped}")
     finally:
         lock.release()
     if code:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,24 +30,33 @@ from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
 
 T = TypeVar("T")
+TRAINING = "training"  # what a rank tells its launcher when it begins to take steps
 
 
-def work(run: Run) -> Outcome:
-    """Train as one rank of the group that the environment describes. run: settled, its index on the disk."""
+def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
+    """Train as one rank of the group that the environment describes. run: settled, its index on the disk.
+
+    started: called when this rank is ready to take steps, and from then on saves before it obeys a signal.
+    """
     quiet()
     ranks = join(run.device)
     try:
-        return _train(run, ranks)
+        return _train(run, ranks, started)
     except InputError as error:  # returned, not raised: the launcher would start the ranks again
         return Outcome("failed", Progress(), message=str(error))
     finally:
         leave()
 
 
-def work_for_launcher(run: Run) -> Outcome:
-    """`work` in a process of its own."""
+def rank_process(run: Run, environment: dict[str, str], reply: Connection) -> None:
+    """`work` in a process of its own, which tells its launcher TRAINING, then the outcome or the error that ends it."""
     end_with_launcher()
-    return work(run)
+    os.environ.update(environment)
+    try:
+        reply.send(work(run, lambda: reply.send(TRAINING)))
+    except Exception as error:
+        reply.send(f"{type(error).__name__}: {error}".strip().splitlines()[-1])
+        raise
 
 
 def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
@@ -60,7 +70,7 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     ranks = join(run.device)
     try:
         _together(ranks, lambda: _prepare(ranks, run))
-        return run, _train(run, ranks)
+        return run, _train(run, ranks, lambda: None)
     finally:
         leave()
 
@@ -91,11 +101,12 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
-def _train(run: Run, ranks: Ranks) -> Outcome:
+def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = _together(ranks, lambda: Job.load(run, ranks))
     try:
         trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.progress, job.state)
         loop = Loop(trainer, job.batch_maker(), job.scorer, job.tokenizer, job.identity)
+        started()
         outcome = loop()
         if ranks.first:
             _summarise(loop, outcome, job.about())

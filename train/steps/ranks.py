@@ -7,9 +7,9 @@ sum by the number of ranks, so `gather` multiplies by it.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-import signal
 import threading
 import time
 import warnings
@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from train.steps.signals import handled
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -149,20 +150,20 @@ def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopAgreement:
     """Lets all ranks leave after the same step, whichever of them got a signal or failed.
 
-    Every step each rank hands in its code, and learns the highest code of the step before: a reduction on the CPU
-    that runs while the step computes, so nobody waits for it.
+    Every step each rank hands in its code. On a CPU the ranks meet at the end of the step anyway, and learn the
+    highest code at once. On a GPU they learn that of the step before: the reduction runs on the CPU while the step
+    computes, so nobody waits for it.
     """
 
     def __init__(self, ranks: Ranks) -> None:
         self.code = 0
-        self._world = ranks.world
+        self._world, self._late = ranks.world, ranks.device.type == "cuda"
         self._pending: tuple[Any, Tensor] | None = None
-        self._before: dict[int, Any] = {}
-        if threading.current_thread() is threading.main_thread():
-            self._before = {n: signal.signal(n, self._on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+        self._handlers = contextlib.ExitStack()
+        self._handlers.enter_context(handled(self._note))
 
-    def _on_signal(self, number: int, frame: object) -> None:
-        self.code = max(self.code, number)
+    def _note(self, number: int) -> None:
+        self.code = self.code or number
 
     def fail(self) -> None:
         """Ask all ranks to stop because this one cannot go on."""
@@ -170,8 +171,8 @@ class StopAgreement:
 
     def after_step(self) -> int:
         """The code all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
-        if self._world == 1:
-            return self.code
+        if self._world == 1 or not self._late:
+            return self.now()
         agreed = 0
         if self._pending:
             work, codes = self._pending
@@ -182,7 +183,7 @@ class StopAgreement:
         return agreed
 
     def now(self) -> int:
-        """The highest code of all ranks at this moment; for after the last step."""
+        """The highest code of all ranks at this moment."""
         codes = torch.tensor(self.code)
         if self._world > 1:
             dist.all_reduce(codes, dist.ReduceOp.MAX)
@@ -190,5 +191,4 @@ class StopAgreement:
 
     def close(self) -> None:
         """Give signals back to who handled them before."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._handlers.close()

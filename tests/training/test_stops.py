@@ -1,0 +1,160 @@
+"""Every stop is quick and quiet: whoever sends the signal, to whom, and when."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support import small_runs as training
+from support.small_runs import finish, options, start, wait_for_step
+from train.job import supervise
+from train.job.supervise import Supervisor
+from train.record.checkpoint import Progress, read_pointer
+from train.steps.loop import Outcome
+from train.steps.signals import Stopped, handled, held_back, raise_stopped
+
+LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
+
+
+def sent(process, number, to_group=False):
+    """Send a signal to a run, or to its whole process group; the seconds until it ended, its code, what it said."""
+    begun = time.monotonic()
+    os.killpg(process.pid, number) if to_group else process.send_signal(number)
+    code, said = finish(process)
+    return time.monotonic() - begun, code, said
+
+
+def assert_quiet(said):
+    for noise in ("Traceback", "leaked", "forcefully", "resource_tracker", "KeyboardInterrupt"):
+        assert noise not in said, said
+
+
+@pytest.mark.parametrize(
+    ("nproc", "name", "to_group"),
+    [
+        (1, "SIGINT", False), (2, "SIGINT", True), (2, "SIGTERM", False), (1, "SIGTERM", True), (2, "SIGHUP", True),
+        (1, "SIGUSR1", True), (1, "SIGQUIT", False),
+    ],
+)  # fmt: skip
+def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
+    values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
+    process = start(values)
+    wait_for_step(process, Path(values["output"]), 10)
+    number = getattr(signal, name)
+    seconds, code, said = sent(process, number, to_group)
+    assert code == 128 + number
+    step = read_pointer(Path(values["output"]))["progress"]["step"]
+    assert f"stopped by {name}: go on from step {step} with --resume" in said
+    assert_quiet(said)
+    assert seconds < LONGEST
+
+
+def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
+    """`timeout` signals the command, then its whole group, as many schedulers do."""
+    values = options(tmp_path, tiny_model, epochs=100_000, eval_every=1000, save_every=10)
+    output = Path(values["output"])
+    process = start(values, "timeout", "--signal=TERM", "3600")
+    wait_for_step(process, output, 10)
+    _, code, said = sent(process, signal.SIGTERM)
+    assert "stopped by SIGTERM: go on from step" in said and code in (124, 128 + signal.SIGTERM)
+    assert_quiet(said)
+
+
+@pytest.mark.parametrize("after", [0.3, 1.0, 4.0])
+def test_a_signal_in_the_first_seconds_is_one_sentence(tmp_path, tiny_model, after):
+    process = start(options(tmp_path, tiny_model, nproc=2, epochs=100_000))
+    while b"SigCgt" not in (status := Path(f"/proc/{process.pid}/status").read_bytes()) or not caught(status):
+        time.sleep(0.01)  # Python itself takes a moment before any of our lines runs
+    time.sleep(after)
+    _, code, said = sent(process, signal.SIGINT)
+    assert code == 128 + signal.SIGINT
+    assert said.count("stopped by SIGINT") == 1
+    assert_quiet(said)
+
+
+def caught(status):
+    """True if a process handles SIGTERM."""
+    mask = int(next(line for line in status.splitlines() if line.startswith(b"SigCgt")).split()[1], 16)
+    return mask >> (signal.SIGTERM - 1) & 1
+
+
+def test_nohup_keeps_a_run_alive(monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with handled(raise_stopped):
+            os.kill(os.getpid(), signal.SIGHUP)
+            with pytest.raises(Stopped, match="SIGTERM"):
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(1)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_blocked_signals_arrive_where_they_are_handled():
+    noted = []
+    handlers = signal.getsignal(signal.SIGUSR1)
+    with held_back():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert not noted
+        with handled(noted.append):
+            time.sleep(0)
+        assert noted == [signal.SIGUSR1]
+        assert signal.SIGUSR1 in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.getsignal(signal.SIGUSR1) == handlers
+
+
+class Ranks:
+    """Stands for supervise.Attempt: ranks that take their time to stop."""
+
+    training, outcomes, killed = True, {}, False
+
+    def __init__(self, run, restarts):
+        self.signals = []
+        Ranks.last = self
+
+    done = property(lambda self: self.killed)
+
+    def look(self, seconds):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+
+    def dead(self):
+        return None
+
+    def send(self, number):
+        self.signals.append(number)
+
+    def kill(self):
+        self.killed = True
+
+
+def test_a_second_ctrl_c_ends_at_once(monkeypatch):
+    monkeypatch.setattr(supervise, "Attempt", Ranks)
+    monkeypatch.setattr(supervise, "start_fork_server", lambda: None)
+    run = training.make_run({"corpus": "c", "model": "m", "output": "o"})
+    outcome = Supervisor(run)()
+    assert outcome == Outcome("stopped", Progress(), signal.SIGINT)
+    assert Ranks.last.killed and Ranks.last.signals == [signal.SIGINT]
+
+
+def test_signals_before_training_kill_what_has_nothing_to_save(monkeypatch):
+    monkeypatch.setattr(supervise, "Attempt", Ranks)
+    monkeypatch.setattr(supervise, "start_fork_server", lambda: None)
+    monkeypatch.setattr(Ranks, "training", False)
+    with pytest.raises(Stopped):
+        Supervisor(training.make_run({"corpus": "c", "model": "m", "output": "o"}))()
+    assert Ranks.last.killed and not Ranks.last.signals
+
+
+def test_a_gone_terminal_stops_nothing(monkeypatch):
+    read, write = os.pipe()
+    os.close(read)
+    code = "from train.steps.signals import tell; tell('a line'); print('went on')"
+    done = subprocess.run(
+        [training.sys.executable, "-c", code], cwd=training.ROOT, stderr=write, stdout=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert done.stdout == "went on\n" and done.returncode in (0, 120)  # 120: Python could not flush stderr itself
