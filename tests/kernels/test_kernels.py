@@ -77,9 +77,10 @@ def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, win
     st.one_of(st.none(), PIECES),
     st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6),
     st.integers(3, 20),
+    st.booleans(),
 )
-def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length):
-    checks.check_token_writes(terms, first_terms, rows, length)
+def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length, pads_left):
+    checks.check_token_writes(terms, first_terms, rows, length, pads_left)
 
 
 @given(
@@ -93,9 +94,9 @@ def test_sentences_are_their_chunks_joined(pieces, first_pieces, irregular, rows
     checks.check_sentence_joins(pieces, first_pieces, irregular, rows, dtype)
 
 
-@given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES)
-def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype):
-    checks.check_padded_rows(sentences, rows, length, dtype)
+@given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES, st.booleans())
+def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype, pads_left):
+    checks.check_padded_rows(sentences, rows, length, dtype, pads_left)
 
 
 def test_a_long_document_of_few_terms_needs_no_other_path():

@@ -16,8 +16,9 @@ from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives, Workspace
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.ids.emit import Pieces, write_tokens
+from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
+from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, Ragged
 from una_fast.augment.windows import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
@@ -171,24 +172,25 @@ def check_unseen(rows, text, setting, window):
     assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
 
 
-def check_token_writes(terms, first_terms, rows, length):
+def check_token_writes(terms, first_terms, rows, length, pads_left):
     """terms: sub-words of each term; first_terms: the same at the start of a text, or None where it is no different."""
-    pieces, words = ragged(terms), ragged(rows)
+    table, words = ragged(terms), ragged(rows)
     suffix = [102, 103][: 1 + length % 2]
-    other = pieces if first_terms is None else ragged(first_terms)
+    other = table if first_terms is None else ragged(first_terms)
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
-    writer = Pieces(pieces, other, np.array([101]), np.array(suffix), 0)
+    writer = TermTokens(table, other, Frame(np.array([101]), np.array(suffix), 9, pads_left))
     write_tokens(writer, words.values, words.indptr, input_ids, attention_mask)
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
-        ids = [101, *[piece for term in spelled for piece in term][: length - 1 - len(suffix)], *suffix]
-        assert_padded(ids, input_ids[i], attention_mask[i])
+        ids = [101, *[token for term in spelled for token in term][: length - 1 - len(suffix)], *suffix]
+        assert_padded(ids, input_ids[i], attention_mask[i], pads_left)
 
 
-def assert_padded(ids, input_ids, attention_mask):
-    padding = len(input_ids) - len(ids)
-    assert input_ids.tolist() == ids + [0] * padding
-    assert attention_mask.tolist() == [1] * len(ids) + [0] * padding
+def assert_padded(ids, input_ids, attention_mask, pads_left):
+    padding, ones = [9] * (len(input_ids) - len(ids)), [1] * len(ids)
+    zeros = [0] * len(padding)
+    assert input_ids.tolist() == (padding + ids if pads_left else ids + padding)
+    assert attention_mask.tolist() == (zeros + ones if pads_left else ones + zeros)
 
 
 def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
@@ -216,19 +218,13 @@ def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
     assert out[-1] == 7777
 
 
-def check_padded_rows(sentences, rows, length, dtype):
+def check_padded_rows(sentences, rows, length, dtype, pads_left):
     """sentences: sub-words of each; rows: which of them make the batch."""
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
-    pad_rows[f"{np.dtype(dtype)}_t"](
-        table.values.astype(dtype),
-        table.indptr,
-        np.array(rows, dtype=np.int64),
-        np.array([101]),
-        np.array(suffix),
-        0,
-        input_ids,
-        attention_mask,
-    )
+    frame = Frame(np.array([101]), np.array(suffix), 9, pads_left)
+    batch = np.array(rows, dtype=np.int64)
+    pad_rows[f"{np.dtype(dtype)}_t"](table.values.astype(dtype), table.indptr, batch, frame, input_ids, attention_mask)
     for i, row in enumerate(rows):
-        assert_padded([101, *sentences[row][: length - 1 - len(suffix)], *suffix], input_ids[i], attention_mask[i])
+        ids = [101, *sentences[row][: length - 1 - len(suffix)], *suffix]
+        assert_padded(ids, input_ids[i], attention_mask[i], pads_left)

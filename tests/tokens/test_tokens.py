@@ -44,14 +44,17 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         assert torch.equal(found[name], expected[name]), name
 
 
-@pytest.mark.parametrize("family", ["bert_uncased", "bert_cased", "roberta", "roberta_prefix_space", "xlm_roberta"])
-def test_batches_are_the_tokenizers_at_every_length(index, family):
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_batches_are_the_tokenizers_at_every_length(index, family, side):
     tokenizer = FAMILIES[family]()
-    tokens = TokenIds(index, tokenizer)
+    tokenizer.padding_side = side
+    una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer)
     rows = np.random.default_rng(0).permutation(len(TEXTS))
-    for length in range(3, 41):
-        expected = batch_of(tokenizer, [TEXTS[row] for row in rows], length)
-        assert_equal(tokens.anchor_ids(rows, max_length=length), expected)
+    anchors, negatives = [TEXTS[row] for row in rows], una.negatives(rows)
+    for length in (3, 4, 5, 8, 17, 32, 40, 300):
+        assert_equal(una.tokens.anchor_ids(rows, max_length=length), batch_of(tokenizer, anchors, length))
+        assert_equal(una.negative_ids(rows, max_length=length), batch_of(tokenizer, negatives, length))
 
 
 @pytest.mark.parametrize("form", [tuple, np.array, torch.tensor, lambda rows: np.array(rows, dtype=np.uint8)])
@@ -196,14 +199,20 @@ def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
         assert np.array_equal(getattr(one, name).indptr, getattr(three, name).indptr)
 
 
-def test_a_tokenizer_that_does_more_than_its_pipeline_is_refused(index):
-    base = type(roberta())
+def test_a_very_long_word_is_not_compared_hundreds_of_times(monkeypatch):
+    """Few terms, one of 300,000 letters: texts of random terms would hold it 800 times, 22 s of the tokenizer's."""
+    index = una_fast.build_index(["a b c", "x" * 300_000 + " d"])
+    tokenizer, compared = roberta(), []
+    base = type(tokenizer)
 
-    class Shouting(base):
+    class Spying(base):
         def __call__(self, text, *args, **kwargs):
-            return super().__call__([line.upper() for line in text], *args, **kwargs)
+            compared.extend(text)
+            return super().__call__(text, *args, **kwargs)
 
-    tokenizer = roberta()
-    tokenizer.__class__ = Shouting
-    with pytest.raises(InputError, match="Shouting makes other ids of the text"):
-        TokenIds(index, tokenizer)
+    tokenizer.__class__ = Spying
+    tokens = TokenIds(index, tokenizer)
+    assert tokens.by_word
+    assert 0 < sum(map(len, compared)) < 5_000_000
+    expected = tokenizer([index.sentence(1)], add_special_tokens=False)["input_ids"][0]
+    assert tokens.sentences[1].tolist() == expected

@@ -121,7 +121,9 @@ class BatchMaker:
 
     def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
-        lengths = texts["attention_mask"].sum(1)  # (V b,)
+        mask = texts["attention_mask"]
+        lengths = mask.sum(1)  # (V b,)
+        padded_left = bool((mask[:, -1] > mask[:, 0]).any())
         order = lengths.argsort(stable=True)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order))
@@ -129,5 +131,6 @@ class BatchMaker:
         parts = []
         for chosen in order.split(n_rows):
             width = -(-int(lengths[chosen].max()) // self.multiple) * self.multiple
-            parts.append({name: ids[chosen, :width].contiguous() for name, ids in texts.items()})
+            columns = slice(max(0, mask.shape[1] - width), None) if padded_left else slice(width)
+            parts.append({name: ids[chosen, columns].contiguous() for name, ids in texts.items()})
         return parts, place

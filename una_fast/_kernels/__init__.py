@@ -14,6 +14,7 @@ string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 
     law          scores and settings that one augmenter draws by                              (Cython)
     probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)
     replace      probabilities -> replaced terms, step 3                                      (Cython)
+    frame        special tokens and padding around a text in a row of a batch                 (Cython)
     emit         terms -> padded token ids                                                    (Cython)
     negatives    rows of the index -> the three stages above, block by block in cache         (Cython)
     encode       chunks -> token ids of the original sentences                                (Cython)

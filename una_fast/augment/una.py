@@ -13,7 +13,7 @@ import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives, Workspace
 from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.ids.emit import Pieces
+from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, row_bounds
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.settings import checked_epoch, make_law
@@ -83,7 +83,7 @@ class Augmenter:
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
         self._n_jobs = n_cores(n_jobs)
-        self._kernel = Negatives(index.word_ids, self._law, self._pieces())
+        self._kernel = Negatives(index.word_ids, self._law, self._term_tokens())
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
         self._longest_row = int(index.word_ids.lengths().max())
         self._workspaces: list[Workspace] = []
@@ -161,7 +161,7 @@ class Augmenter:
             bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
             list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
         if len(self.tokens.irregular):
-            self._write_irregular(rows, epoch, input_ids, attention_mask)
+            self._write_irregular(rows, epoch, out)
         return out
 
     def explain(self, sentence: str, epoch: int = 0) -> Explanation:
@@ -182,21 +182,18 @@ class Augmenter:
     def _spell(self, terms: np.ndarray) -> str:
         return " ".join([self.index.terms[i] for i in terms.tolist()])
 
-    def _write_irregular(self, rows: np.ndarray, epoch: int, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
+    def _write_irregular(self, rows: np.ndarray, epoch: int, batch: dict[str, torch.Tensor]) -> None:
         """Write again, by the tokenizer, the negatives that hold a term whose ids depend on its neighbours."""
         assert self.tokens is not None
         drawn = self._draw(rows, epoch)
-        at = np.flatnonzero(np.isin(drawn.values, self.tokens.irregular))
-        chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
-        if len(chosen):
-            texts = [self._spell(drawn[i]) for i in chosen.tolist()]
-            self.tokens.write_texts(texts, chosen, input_ids, attention_mask)
+        chosen = self.tokens.rows_by_text(drawn)
+        self.tokens.write_texts([self._spell(drawn[i]) for i in chosen.tolist()], chosen, batch)
 
-    def _pieces(self) -> Pieces | None:
+    def _term_tokens(self) -> TermTokens | None:
         if self.tokens is None:
             return None
         tokens = self.tokens
-        return Pieces(tokens.terms, tokens.first_terms, tokens.prefix, tokens.suffix, tokens.pad_id)
+        return TermTokens(tokens.terms, tokens.first_terms, tokens.frame)
 
     def _take_workspace(self) -> Workspace:
         """A workspace that no other thread has: a list's pop and append are atomic."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 KIND, VERSION = "token ids", 2
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
-N_COMPARED = 256  # sentences, and as many texts of random terms, that every bind compares with the tokenizer: 30 ms
-TERMS_A_TEXT = 8
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
@@ -55,7 +50,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
     """uint16 or int32 ids of each sentence: from its chunks, each encoded once, or whole where one is not regular."""
-    pieces, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
+    chunk_ids, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
     n_rows, chunks = len(index.sentences), index.sentences
     row_lengths = np.empty(n_rows, dtype=POINTER)
 
@@ -69,7 +64,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
         whole = _encode_whole(index, encoder, whole_rows)
         row_lengths[whole_rows] = whole.lengths()
         bounds = row_bounds(row_lengths)
-        largest = max(pieces.values.max(initial=0), whole.values.max(initial=0))
+        largest = max(chunk_ids.values.max(initial=0), whole.values.max(initial=0))
         values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
         join = join_chunks[f"{values.dtype}_t"]
 
@@ -78,8 +73,8 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
             join(
                 chunks.values,
                 chunks.indptr,
-                pieces.values,
-                pieces.indptr,
+                chunk_ids.values,
+                chunk_ids.indptr,
                 first_offset,
                 values,
                 bounds,
@@ -157,44 +152,3 @@ def _load(folder: Path, index: Index) -> dict[str, Ragged]:
         raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
     names = dict.fromkeys(name.rpartition("_")[0] for name in arrays)
     return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
-
-
-def compare_with_tokenizer(
-    ids: dict[str, Ragged], index: Index, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    """Compare a fixed sample of sentences, and texts of random terms, with what the tokenizer itself makes of them.
-
-    Raises:
-        InputError: a difference, with its text.
-    """
-    rows = np.unique(np.linspace(0, len(ids["sentences"]) - 1, N_COMPARED).astype(int)).tolist()
-    regular = np.setdiff1d(np.arange(len(ids["terms"])), ids["irregular"].values)
-    drawn = np.random.default_rng(0).choice(regular, (N_COMPARED, TERMS_A_TEXT)).tolist() if len(regular) else []
-    first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
-    texts = [index.sentence(row) for row in rows] + [" ".join(index.terms[i] for i in line) for line in drawn]
-    bodies = [ids["sentences"][row].tolist() for row in rows] + [
-        np.concatenate([first[line[0]], *(later[i] for i in line[1:])]).tolist() for line in drawn
-    ]
-    with _state_kept(tokenizer):
-        expected = tokenizer(texts, truncation=False, padding=False, verbose=False)
-    prefix, suffix = encoder.prefix.tolist(), encoder.suffix.tolist()
-    for i, (text, body) in enumerate(zip(texts, bodies, strict=True)):
-        wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
-        if expected["input_ids"][i] != prefix + body + suffix or wrong_types:
-            raise InputError(
-                f"tokenizer: {type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one"
-                " by one, so it cannot be used; please report it with this text"
-            )
-
-
-@contextmanager
-def _state_kept(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
-    """A call of a Hugging Face tokenizer leaves its truncation and padding in the Rust object: put back what was."""
-    backend = tokenizer.backend_tokenizer
-    truncation, padding, special = backend.truncation, backend.padding, backend.encode_special_tokens
-    try:
-        yield
-    finally:
-        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
-        backend.no_padding() if padding is None else backend.enable_padding(**padding)
-        backend.encode_special_tokens = special

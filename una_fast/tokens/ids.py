@@ -11,20 +11,25 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.ids.encode import pad_rows
-from una_fast.arrays import TOKEN
+from una_fast._kernels.ids.frame import Frame
+from una_fast.arrays import ID, POINTER, TOKEN, Ragged, row_bounds
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
-from una_fast.tokens.binding import bind, compare_with_tokenizer
-from una_fast.tokens.subwords import SubwordEncoder
+from una_fast.tokens.binding import bind
+from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
+from una_fast.tokens.regularity import NotByWordError
+from una_fast.tokens.subwords import SubwordEncoder, check_settings
+from una_fast.tokens.whole_text import WholeText
 
 if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 
 class TokenIds:
-    """Sub-word ids of an index's sentences and terms under one Hugging Face fast tokenizer.
+    """Sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    prefix, suffix: int64, the special tokens before and after a text; pad_id: int; has_token_type_ids: bool.
+    frame: the special tokens before and after a text, and the padding; prefix, suffix: int64, those tokens;
+    pad_id: int; has_token_type_ids: bool.
     sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
     special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
     text, the same object where that makes no difference; the ids of any words joined by spaces are
@@ -34,26 +39,55 @@ class TokenIds:
     The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
     index that is not saved, or cannot be written to, keeps them in memory.
 
+    by_word: bool. A tokenizer whose ids cannot be made word by word (docs/tokenizers.md) gets a warning with the reason
+    and its cost, and makes the ids itself, text by text: then `sentences` and `terms` hold no ids, and every term is
+    irregular.
+
     Args:
         index: the corpus.
-        tokenizer: of the BERT (WordPiece), RoBERTa (byte-level BPE) or XLM-R (SentencePiece) kind. Not changed.
+        tokenizer: as `AutoTokenizer` gives it, with a padding token. Not changed.
         n_jobs: threads; all cores this process may use if None.
 
     Raises:
-        InputError: a tokenizer whose ids cannot be made word by word, or a saved binding that is damaged.
+        InputError: no tokenizer, a setting that the message names with its remedy, or a saved binding that is damaged.
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
-        encoder = SubwordEncoder(tokenizer)
-        self.prefix, self.suffix, self.pad_id = encoder.prefix, encoder.suffix, encoder.pad_id
-        self.has_token_type_ids = encoder.has_token_type_ids
-        ids = bind(index, encoder, n_cores(n_jobs))
-        compare_with_tokenizer(ids, index, encoder, tokenizer)
+        check_settings(tokenizer)
+        self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
+        self._index = index
+        self._encoder: SubwordEncoder | None = None
+        self._whole: WholeText | None = None
+        try:
+            ids = self._bind_by_word(tokenizer, n_cores(n_jobs))
+        except NotByWordError as error:
+            ids = self._bind_whole_text(tokenizer, error.reason)
+        self.by_word = self._whole is None
+        self.pad_id = self.frame.pad_id
         self.sentences, self.terms = ids["sentences"], ids["terms"]
         self.first_terms = ids.get("first_terms", self.terms)
         self.irregular = ids["irregular"].values
-        self._encoder = encoder
-        self._pad_rows = pad_rows[f"{self.sentences.values.dtype}_t"]
+
+    def _bind_by_word(self, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> dict[str, Ragged]:
+        encoder = SubwordEncoder(tokenizer)
+        ids = bind(self._index, encoder, n_jobs)
+        compare_with_tokenizer(ids, self._index, encoder, tokenizer)
+        self._encoder, self.frame = encoder, encoder.frame
+        self.prefix, self.suffix = encoder.prefix, encoder.suffix
+        return ids
+
+    def _bind_whole_text(self, tokenizer: PreTrainedTokenizerBase, reason: str) -> dict[str, Ragged]:
+        """No ids of sentences and terms: the frame is that of the empty text, and every term is irregular."""
+        self._whole = WholeText(tokenizer)
+        self._whole.warn(reason, [self._index.sentence(row) for row in sample_rows(self._index)])
+        self.prefix, self.suffix = np.array(self._whole.empty_ids(), dtype=TOKEN), np.zeros(0, dtype=TOKEN)
+        self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
+        every = np.arange(self._index.n_terms, dtype=ID)
+        sentences, terms = (
+            Ragged(np.zeros(0, dtype=ID), np.zeros(n + 1, dtype=POINTER))
+            for n in (self._index.n_documents, self._index.n_terms)
+        )
+        return {"sentences": sentences, "terms": terms, "irregular": Ragged(every, row_bounds([len(every)]))}
 
     def anchor_ids(
         self,
@@ -76,30 +110,36 @@ class TokenIds:
         """
         checked = checked_rows(rows, len(self.sentences))
         batch = token_tensors(len(checked), max_length, self, out)
-        self._pad_rows(
-            self.sentences.values,
-            self.sentences.indptr,
-            checked,
-            self.prefix,
-            self.suffix,
-            self.pad_id,
-            batch["input_ids"].numpy(),
-            batch["attention_mask"].numpy(),
-        )
+        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
+        if self._whole is not None:
+            texts = [self._index.sentence(row) for row in checked.tolist()]
+            self._whole.write(texts, np.arange(len(texts)), arrays)
+        else:
+            values, bounds = self.sentences.values, self.sentences.indptr
+            ids, mask = arrays["input_ids"], arrays["attention_mask"]
+            pad_rows[f"{values.dtype}_t"](values, bounds, checked, self.frame, ids, mask)
         return batch
 
-    def write_texts(
-        self, texts: Sequence[str], rows: np.ndarray, input_ids: np.ndarray, attention_mask: np.ndarray
-    ) -> None:
-        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch.
+    def rows_by_text(self, terms: Ragged) -> np.ndarray:
+        """int64, ascending: the rows of `terms` (term ids, as many rows as texts) that `write_texts` is needed for."""
+        if self._whole is not None:
+            return np.arange(len(terms))
+        at = np.flatnonzero(np.isin(terms.values, self.irregular))
+        return np.unique(np.searchsorted(terms.indptr, at, side="right") - 1)
 
-        input_ids, attention_mask: int64 (B, L), of which ``len(texts)`` rows are filled.
-        """
+    def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
+        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L)."""
+        if not texts:
+            return
+        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
+        if self._whole is not None:
+            self._whole.write(texts, rows, arrays)
+            return
+        assert self._encoder is not None
         whole = self._encoder.encode_texts([texts])
-        ids, mask = np.empty((2, len(texts), input_ids.shape[1]), dtype=TOKEN)
-        every = np.arange(len(texts))
-        pad_rows["int32_t"](whole.values, whole.indptr, every, self.prefix, self.suffix, self.pad_id, ids, mask)
-        input_ids[rows], attention_mask[rows] = ids, mask
+        ids, mask = np.empty((2, len(texts), arrays["input_ids"].shape[1]), dtype=TOKEN)
+        pad_rows["int32_t"](whole.values, whole.indptr, np.arange(len(texts)), self.frame, ids, mask)
+        arrays["input_ids"][rows], arrays["attention_mask"][rows] = ids, mask
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:

@@ -1,22 +1,27 @@
 """What a tokenizer does at a space: when a chunk's sub-words do not depend on the chunks around it.
 
-A text is chunks with one space between (see `una_fast.corpus.words`). Let n be the tokenizer's normaliser. Encoding
-chunk by chunk, ``ids(c0) + ids(" " + c1) + ...``, equals encoding the whole text if
+A text is chunks with one space between (see `una_fast.corpus.words`). Let ``later(c)`` be the ids that follow those of
+"a" in "a " + c: the ids of a chunk after a space. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals
+encoding the whole text if
 
-1. the normalised text is ``n(c0) + n(" " + c1) + ...``: every step of n works on characters or on runs that a space
-   ends (a space is a starter in Unicode normalisation and composes with nothing). The steps that look further (a
-   SentencePiece character map works on grapheme clusters, stripping and collapsing on runs of spaces) are asked, for
-   every chunk that is not plain ASCII, whether they look past this chunk's ends;
-2. the pre-tokenizer begins a new piece at each of these spaces. One that drops white space always does, Metaspace
-   begins a piece at every space, and the byte-level expression does where no other white space touches the space;
+1. the normalised text is the normalised chunks, one after the other, each with the space before it: every step of the
+   normaliser works on characters or on runs that a space ends (a space is a starter in Unicode normalisation and
+   composes with nothing). The steps that look further (a SentencePiece character map works on grapheme clusters,
+   stripping and collapsing on runs of white space) are asked, for every chunk that is not plain ASCII, whether they
+   look past this chunk's ends;
+2. the pre-tokenizer, or the model's vocabulary, begins a new word at each of these spaces: one row of
+   `una_fast.tokens.pipelines.KINDS` says why, and what the ends of a chunk must be like;
 3. no added token ("[MASK]") is found: they are searched in the whole text and may eat the white space around them.
 
-`Pipeline.regular` says of each chunk whether 1 to 3 hold for it. A text of regular chunks only is encoded by chunks.
+`Pipeline.regular` says of each chunk whether 1 and 2 hold for it, and the ids of a chunk whether 3 does. A text of
+regular chunks only is encoded by chunks.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,44 +29,61 @@ from tokenizers import Tokenizer
 
 from una_fast.arrays import StringTable
 from una_fast.errors import InputError
+from una_fast.tokens.pipelines import KINDS, SPACE_MARK, Ends, Kind, Step
 
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
-ASKING_NORMALIZERS = {"Precompiled", "Replace", "Strip"}  # those that may look past a chunk's ends
-SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+ASKING_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
+COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that make one space of a run of white space
 MODELS = {"BPE", "Unigram", "WordLevel", "WordPiece"}
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
+
+
+class NotByWordError(InputError):
+    """A tokenizer whose ids cannot be made word by word. Its texts are encoded whole instead; `reason` says why."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
+        self.reason = reason
 
 
 class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
-    context_free: a chunk has the same sub-words after a space as at the beginning of a text, always. unknown_id: the id
-    of unknown sub-words, -1 if there is none among the added tokens.
+    kind: `Kind`; context_free: a chunk has the same sub-words after a space as at the beginning of a text, always;
+    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens.
 
     Raises:
-        InputError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
+        NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
+        InputError: BPE dropout, whose ids are drawn anew at every call.
     """
 
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):
         normalizers = _flat(description["normalizer"], "normalizers")
-        pre_tokenizers = _flat(description["pre_tokenizer"], "pretokenizers")
-        self._normalize = backend.normalizer.normalize_str if normalizers else str
-        self._asks = any(step["type"] in ASKING_NORMALIZERS for step in normalizers)
-        self._edges = _needs_clean_edges(pre_tokenizers)
-        _check_normalizers(normalizers)
+        splits = _flat(description["pre_tokenizer"], "pretokenizers")
         _check_model(description["model"])
+        self.kind = _kind_of(splits, normalizers, description["model"])
+        if not self.kind.own_normalizers:
+            _check_normalizers(normalizers)
+        self._normalize = backend.normalizer.normalize_str if normalizers else str
+        self._alone = self._normalize("a")
+        self._rest = self._normalize("a a")[len(self._alone) :]  # what " a" adds to a text
+        self._asks = any(step["type"] in ASKING_NORMALIZERS for step in normalizers)
+        self._has_space_runs = False
         self._read_added_tokens(description)
-        first_matters = any(step.get("prepend_scheme") == "first" for step in pre_tokenizers)
-        self.context_free = not (self._asks or first_matters) and pre_tokenizers[0]["type"] in SPACE_DROPPERS
+        first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
+        self.context_free = not (self._asks or first_matters) and self.kind is KINDS[0]
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
-        """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text."""
+        """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text.
+
+        A string that holds an added token may be among them: its ids betray it (see `holds_added_token`).
+        """
         regular = np.ones(len(table), dtype=bool)
-        if self._asks or self._edges:
+        if self._asks or self._has_space_runs or self.kind.ends != Ends.ANY:
             for row in _rows_not_plain(table).tolist():
                 regular[row] = all(map(self._is_regular, table[row].split(" ")))
-        for content in self._contents:
+        for content in self._silent:
             regular[_rows_with(table, content)] = False
         return regular
 
@@ -70,43 +92,61 @@ class Pipeline:
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:
-        first, later, rest = self._normalize(chunk), self._normalize(" " + chunk), self._normalize(" a")
+        first, after_word = self._normalize(chunk), self._normalize("a " + chunk)
+        later = after_word[len(self._alone) :]
         if self._asks and not (
-            later.startswith(" ")
-            and self._normalize(chunk + " a") == first + rest
-            and self._normalize("a " + chunk + " a") == self._normalize("a") + later + rest
+            after_word.startswith(self._alone + self._rest[:1])
+            and self._normalize(chunk + " a") == first + self._rest
+            and self._normalize("a " + chunk + " a") == after_word + self._rest
         ):
             return False
-        clean = len(first) > 0 and not first[0].isspace() and not first[-1].isspace()
-        return not self._edges or (clean and later == " " + first)
+        return self._ends_fit(first, later[1:])
+
+    def _ends_fit(self, first: str, later: str) -> bool:
+        """Whether a chunk's ends are as its kind needs them. first, later: normalised, at the start and after a space.
+
+        A chunk that is empty once normalised leaves two spaces side by side.
+        """
+        if self.kind.ends == Ends.UNMARKED:
+            inner = later.strip(f" {SPACE_MARK}")
+            return bool(inner) and inner == later and first.endswith(inner)
+        if self.kind.ends == Ends.VISIBLE or self._has_space_runs:
+            return bool(first) and not first[0].isspace() and not first[-1].isspace() and later == first
+        return True
 
     def _check_plain_ascii(self) -> None:
         """Plain ASCII chunks are not asked one by one, so each of their characters is asked here."""
         dependent = [c for c in PLAIN if not self._is_regular(c)]
         if dependent:
-            raise _refusal(f"its normaliser changes {dependent[0]!r} by what is around it")
+            raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """Contents to search in a text, and ids that betray a token found in the normalised text.
+        """The ids that betray an added token in a text, and the contents of those that have no such id.
 
         The model itself gives the id of "unknown", which so betrays nothing unless it is searched after normalising.
+        So no text is searched for thousands of tokens, which would take 0.8 ms a MB each.
         """
         added = description["added_tokens"]
         blank = [token for token in added if not token["content"].strip(" ")]
-        spaced = [token["content"] for token in added if " " in token["content"] and token not in blank]
+        spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
-            raise _refusal(f"its added token {(spaced or [' '])[0]!r} holds a space")
-        self._edges = self._edges or bool(blank)  # runs of spaces are tokens: no chunk may be empty
-        self._contents = [token["content"].encode() for token in added if token not in blank]
+            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds a space")
+        self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
         unknown = _unknown_token(description["model"])
         self.unknown_id = next((token["id"] for token in added if token["content"] == unknown), -1)
-        self._added_ids = np.array(
-            [token["id"] for token in added if token["normalized"] or token["content"] != unknown],
-            dtype=np.int64,
-        )
+        silent = [token for token in added if token["content"] == unknown and not token["normalized"]]
+        self._silent = [token["content"].encode() for token in silent]
+        self._added_ids = np.array([token["id"] for token in added if token not in silent], dtype=np.int64)
+
+    def _spans_words(self, token: dict[str, Any]) -> bool:
+        """Whether an added token can be found across a space."""
+        content = token["content"]
+        if token["normalized"] and self.kind.ends == Ends.UNMARKED:
+            content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self._normalize(content))
+        return " " in content
 
 
-def _flat(step: dict[str, Any] | None, key: str) -> list[dict[str, Any]]:
+def _flat(step: Step | None, key: str) -> list[Step]:
     """The steps of a (nested) sequence in order."""
     if step is None:
         return []
@@ -115,57 +155,51 @@ def _flat(step: dict[str, Any] | None, key: str) -> list[dict[str, Any]]:
     return [step]
 
 
-def _check_normalizers(steps: list[dict[str, Any]]) -> None:
+def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> Kind:
+    for kind in KINDS:
+        if kind.fits(splits, normalizers, model):
+            return kind
+    described = " then ".join(_described(step) for step in splits) or "none"
+    raise NotByWordError(f"its pre-tokenizer ({described}) is not known to begin a new word at each space")
+
+
+def _described(step: Step) -> str:
+    if step["type"] != "Split":
+        return str(step["type"])
+    (pattern,) = step["pattern"].values()
+    return f"Split by {pattern[:60]!r}"
+
+
+def _check_normalizers(steps: Sequence[Step]) -> None:
     for step in steps:
-        known = step["type"] in LOCAL_NORMALIZERS | ASKING_NORMALIZERS
+        known = step["type"] in (LOCAL_NORMALIZERS | ASKING_NORMALIZERS) - {"Prepend"}
         if not known or (step["type"] == "Replace" and not _keeps_words_apart(step)):
-            raise _refusal(f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends")
+            raise NotByWordError(
+                f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends"
+            )
 
 
-def _keeps_words_apart(replace: dict[str, Any]) -> bool:
-    """A run of spaces collapsed, or characters replaced by others, none of which is a space."""
+def _keeps_words_apart(replace: Step) -> bool:
+    """A run of white space collapsed, or characters replaced by others, none of which is a space."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
-        return pattern["Regex"] == " {2,}"
+        return pattern["Regex"] in COLLAPSING
     return " " not in pattern["String"] and content.split() == [content]
 
 
-def _unknown_token(model: dict[str, Any]) -> str | None:
+def _unknown_token(model: Step) -> str | None:
     if model["type"] == "Unigram":
         return None if model["unk_id"] is None else model["vocab"][model["unk_id"]][0]
     return model.get("unk_token")
 
 
-def _check_model(model: dict[str, Any]) -> None:
+def _check_model(model: Step) -> None:
     if model["type"] not in MODELS:
-        raise InputError(f"tokenizer: a model of type {model['type']!r} is not supported; use one of {sorted(MODELS)}")
+        raise NotByWordError(f"its model is of the type {model['type']!r}, which is none of {sorted(MODELS)}")
     if model.get("dropout"):
         raise InputError(
             f"tokenizer: BPE dropout {model['dropout']} gives the same text other ids at every call; set it to None"
         )
-
-
-def _needs_clean_edges(steps: list[dict[str, Any]]) -> bool:
-    """Whether white space at a chunk's ends would join the space beside it.
-
-    Raises:
-        InputError: a pre-tokenizer that may not begin a piece at each space.
-    """
-    if steps and steps[0]["type"] in SPACE_DROPPERS:
-        return False
-    if len(steps) == 1 and steps[0]["type"] == "Metaspace" and steps[0].get("split", True):
-        return False
-    if len(steps) == 1 and steps[0]["type"] == "ByteLevel" and steps[0].get("use_regex", True):
-        return True
-    kinds = " then ".join(step["type"] for step in steps) or "none"
-    raise _refusal(f"its pre-tokenizer ({kinds}) is not known to begin a new piece at each space")
-
-
-def _refusal(reason: str) -> InputError:
-    return InputError(
-        f"tokenizer: {reason}, so sub-words cannot be made word by word;"
-        " use a tokenizer of the BERT, RoBERTa or XLM-R kind"
-    )
 
 
 def _rows_not_plain(table: StringTable) -> np.ndarray:

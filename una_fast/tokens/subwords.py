@@ -13,12 +13,14 @@ import xxhash
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.tokens.regularity import Pipeline
+from una_fast.tokens.regularity import NotByWordError, Pipeline
 
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
 GROUP = 128  # chunks that are one input of the Rust library: 3.5 us a chunk as such, 4.9 us if kept apart, 14 us alone
+BEFORE = "a"  # what a chunk follows, a space between, when its ids after a space are asked for
 JOINTS = "^\\`{}~|<>_@#*+=%;!?&$"  # rare characters first: a group that holds the joint is encoded again, kept apart
 
 
@@ -27,37 +29,47 @@ class SubwordEncoder:
 
     It works on a copy of the tokenizer, so nothing of the user's is changed.
 
-    prefix, suffix: int64, the special tokens before and after a text; pad_id: int; has_token_type_ids: bool, whether
-    the tokenizer returns them; fingerprint: str, of everything the ids depend on; pipeline: `Pipeline`.
+    frame: the special tokens before and after a text, and the padding; prefix, suffix: int64, those tokens;
+    has_token_type_ids: bool, whether the tokenizer returns them; fingerprint: str, of everything the ids depend on;
+    pipeline: `Pipeline`.
 
     Raises:
-        InputError: not a fast tokenizer, or one whose ids cannot be made word by word; the message says why.
+        NotByWordError: a tokenizer whose ids cannot be made word by word; the message says why.
+        InputError: not a tokenizer, or one with a setting that the message names with its remedy.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        _check_settings(tokenizer)
+        check_settings(tokenizer)
+        _check_by_word(tokenizer)
         self._backend = _copy(tokenizer)
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
-        self.pad_id = int(tokenizer.pad_token_id)
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         settings = [tokenizers.__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
+        self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
+        self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
         self._joint, self._joint_id = self._find_joint()
 
     def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
         """int32 ids of each wanted string of `table`, after a space or as the first of a text; of others, no ids.
 
+        The ids after a space are those that follow "a" in "a " and the string: what a normaliser or pre-tokenizer
+        does at the beginning of a text (a space put there or taken away) is not in them.
+
         wanted: bool (n,), True for regular strings only (see `Pipeline`). Memory is one block of strings a thread.
         """
-        encode_group = self._encode_joined if after_space and self._joint else self._encode_apart
-        before = " " if after_space else ""
+
+        def encode_group(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            if after_space and self._joint:
+                return self._encode_joined(strings)
+            return self._encode_apart(strings, after_space)
 
         def encode(start: int) -> tuple[np.ndarray, np.ndarray]:
             chosen = np.flatnonzero(wanted[start : start + BLOCK])
             strings = _decode(table, start, start + BLOCK)
-            values, counts = encode_group([before + strings[i] for i in chosen.tolist()])
+            values, counts = encode_group([strings[i] for i in chosen.tolist()])
             lengths = np.zeros(len(strings), dtype=POINTER)
             lengths[chosen] = counts
             return values, lengths
@@ -75,36 +87,37 @@ class SubwordEncoder:
         return np.concatenate(parts), np.array([len(part) for part in parts], dtype=POINTER)
 
     def _encode_joined(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of strings that begin with a space, in one array, and the number of ids of each.
+        """Ids of strings after a space, in one array, and the number of ids of each.
 
         The strings of a group are one text, with the joint between: each is regular, so it has the same ids there. If
         the joint's id is not found exactly between them (a string holds it), the group is encoded again, kept apart.
         """
-        groups = _groups(strings)
-        encodings = self._backend.encode_batch_fast([self._joint.join(g) for g in groups])
+        groups, n_before = _groups(strings), len(self._before)
+        encodings = self._backend.encode_batch_fast([f"{BEFORE} " + f" {self._joint} ".join(g) for g in groups])
         parts = []
         for group, encoding in zip(groups, encodings, strict=True):
             ids = np.array(encoding.ids, dtype=ID)
+            begins_well = np.array_equal(ids[:n_before], self._before)
+            ids = ids[n_before:]
             joints = np.flatnonzero(ids == self._joint_id)
-            if len(joints) == len(group) - 1:
+            if begins_well and len(joints) == len(group) - 1:
                 parts.append((np.delete(ids, joints), np.diff(joints, prepend=-1, append=len(ids)) - 1))
             else:
-                parts.append(self._encode_apart(group))
+                parts.append(self._encode_apart(group, after_space=True))
         return _concatenate(parts)
 
-    def _encode_apart(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_apart(self, strings: list[str], after_space: bool) -> tuple[np.ndarray, np.ndarray]:
         """As `_encode_joined`, for any strings: they go in as pre-split words, each of which is a text of its own."""
+        before, n_before = (f"{BEFORE} ", len(self._before)) if after_space else ("", 0)
         groups = _groups(strings)
-        encodings = self._backend.encode_batch(groups, is_pretokenized=True)
-        return _concatenate(
-            [
-                (
-                    np.array(encoding.ids, dtype=ID),
-                    np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group)),
-                )
-                for group, encoding in zip(groups, encodings, strict=True)
-            ]
-        )
+        encodings = self._backend.encode_batch([[before + s for s in g] for g in groups], is_pretokenized=True)
+        parts = []
+        for group, encoding in zip(groups, encodings, strict=True):
+            counts = np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group))
+            starts = row_bounds(counts)[:-1]
+            ids = np.delete(np.array(encoding.ids, dtype=ID), np.add.outer(starts, np.arange(n_before)).ravel())
+            parts.append((ids, counts - n_before))
+        return _concatenate(parts)
 
     def _find_joint(self) -> tuple[str, int]:
         """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none."""
@@ -113,7 +126,7 @@ class SubwordEncoder:
             ids = self._backend.encode(f"a {character} a").ids
             alone = self._backend.encode(f"a {character}").ids
             if len(ids) == 3 and alone == ids[:2] and ids[1] not in (ids[0], ids[2], unknown):
-                return " " + character, ids[1]
+                return character, ids[1]
         return "", -1
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
@@ -127,34 +140,36 @@ class SubwordEncoder:
         end = n_prefix + len(text)
         is_plain = text and ids[n_prefix:end].tolist() == text and special[end:].all()
         if not is_plain or any(whole.type_ids):
-            raise InputError(
-                f"tokenizer: it makes {whole.tokens} of the text 'a'; only special tokens before and after a text, all"
-                " of token type 0, are supported"
+            raise NotByWordError(
+                f"it makes {whole.tokens} of the text 'a', more than special tokens of type 0 before and after the text"
             )
         return ids[:n_prefix], ids[end:]
 
 
-def _check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
+def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise `InputError` for what no way of making ids can do without: a padding token and an attention mask."""
     name = type(tokenizer).__name__
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
-    if not tokenizer.is_fast:
-        raise InputError(f"tokenizer: {name} is a slow (Python) one; load it with AutoTokenizer and use_fast=True")
     if tokenizer.pad_token_id is None:
         raise InputError(
             f"tokenizer: {name} has no padding token; set one it knows, e.g. tokenizer.pad_token = tokenizer.eos_token"
         )
-    for setting in ("padding_side", "truncation_side"):
-        if getattr(tokenizer, setting) != "right":
-            raise InputError(f"tokenizer: {setting} is {getattr(tokenizer, setting)!r}; set it to 'right'")
     if "attention_mask" not in tokenizer.model_input_names:
         raise InputError(
-            f"tokenizer: {name} returns no attention mask (model_input_names: {tokenizer.model_input_names})"
+            f"tokenizer: {name} returns no attention mask; add 'attention_mask' to its model_input_names, which are"
+            f" {tokenizer.model_input_names}"
         )
+
+
+def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
+    name = type(tokenizer).__name__
+    if not tokenizer.is_fast:
+        raise NotByWordError(f"{name} is a slow (Python) one")
+    if tokenizer.truncation_side != "right":
+        raise NotByWordError(f"truncation_side is {tokenizer.truncation_side!r} and not 'right'")
     if "token_type_ids" in tokenizer.model_input_names and tokenizer.pad_token_type_id != 0:
-        raise InputError(
-            f"tokenizer: {name} pads token_type_ids with {tokenizer.pad_token_type_id}; only 0 is supported"
-        )
+        raise NotByWordError(f"{name} pads token_type_ids with {tokenizer.pad_token_type_id} and not 0")
 
 
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
@@ -162,9 +177,7 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     try:
         backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # what the Rust library raises is a bare Exception
-        raise InputError(
-            f"tokenizer: it cannot be serialised ({error}); a part written in Python is the cause"
-        ) from error
+        raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()
     backend.no_padding()
     backend.encode_special_tokens = tokenizer.split_special_tokens

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.ids.emit cimport Pieces, write_rows
+from una_fast._kernels.ids.emit cimport TermTokens, write_rows
 from una_fast._kernels.draws.law cimport Law
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.draws.probability cimport FirstPlaces, fill_probabilities
@@ -41,10 +41,10 @@ cdef class Negatives:
     cdef const int32_t[::1] values
     cdef const int64_t[::1] indptr
     cdef readonly Law law
-    cdef readonly Pieces pieces
+    cdef readonly TermTokens tokens
 
-    def __init__(self, words, Law law, Pieces pieces=None):
-        self.values, self.indptr, self.law, self.pieces = words.values, words.indptr, law, pieces
+    def __init__(self, words, Law law, TermTokens tokens=None):
+        self.values, self.indptr, self.law, self.tokens = words.values, words.indptr, law, tokens
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask):
@@ -55,7 +55,7 @@ cdef class Negatives:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
                 self.block(rows, begin, stop, key, work)
-                write_rows(self.pieces, work.terms, work.bounds, stop - begin, input_ids, attention_mask, begin)
+                write_rows(self.tokens, work.terms, work.bounds, stop - begin, input_ids, attention_mask, begin)
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out):

@@ -4,60 +4,66 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from una_fast._kernels.ids.frame cimport Frame
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
     RECORD = 8  # int32: how many sub-words, then up to 7 of them, or where more of them begin
 
 
-cdef class Pieces:
+cdef class TermTokens:
     """Sub-words of each term, laid out for the write loop.
 
     terms, first_terms: `Ragged` (V rows, int32), a term after a space and a term as the first word of a text (the same
-    object where that makes no difference); prefix, suffix: int64, the special tokens around a text; pad_id: padding.
+    object where that makes no difference); frame: what stands around a text.
     """
 
-    def __init__(self, terms, first_terms, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id):
+    def __init__(self, terms, first_terms, Frame frame):
         self.records, self.values = pack(terms.values, terms.indptr), terms.values
         same = first_terms is terms
         self.first_records = self.records if same else pack(first_terms.values, first_terms.indptr)
         self.first_values = first_terms.values
-        self.prefix, self.suffix, self.pad_id = prefix, suffix, pad_id
+        self.frame = frame
 
 
-cdef int write_rows(Pieces pieces, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
+cdef int write_rows(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
                     int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil:
     """Write the texts ``terms[bounds[i]:bounds[i + 1]]`` to the rows from `first_row` on."""
     cdef int64_t k
     for k in range(bounds[0], bounds[n_rows]):
-        una_prefetch(&pieces.records[terms[k], 0])
+        una_prefetch(&tokens.records[terms[k], 0])
     for k in range(n_rows):
-        write_row(pieces, terms, bounds[k], bounds[k + 1], input_ids, attention_mask, first_row + k)
+        write_row(tokens, terms, bounds[k], bounds[k + 1], input_ids, attention_mask, first_row + k)
     return 0
 
 
-cdef int write_row(Pieces pieces, const int32_t[::1] terms, int64_t start, int64_t stop, int64_t[:, ::1] input_ids,
-                   int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
-    """Prefix, sub-words cut to fit, suffix, padding."""
-    cdef int64_t length = input_ids.shape[1], room = length - pieces.suffix.shape[0], end = pieces.prefix.shape[0], k
-    for k in range(end):
-        input_ids[row, k] = pieces.prefix[k]
+cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
+                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
+    """The sub-words of ``terms[start:stop]``, cut to fit, in their frame."""
+    cdef int64_t room = input_ids.shape[1] - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
+    cdef int64_t n = count_tokens(tokens, terms, start, stop, room) if tokens.frame.pads_left else room
+    cdef int64_t begin = tokens.frame.begin(n, input_ids.shape[1]), end = begin, k
+    room = begin + n
     for k in range(start, stop):
         if end >= room:
             break
         if k == start:
-            end = write_term(pieces.first_records, pieces.first_values, terms[k], input_ids, row, end, room)
+            end = write_term(tokens.first_records, tokens.first_values, terms[k], input_ids, row, end, room)
         else:
-            end = write_term(pieces.records, pieces.values, terms[k], input_ids, row, end, room)
-    for k in range(pieces.suffix.shape[0]):
-        input_ids[row, end] = pieces.suffix[k]
-        end += 1
-    for k in range(end):
-        attention_mask[row, k] = 1
-    for k in range(end, length):
-        input_ids[row, k] = pieces.pad_id
-        attention_mask[row, k] = 0
+            end = write_term(tokens.records, tokens.values, terms[k], input_ids, row, end, room)
+    tokens.frame.write_around(input_ids, attention_mask, row, begin, end)
     return 0
+
+
+cdef inline int64_t count_tokens(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
+                                 int64_t room) except -1 nogil:
+    """The number of sub-words of ``terms[start:stop]``, `room` at most: where a text begins that is padded before."""
+    cdef int64_t n = 0, k
+    for k in range(start, stop):
+        if n >= room:
+            break
+        n += (tokens.first_records if k == start else tokens.records)[terms[k], 0]
+    return min(n, room)
 
 
 cdef inline int64_t write_term(const int32_t[:, ::1] records, const int32_t[::1] values, int32_t term,
@@ -97,8 +103,8 @@ def aligned_records(int64_t n):
     return buffer[skip : skip + n * RECORD].reshape(n, RECORD)
 
 
-def write_tokens(Pieces pieces, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
+def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
                  int64_t[:, ::1] attention_mask):
     """Fill `input_ids` and `attention_mask` (int64 (N, L)) with the texts of ``terms[indptr[i]:indptr[i + 1]]``."""
     with nogil:
-        write_rows(pieces, terms, indptr, indptr.shape[0] - 1, input_ids, attention_mask, 0)
+        write_rows(tokens, terms, indptr, indptr.shape[0] - 1, input_ids, attention_mask, 0)

@@ -6,6 +6,8 @@ given. Ids come in as uint16 where the vocabulary allows it: half the bytes, and
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
 
+from una_fast._kernels.ids.frame cimport Frame
+
 ctypedef fused small_id:
     uint16_t
     int32_t
@@ -25,25 +27,25 @@ def sentence_lengths(
     `lengths` holds one entry a chunk, at the chunk's id where a space is before it and at ``first_offset + id`` where
     it is the first of a sentence. A negative entry (such a chunk cannot be encoded alone) makes the row's length -1.
     """
-    cdef Py_ssize_t row, i, piece
+    cdef Py_ssize_t row, i, entry
     cdef int64_t total
     with nogil:
         for row in range(start, stop):
             total = 0
             for i in range(bounds[row], bounds[row + 1]):
-                piece = chunks[i] + (first_offset if i == bounds[row] else 0)
-                if lengths[piece] < 0:
+                entry = chunks[i] + (first_offset if i == bounds[row] else 0)
+                if lengths[entry] < 0:
                     total = -1
                     break
-                total += lengths[piece]
+                total += lengths[entry]
             out[row] = total
 
 
 def join_chunks(
     const int32_t[::1] chunks,
     const int64_t[::1] bounds,
-    const int32_t[::1] piece_values,
-    const int64_t[::1] piece_bounds,
+    const int32_t[::1] chunk_values,
+    const int64_t[::1] chunk_bounds,
     Py_ssize_t first_offset,
     small_id[::1] out,
     const int64_t[::1] out_bounds,
@@ -52,21 +54,21 @@ def join_chunks(
 ):
     """Write the sub-words of rows `start` to `stop` to ``out[out_bounds[row]:out_bounds[row + 1]]``.
 
-    `piece_bounds` is indexed as `lengths` is in `sentence_lengths`. A row stops where its room ends, so that a row
+    `chunk_bounds` is indexed as `lengths` is in `sentence_lengths`. A row stops where its room ends, so that a row
     whose length was not the sum of its chunks (-1 above) cannot write into the next one.
     """
-    cdef Py_ssize_t row, i, piece
+    cdef Py_ssize_t row, i, entry
     cdef int64_t at, room, j
     with nogil:
         for row in range(start, stop):
             at = out_bounds[row]
             room = out_bounds[row + 1]
             for i in range(bounds[row], bounds[row + 1]):
-                piece = chunks[i] + (first_offset if i == bounds[row] else 0)
-                for j in range(piece_bounds[piece], piece_bounds[piece + 1]):
+                entry = chunks[i] + (first_offset if i == bounds[row] else 0)
+                for j in range(chunk_bounds[entry], chunk_bounds[entry + 1]):
                     if at == room:
                         break
-                    out[at] = <small_id>piece_values[j]
+                    out[at] = <small_id>chunk_values[j]
                     at += 1
 
 
@@ -74,34 +76,22 @@ def pad_rows(
     const small_id[::1] values,
     const int64_t[::1] bounds,
     const int64_t[::1] rows,
-    const int64_t[::1] prefix,
-    const int64_t[::1] suffix,
-    int64_t pad_id,
+    Frame frame,
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Fill one line of both outputs a row: prefix, the sentence cut to the room left, suffix, padding.
+    """Fill one line of both outputs a row: the sentence, cut to the room that is left, in its frame.
 
-    Every one of `rows` is in range, and the outputs are at least as wide as prefix and suffix together.
+    Every one of `rows` is in range, and the outputs are at least as wide as the frame's prefix and suffix together.
     """
-    cdef Py_ssize_t line, i, n
-    cdef Py_ssize_t n_rows = rows.shape[0], width = input_ids.shape[1]
-    cdef Py_ssize_t n_prefix = prefix.shape[0], n_suffix = suffix.shape[0]
-    cdef Py_ssize_t room = width - n_prefix - n_suffix
-    cdef int64_t start
+    cdef Py_ssize_t line, i, n, n_rows = rows.shape[0], width = input_ids.shape[1]
+    cdef Py_ssize_t room = width - frame.prefix.shape[0] - frame.suffix.shape[0]
+    cdef int64_t start, begin
     with nogil:
         for line in range(n_rows):
             start = bounds[rows[line]]
             n = min(room, <Py_ssize_t>(bounds[rows[line] + 1] - start))
-            for i in range(n_prefix):
-                input_ids[line, i] = prefix[i]
+            begin = frame.begin(n, width)
             for i in range(n):
-                input_ids[line, n_prefix + i] = values[start + i]
-            n += n_prefix
-            for i in range(n_suffix):
-                input_ids[line, n + i] = suffix[i]
-            n += n_suffix
-            for i in range(n, width):
-                input_ids[line, i] = pad_id
-            for i in range(width):
-                attention_mask[line, i] = i < n
+                input_ids[line, begin + i] = values[start + i]
+            frame.write_around(input_ids, attention_mask, line, begin, begin + n)

@@ -1,0 +1,169 @@
+"""Which tokenizers make their ids word by word, which go through themselves text by text, and which are refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tokenizers import Regex, normalizers, pre_tokenizers, processors
+from transformers import CanineTokenizer, PreTrainedTokenizerBase
+
+import una_fast
+from support.decoder_tokenizers import LLAMA3, gemma, llama2, llama3, superbpe
+from support.tokenizer_families import roberta, training_lines, xlm_roberta
+from una_fast import InputError
+from una_fast.errors import InputWarning
+from una_fast.tokens.regularity import NotByWordError
+from una_fast.tokens.subwords import SubwordEncoder
+
+KEYS = ("input_ids", "attention_mask")
+TEXTS = [*training_lines()[:150], "", "  two  spaces ", "new york", "[MASK] <mask> 中文 é", "word " * 60]
+
+
+def changed(make=roberta, **parts) -> PreTrainedTokenizerBase:
+    """A tokenizer with some parts of its pipeline replaced."""
+    tokenizer = make()
+    for name, part in parts.items():
+        setattr(tokenizer.backend_tokenizer, name, part)
+    return tokenizer
+
+
+def setting(name: str, value, make=roberta) -> PreTrainedTokenizerBase:
+    tokenizer = make()
+    setattr(tokenizer, name, value)
+    return tokenizer
+
+
+def with_token(content: str) -> PreTrainedTokenizerBase:
+    tokenizer = roberta()
+    tokenizer.add_tokens([content])
+    return tokenizer
+
+
+def split_by(expression: str, behavior: str = "isolated", use_regex: bool = False) -> PreTrainedTokenizerBase:
+    split = pre_tokenizers.Split(Regex(expression), behavior=behavior)
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+    return changed(llama3, pre_tokenizer=pre_tokenizers.Sequence([split, byte_level]))
+
+
+def with_dropout() -> PreTrainedTokenizerBase:
+    tokenizer = roberta()
+    tokenizer.backend_tokenizer.model.dropout = 0.1
+    return tokenizer
+
+
+def with_merge_across_a_space(make) -> PreTrainedTokenizerBase:
+    """The merge of "e" and "▁" makes a sub-word that holds the end of a word and the space after it."""
+    tokenizer = make()
+    model = tokenizer.backend_tokenizer.model
+    described = json.loads(model.__getstate__())
+    described["vocab"]["e▁"] = len(described["vocab"])
+    described["merges"].insert(0, ["e", "▁"])
+    model.__setstate__(json.dumps(described).encode())
+    tokenizer.backend_tokenizer.model = model
+    return tokenizer
+
+
+def framed(single: str) -> PreTrainedTokenizerBase:
+    return changed(post_processor=processors.TemplateProcessing(single=single, special_tokens=[("</s>", 2)]))
+
+
+def shouting() -> PreTrainedTokenizerBase:
+    base = type(roberta())
+
+    class Shouting(base):
+        def __call__(self, text, *args, **kwargs):
+            text = text.upper() if isinstance(text, str) else [line.upper() for line in text]
+            return super().__call__(text, *args, **kwargs)
+
+    tokenizer = roberta()
+    tokenizer.__class__ = Shouting
+    return tokenizer
+
+
+REFUSED = {
+    "a name": (lambda: "bert-base-uncased", "expected a Hugging Face tokenizer, got str"),
+    "no padding": (lambda: llama3(pad_token=None), "no padding token; .* tokenizer.pad_token = tokenizer.eos_token"),
+    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "returns no attention mask; add 'attention_mask'"),
+    "dropout": (with_dropout, "dropout 0.1 gives the same text other ids"),
+}
+BY_TEXT = {
+    "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
+    "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side is 'left'"),
+    "types of padding": (
+        lambda: setting("_pad_token_type_id", 3, lambda: setting("model_input_names", [*KEYS, "token_type_ids"])),
+        "pads token_type_ids with 3",
+    ),
+    "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
+    "token with space": (lambda: with_token("new york"), "its added token 'new york' holds a space"),
+    "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
+    "SuperBPE": (superbpe, r"pre-tokenizer \(Split by .* then ByteLevel\) is not known"),
+    "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split by .* is not known"),
+    "what the expression matches removed": (lambda: split_by(LLAMA3, "removed"), "Split by .* is not known"),
+    "two expressions": (lambda: split_by(LLAMA3, use_regex=True), "Split by .* is not known"),
+    "unigrams of one word": (
+        lambda: changed(xlm_roberta, normalizer=None, pre_tokenizer=pre_tokenizers.Metaspace(split=False)),
+        r"pre-tokenizer \(Metaspace\) is not known",
+    ),
+    "byte-level words of one word": (
+        lambda: changed(pre_tokenizer=pre_tokenizers.Metaspace(split=False)),
+        r"pre-tokenizer \(Metaspace\) is not known",
+    ),
+    "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), "Split by ' '.* is not known"),
+    "a merge across a space, Llama 2": (lambda: with_merge_across_a_space(llama2), r"\(Metaspace\) is not known"),
+    "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
+    "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "normaliser has the step.*Replace"),
+    "space stripped": (lambda: changed(normalizer=normalizers.Replace("x", " ")), "normaliser has the step.*Replace"),
+    "more than its pipeline": (shouting, "Shouting makes other ids of the text"),
+}
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(TEXTS)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_tokenizer_that_cannot_be_used_is_refused_with_the_remedy(case, index):
+    make, message = REFUSED[case]
+    with pytest.raises(InputError, match=message) as caught:
+        una_fast.TokenIds(index, make())
+    assert not isinstance(caught.value, NotByWordError)
+
+
+@pytest.mark.parametrize("case", BY_TEXT)
+def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index):
+    make, message = BY_TEXT[case]
+    tokenizer = make()
+    with pytest.warns(InputWarning, match=f"{message}.*us a sentence here") as caught:
+        una = una_fast.Augmenter(index, beta=0.9, tokenizer=tokenizer)
+    assert len(caught) == 1
+    assert not una.tokens.by_word
+    rows = [*range(len(TEXTS) - 1, -1, -1), 3, 3]
+    batch = {"truncation": True, "padding": "max_length", "max_length": 12, "return_tensors": "pt", "verbose": False}
+    for found, texts in (
+        (una.tokens.anchor_ids(rows, 12), [TEXTS[row] for row in rows]),
+        (una.negative_ids(rows, 1, 12), una.negatives(rows, 1)),
+    ):
+        expected = tokenizer(texts, **batch)
+        assert set(found) == set(expected)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_tokenizer_that_cannot_cut_a_text_is_refused_in_words(index):
+    with pytest.warns(InputWarning):
+        tokens = una_fast.TokenIds(index, framed("$A $A"))
+    with pytest.raises(InputError, match="makes 16 ids of the text .* cut and padded to 12"):
+        tokens.anchor_ids([0], 12)
+
+
+def test_stripping_both_ends_needs_a_word_before():
+    """A text's first space is taken away, so the ids after a space are those after a word."""
+    tokenizer = changed(normalizer=normalizers.Strip())
+    found = SubwordEncoder(tokenizer)
+    index = una_fast.build_index(TEXTS)
+    tokens = una_fast.TokenIds(index, tokenizer)
+    assert tokens.by_word and found.pipeline.kind.name == "ByteLevel with its expression"
+    expected = tokenizer(TEXTS, truncation=True, padding="max_length", max_length=20, return_tensors="pt")
+    assert torch.equal(tokens.anchor_ids(range(len(TEXTS)), 20)["input_ids"], expected["input_ids"])

@@ -1,0 +1,12 @@
+from libc.stdint cimport int64_t
+
+
+cdef class Frame:
+    cdef const int64_t[::1] prefix
+    cdef const int64_t[::1] suffix
+    cdef readonly int64_t pad_id
+    cdef readonly bint pads_left
+
+    cdef int64_t begin(self, int64_t n_inner, int64_t width) noexcept nogil
+    cdef int write_around(self, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row, int64_t begin,
+                          int64_t end) except -1 nogil

@@ -1,0 +1,38 @@
+"""What stands around the sub-words of a text in a row of a batch: special tokens and padding."""
+
+from libc.stdint cimport int64_t
+
+
+cdef class Frame:
+    """The special tokens before and after a text, and the padding on one side of them.
+
+    prefix, suffix: int64, the special tokens; pad_id: what fills the row; pads_left: whether the padding stands before
+    the text instead of after it.
+    """
+
+    def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
+        self.prefix, self.suffix, self.pad_id, self.pads_left = prefix, suffix, pad_id, pads_left
+
+    cdef int64_t begin(self, int64_t n_inner, int64_t width) noexcept nogil:
+        """The column of the first of `n_inner` sub-words in a row of `width` columns."""
+        cdef int64_t n_prefix = self.prefix.shape[0]
+        return width - self.suffix.shape[0] - n_inner if self.pads_left else n_prefix
+
+    cdef int write_around(self, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row, int64_t begin,
+                          int64_t end) except -1 nogil:
+        """Write all of a row but its sub-words, which stand in the columns ``begin .. end - 1``."""
+        cdef int64_t n_prefix = self.prefix.shape[0], width = input_ids.shape[1], k
+        cdef int64_t first = begin - n_prefix, stop = end + self.suffix.shape[0]
+        for k in range(first):
+            input_ids[row, k] = self.pad_id
+            attention_mask[row, k] = 0
+        for k in range(n_prefix):
+            input_ids[row, first + k] = self.prefix[k]
+        for k in range(end, stop):
+            input_ids[row, k] = self.suffix[k - end]
+        for k in range(first, stop):
+            attention_mask[row, k] = 1
+        for k in range(stop, width):
+            input_ids[row, k] = self.pad_id
+            attention_mask[row, k] = 0
+        return 0
