@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from una_fast.augment.una import Augmenter
-    from una_fast.errors import InputError
+    from una_fast.errors import InputError, InputWarning
     from una_fast.index.build import build_index
     from una_fast.index.index import Index
     from una_fast.index.load import load_index
     from una_fast.tokens.ids import TokenIds
 
 __version__ = "0.1.0"
-__all__ = ["Augmenter", "Index", "InputError", "TokenIds", "build_index", "load_index"]
+__all__ = ["Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
 
 # Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the
 # commands' --help and refusals need none of them.
@@ -23,6 +23,7 @@ _HOMES = {
     "Augmenter": "augment.una",
     "Index": "index.index",
     "InputError": "errors",
+    "InputWarning": "errors",
     "TokenIds": "tokens.ids",
     "build_index": "index.build",
     "load_index": "index.load",

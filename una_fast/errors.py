@@ -1,5 +1,8 @@
 """What a user's input raises or warns of: the message says what is wrong, where, and what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InputError(ValueError):
     """Input that cannot be used. Command lines print the message alone and leave with code 2."""
@@ -7,3 +10,15 @@ class InputError(ValueError):
 
 class InputWarning(UserWarning):
     """Input that can be used, but probably not as it was meant. Command lines print the message on one line."""
+
+
+@contextmanager
+def memory_errors_as_sentences(work: str) -> Iterator[None]:
+    """Raise InputError where memory runs out during `work`, as "building the index"."""
+    try:
+        yield
+    except MemoryError as error:
+        detail = f" ({error})" if str(error) else ""
+        raise InputError(
+            f"{work} needs more memory than there is{detail}: give a smaller corpus, or use a larger machine"
+        ) from error

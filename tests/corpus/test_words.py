@@ -15,7 +15,8 @@ from nltk import word_tokenize
 
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
-from una_fast.corpus.words import ParsedCorpus, parse_corpus, word_tokenizer
+from una_fast.corpus.word_tokenizers import word_tokenizer
+from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError
 
 
@@ -81,8 +82,7 @@ def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.Monkey
     one = parse_corpus(path, tokenizer, n_jobs=1)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=2))
     listed = parse_corpus(lines, tokenizer, n_jobs=3)
-    for module in ("source", "sources"):
-        monkeypatch.setattr(f"una_fast.corpus.{module}.BLOCK_BYTES", 100)
+    monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 100)
     monkeypatch.setattr("una_fast.corpus.words.ENTRIES_PER_TASK", 7)
     monkeypatch.setattr("una_fast.corpus.words.ROWS_PER_TASK", 11)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=5))
@@ -174,10 +174,10 @@ def test_a_long_run_of_blank_lines_after_words() -> None:
     ("arguments", "message"),
     [
         ({"corpus": ["", "  "]}, "the corpus has no word: each of its 2 sentences is blank"),
-        ({"corpus": ["a"], "word_tokenizer": "moses"}, "no word tokenizer 'moses': give 'treebank', 'whitespace' or a"),
-        ({"corpus": ["a"], "word_tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
-        ({"corpus": ["a"], "word_tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
-        ({"corpus": ["a"], "word_tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
+        ({"corpus": ["a"], "tokenizer": "moses"}, "no word tokenizer 'moses': give 'treebank', 'whitespace', "),
+        ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
+        ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
+        ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
         ({"corpus": ["a"], "n_jobs": 0}, "n_jobs is 0: give at least 1"),
     ],
 )

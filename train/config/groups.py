@@ -21,11 +21,21 @@ class Data:
 
     corpus: tuple[str, ...] = option(
         (),
-        "files of text to train on: .txt, .txt.gz, .csv, .tsv, .jsonl or .parquet, one sentence a line or row",
+        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
+        "and globs of such files",
         role="source",
         metavar="FILE",
     )
-    column: str = option("text", "column of the sentences in .csv, .tsv, .jsonl and .parquet files", metavar="NAME")
+    column: str = option(
+        "text", "column of the sentences in .csv, .tsv, .jsonl, .json and .parquet files", metavar="NAME"
+    )
+    word_tokenizer: str = option(
+        "treebank",
+        "what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp "
+        "(Thai), or a function of your own by its import path, as module:function",
+        metavar="NAME",
+    )
+    lowercase: bool = option(True, "lower-case sentences before they are split into words")
     paraphrases: str = option(
         "",
         "file whose line i is the positive of the corpus' line i; without it, a sentence is its own positive",

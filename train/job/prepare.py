@@ -20,6 +20,7 @@ from train.record.checkpoint import has_checkpoint
 from train.record.metrics import METRICS
 from train.report.runs import EVALUATION
 from train.steps.plan import Plan, usable_rows
+from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
@@ -117,17 +118,34 @@ def sources(run: Run) -> list[Path]:
     return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
+def open_index(run: Run, corpus: Any = None) -> Index:
+    """The saved index of a run, of this `corpus` if one is given; refused if its words were made otherwise."""
+    tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # an import path: the index has no name of it
+    index = una_fast.load_index(run.index, corpus=corpus, column=run.column, word_tokenizer=tokenizer)
+    if (tokenizer is None and index.word_tokenizer != run.word_tokenizer) or index.lowercase != run.lowercase:
+        raise InputError(
+            f"--index {run.index}: its words were made by {tokenizer_name(index.word_tokenizer)!r} with "
+            f"--{'' if index.lowercase else 'no-'}lowercase, and the run asks for {run.word_tokenizer!r} with "
+            f"--{'' if run.lowercase else 'no-'}lowercase: name a new folder with --index, or give the same options"
+        )
+    return index
+
+
 def make_index(run: Run, say: Any) -> Index:
     """The index of the corpus with the tokenizer bound to it: loaded from run.index, or built and saved there."""
     tokenizer = load_tokenizer(run.model)
-    folder = Path(run.index)
-    if folder.exists():
-        index = una_fast.load_index(folder, corpus=sources(run), column=run.column)
-    else:
+    if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
-        index = una_fast.build_index(sources(run), column=run.column, progress=True)
-        index.save(folder)
-        index = una_fast.load_index(folder)
+        una_fast.build_index(
+            sources(run),
+            word_tokenizer=run.word_tokenizer,
+            lowercase=run.lowercase,
+            column=run.column,
+            progress=True,
+        ).save(run.index)
+        index = open_index(run)
+    else:
+        index = open_index(run, sources(run))
     TokenIds(index, tokenizer)
     material = Material.of(run, index)
     say(material.describe())

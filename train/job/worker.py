@@ -15,7 +15,7 @@ import una_fast
 from train.config.run import Run, arguments_of
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.evaluation.tasks.sts import PairScorer, load_dev
-from train.job.prepare import SUMMARY, Material, check_output, make_index, settle
+from train.job.prepare import SUMMARY, Material, check_output, make_index, open_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
 from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint
 from train.record.files import FolderLock, write_json
@@ -145,7 +145,7 @@ class Job:
     def load(cls, run: Run, ranks: Ranks) -> Job:
         """Open the index and load the model and, to go on, the checkpoint."""
         lock = FolderLock(Path(run.output)) if ranks.first else None
-        index = una_fast.load_index(run.index)
+        index = open_index(run)
         tokenizer = load_tokenizer(run.model)
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
         identity = identify(run, index, encoder)

@@ -11,8 +11,8 @@ import xxhash
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast.arrays import ID, SCORE, row_bounds
-from una_fast.corpus.sources import encode_sentence
-from una_fast.corpus.words import WordTokenizer
+from una_fast.corpus.source import encode_sentence
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 

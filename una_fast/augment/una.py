@@ -18,7 +18,7 @@ from una_fast.arrays import ID, Ragged, row_bounds
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.settings import checked_epoch, make_law
 from una_fast.augment.term_rows import TermRows, read_terms
-from una_fast.corpus.words import word_tokenizer
+from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from una_fast._kernels.words.chunks import split_chunks
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Block, FileSource, Source
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.parallel import Workers
 
 
@@ -51,6 +52,8 @@ class ChunkTable:
             each_block(block)
         if n_documents == 0:
             raise InputError(f"{source.name}: it holds no sentence")
+        if remark := source.remark(n_documents):
+            warnings.warn(remark, InputWarning, stacklevel=5)  # the caller of build_index
         return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
 
     def chunks(self) -> StringTable:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 import xxhash
 
+from una_fast.arrays import row_bounds
+from una_fast.corpus.line_reader import LineReader, too_long
+from una_fast.corpus.reading import Reading
 from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
@@ -28,70 +29,89 @@ class Block:
 
 
 class Source(ABC):
-    """One source of documents: `blocks` may be read once, `digest` after that."""
+    """One source of documents. `blocks` may be read once; `digest` and `remark` are for after that."""
 
     name: str
+    reading: Reading
+
+    def blocks(self) -> Iterator[Block]:
+        """The documents, in order. Raises InputError for one that is longer than the reading's limit."""
+        limit = self.reading.max_document_bytes
+        n_documents = 0
+        for block in self._blocks():
+            if limit is not None and len(block.starts):
+                lengths = block.stops - block.starts
+                longest = int(lengths.argmax())
+                if lengths[longest] > limit:
+                    raise too_long(f"{self._place(n_documents + longest)}", limit)
+            n_documents += len(block.starts)
+            yield block
 
     @abstractmethod
-    def blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[Block]:
         """The documents, in order."""
 
     @abstractmethod
     def digest(self) -> str:
         """xxh3_128 of a file's raw bytes (and its column, if it has columns), or of the text of any other source."""
 
+    def remark(self, n_documents: int) -> str:
+        """What the user should know of a source that gave so many documents, or ""."""
+        return ""
+
+    def _place(self, document: int) -> str:
+        """What an error calls a document, counted from 0."""
+        return f"{self.name}: document {document:,} (from 0)"
+
 
 class FileSource(Source):
-    """A file, possibly gzipped."""
+    """A file."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, reading: Reading):
         self.path = path
         self.name = path.name
+        self.reading = reading
 
     def digest(self) -> str:
         """xxh3_128 of the raw bytes."""
         state = xxhash.xxh3_128()
-        with self.path.open("rb") as file:
-            while piece := file.read(BLOCK_BYTES):
-                state.update(piece)
-        return state.hexdigest()
-
-    def open(self) -> IO[bytes]:
-        """The bytes, uncompressed."""
-        if self.path.name.lower().endswith(".gz"):
-            return gzip.open(self.path, "rb")  # type: ignore[return-value]
-        return self.path.open("rb")
-
-    def line_pieces(self) -> Iterator[bytes]:
-        """Pieces of whole lines, of about BLOCK_BYTES."""
-        started: list[bytes] = []  # a line that has not ended yet
         try:
-            with self.open() as file:
+            with self.path.open("rb") as file:
                 while piece := file.read(BLOCK_BYTES):
-                    cut = piece.rfind(b"\n") + 1
-                    if cut:
-                        yield b"".join([*started, piece[:cut]])
-                        started = []
-                    started.append(piece[cut:])
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.path}: the gzip data is damaged or cut short ({error})") from error
+                    state.update(piece)
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        if last := b"".join(started):
-            yield last
+        return state.hexdigest()
+
+    def _place(self, document: int) -> str:
+        return f"{self.path}, row {document + 1:,}"
+
+
+def line_pieces(file: LineReader) -> Iterator[bytes]:
+    """Pieces of whole lines, of about BLOCK_BYTES."""
+    started: list[bytes] = []  # a line that has not ended yet
+    while piece := file.read(BLOCK_BYTES):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*started, piece[:cut]])
+            started = []
+        started.append(piece[cut:])
+    if last := b"".join(started):
+        yield last
 
 
 class TextSource(Source):
     """A source whose digest is that of its text: of all documents on end, then of their lengths in bytes."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, reading: Reading):
         self.name = name
+        self.reading = reading
         self._text = xxhash.xxh3_128()
         self._lengths = xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[Block]:
-        """The documents, in order."""
-        for block in self._blocks():
+        """The documents, in order; in each block they lie one right after the other."""
+        for block in super().blocks():
             self._lengths.update((block.stops - block.starts).astype("<i8").tobytes())
             if len(block.starts):
                 self._text.update(block.data[block.starts[0] : block.stops[-1]].tobytes())
@@ -101,6 +121,34 @@ class TextSource(Source):
         """The same however the documents come in blocks."""
         return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
 
-    @abstractmethod
-    def _blocks(self) -> Iterator[Block]:
-        """Blocks whose documents lie one right after the other."""
+
+def encode_sentence(sentence: Any, name: str) -> bytes:
+    """UTF-8 of a str that a caller gave; `name` says which one. Raises InputError for what is no text."""
+    if not isinstance(sentence, str):
+        raise InputError(f"{name} is {type(sentence).__name__}, not str")
+    try:
+        return sentence.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is no text: "
+            "decode its bytes again, or replace it"
+        ) from error
+
+
+def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
+    """Blocks of about BLOCK_BYTES of documents of UTF-8."""
+    held: list[bytes] = []
+    n_bytes = 0
+    for document in documents:
+        held.append(document)
+        n_bytes += len(document)
+        if n_bytes >= BLOCK_BYTES or len(held) >= BLOCK_BYTES:
+            yield _block_of(held)
+            held, n_bytes = [], 0
+    if held:
+        yield _block_of(held)
+
+
+def _block_of(documents: list[bytes]) -> Block:
+    bounds = row_bounds([len(document) for document in documents])
+    return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])

@@ -23,7 +23,7 @@ characters only the capital sigma looks at its neighbours, and it looks no furth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +34,18 @@ from una_fast._kernels.words.chunks import join_chunks, split_chunks
 from una_fast._kernels.words.entries import closing_chunks, count_words, gather_words, number_entries
 from una_fast._kernels.words.entry_words import tokenize_entries
 from una_fast._kernels.words.strings import StringSet
-from una_fast._kernels.words.treebank import treebank_words
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.chunks import ChunkTable
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block
 from una_fast.corpus.sources import open_sources
-from una_fast.errors import InputError
+from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
+from una_fast.errors import InputError, InputWarning
 from una_fast.parallel import Workers
 
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
-NAMED: dict[str, Callable[[str], list[str]]] = {"treebank": treebank_words, "whitespace": str.split}
 
 
 @dataclass(frozen=True)
@@ -63,86 +64,52 @@ class ParsedCorpus:
     sources: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class WordTokenizer:
-    """How a sentence becomes words. `name` is "treebank", "whitespace" or, for a caller's function, "custom"."""
-
-    name: str
-    function: Callable[[str], Sequence[str]]
-    lowercase: bool
-
-    def words(self, text: str) -> list[str]:
-        """The words of one sentence. Raises InputError where a caller's function returns no list of words."""
-        words = self.function(text.lower() if self.lowercase else text)
-        if self.name == "custom":
-            _check_words(words, text)
-        return list(words)
-
-    def words_batch(self, texts: Iterable[str]) -> list[list[str]]:
-        """The words of each sentence."""
-        return [self.words(text) for text in texts]
-
-
-def word_tokenizer(
-    tokenizer: str | Callable[[str], Sequence[str]] = "treebank", lowercase: bool = True
-) -> WordTokenizer:
-    """The tokenizer of this name, or of a function of a str; with `lowercase` it gets sentences in lower case."""
-    if isinstance(tokenizer, str) and tokenizer in NAMED:
-        return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
-    if callable(tokenizer):
-        return WordTokenizer("custom", tokenizer, lowercase)
-    raise InputError(
-        f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, NAMED))} or a function, "
-        "to load_index too where the index was built with one"
-    )
-
-
 def parse_corpus(
     corpus: Any,
-    word_tokenizer: str | Callable[[str], Sequence[str]] = "treebank",
+    tokenizer: str | Split = "treebank",
     lowercase: bool = True,
-    column: str = "text",
+    reading: Reading | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> ParsedCorpus:
     """Read a corpus once (una_fast.corpus.sources says what it can be) and split its sentences into words.
 
-    word_tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", or a
-    function of a str; column: the column of tables and datasets; n_jobs: threads, by default one a core. The result
-    does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single word.
+    tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
+    `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
+    a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
+    word. Warns, as InputWarning, of rows that a file gives fewer or more of than lines, and of a script without spaces.
     """
-    tokenizer = _tokenizer(word_tokenizer, lowercase)
-    sources = open_sources(corpus, column)
-    custom = _CustomWords(tokenizer)
-    table = ChunkTable()
+    split = word_tokenizer(tokenizer, lowercase)
+    one_by_one = None if split.name in NAMED else SentenceWords(split)
+    sources = open_sources(corpus, reading or Reading())
+    table, scripts = ChunkTable(), ScriptSample()
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
 
         def each_block(block: Block) -> None:
             bar.update(len(block.starts))
-            if tokenizer.name == "custom":
-                custom.add(block)
+            scripts.add(block)
+            if one_by_one is not None:
+                one_by_one.add(block)
 
         summaries = [table.read(source, workers, each_block) for source in sources]
         chunks, sentences = table.chunks(), table.sentences()
-        if tokenizer.name == "custom":
-            vocabulary, words = custom.result()
+        if one_by_one is not None:
+            vocabulary, words = one_by_one.result()
         else:
-            vocabulary, words = _words(workers, chunks, sentences, tokenizer)
+            _warn(scripts.remark(split.name))
+            vocabulary, words = _words(workers, chunks, sentences, split)
     if len(vocabulary) == 0:
         raise InputError(f"the corpus has no word: each of its {len(sentences):,} sentences is blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 
-_tokenizer = word_tokenizer  # for `parse_corpus`, which has an argument of that name
+def _warn(remark: str) -> None:
+    if remark:
+        warnings.warn(remark, InputWarning, stacklevel=4)  # the caller of build_index
 
 
-def _check_words(words: Any, text: str) -> None:
-    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
-        raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")
-
-
-class _CustomWords:
-    """Words by a function of the caller, called for one sentence after the other."""
+class SentenceWords:
+    """Words by a tokenizer that is called for one sentence after the other: its words may depend on all of it."""
 
     def __init__(self, tokenizer: WordTokenizer):
         self._tokenizer = tokenizer
@@ -163,7 +130,11 @@ class _CustomWords:
         """Vocabulary and words of all blocks."""
         check_id_range(len(self._numbers), "words")
         bounds = row_bounds(np.array(self._lengths, dtype=POINTER))
-        return StringTable.from_strings(list(self._numbers)), Ragged(np.concatenate(self._words), bounds)
+        try:
+            vocabulary = StringTable.from_strings(list(self._numbers))
+        except UnicodeEncodeError as error:
+            raise InputError(f"the word tokenizer made a word with a lone surrogate, {error.object!r}") from error
+        return vocabulary, Ragged(np.concatenate(self._words), bounds)
 
 
 def _words(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from una_fast._kernels import csr
 from una_fast.arrays import ID
+from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
+from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
+from una_fast.errors import memory_errors_as_sentences
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
 from una_fast.parallel import n_cores
@@ -17,32 +19,49 @@ from una_fast.parallel import n_cores
 
 def build_index(
     corpus: Any,
-    word_tokenizer: str | Callable[[str], Sequence[str]] = "treebank",
+    word_tokenizer: str | Split = "treebank",
     lowercase: bool = True,
     column: str = "text",
     n_jobs: int | None = None,
     progress: bool = False,
+    *,
+    quoting: bool | None = None,
+    max_document_bytes: int | None = MAX_DOCUMENT_BYTES,
 ) -> Index:
     """Index a corpus: split it into words, count them, score and rank the terms (step 1 of the paper).
 
     The same corpus and settings give the same index byte for byte, whatever the number of cores.
 
     Args:
-        corpus: a path or several (.txt, .txt.gz, .csv, .tsv, .jsonl, .parquet; one sentence a line or row), a Hugging
-            Face dataset, or any iterable of str. Several sources are one corpus, in their order.
-        word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace", or a
-            function from str to its words.
+        corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
+            .zst, or .parquet; one sentence a line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
+            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order.
+        word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
+            "rjieba" (Chinese), "janome" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
+            str to its words, or the import path of one, as "module:function".
         lowercase: lower-case the text before it is split.
-        column: the column of a table or dataset that holds the text.
+        column: the column of a table or dataset, or the key of a dict, that holds the text.
         n_jobs: threads; all cores this process may use if None.
         progress: show a progress bar.
+        quoting: whether a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes
+            in .csv and no in .tsv, where a quotation mark is an ordinary character.
+        max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length. A row of a
+            file may have eight times as many, other columns included. By default 1 MiB, about 180,000 words, which no
+            sentence has: it is met by files that are damaged, hostile or without line ends.
 
     Raises:
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
 
+    Warns:
+        InputWarning: a file whose rows are not its lines; text in a script without spaces between words; files of a
+            folder or glob that are left out.
+
     """
-    parsed = parse_corpus(corpus, word_tokenizer, lowercase, column, n_jobs, progress)
-    return _rank_terms(parsed, word_tokenizer, lowercase, n_cores(n_jobs))
+    tokenizer = resolve_tokenizer(word_tokenizer)
+    reading = Reading(column, quoting, max_document_bytes)
+    with memory_errors_as_sentences("building the index"):
+        parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+        return _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))
 
 
 def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:
@@ -61,4 +80,5 @@ def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jo
         sources=parsed.sources,
         word_tokenizer=word_tokenizer,
         lowercase=lowercase,
+        word_probe=probe_words(word_tokenizer),
     )

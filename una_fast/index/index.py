@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -14,7 +14,15 @@ import xxhash
 
 from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER, Ragged, StringTable
-from una_fast.corpus.words import NAMED
+from una_fast.corpus.word_tokenizers import (
+    NAMED,
+    SEGMENTERS,
+    Probe,
+    Split,
+    check_probe,
+    resolve_tokenizer,
+    tokenizer_name,
+)
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION
 from una_fast.index.scores import TermScores, term_frequency
@@ -35,6 +43,7 @@ class Index:
         word_ids: `Ragged`, int32 term ids of each document's words, in order.
         chunks: the distinct pieces of text between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
+        word_probe: what a word tokenizer that is not "treebank" or "whitespace" makes of fixed sentences; else None.
         path: the folder that the index was saved to or loaded from, absolute, or None. With one, the index is pickled
             as its path: another process opens the same folder.
 
@@ -49,8 +58,9 @@ class Index:
         word_ids: Ragged,
         scores: TermScores,
         sources: list[dict[str, Any]],
-        word_tokenizer: str | Callable[[str], Sequence[str]],
+        word_tokenizer: str | Split,
         lowercase: bool,
+        word_probe: Probe | None = None,
         path: Path | None = None,
     ):
         self.chunks = chunks
@@ -63,15 +73,14 @@ class Index:
         self.sources = sources
         self.word_tokenizer = word_tokenizer
         self.lowercase = lowercase
+        self.word_probe = word_probe
         self.path = path
 
     @classmethod
-    def open(cls, path: str | Path, word_tokenizer: Callable[[str], Sequence[str]] | None = None) -> Index:
+    def open(cls, path: str | Path, word_tokenizer: str | Split | None = None) -> Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
         folder = Path(path)
         meta, arrays = load_arrays(folder, KIND, VERSION)
-        if word_tokenizer is not None and meta["word_tokenizer"] in NAMED:
-            raise InputError(f"{folder}: its words are {meta['word_tokenizer']!r} ones; leave word_tokenizer away")
         return cls(
             chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
             sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
@@ -79,8 +88,9 @@ class Index:
             word_ids=Ragged(arrays["words_values"], arrays["words_indptr"]),
             scores=TermScores(arrays["document_frequency"], arrays["idf"], arrays["max_tfidf"]),
             sources=meta["sources"],
-            word_tokenizer=word_tokenizer or meta["word_tokenizer"],
+            word_tokenizer=_checked_tokenizer(folder, meta, word_tokenizer),
             lowercase=meta["lowercase"],
+            word_probe=meta.get("word_probe"),
             path=folder.resolve(),
         )
 
@@ -97,7 +107,8 @@ class Index:
     @property
     def fingerprint(self) -> str:
         """What the index was made from, as 32 hexadecimal digits: the sources' digests and the word tokenizer."""
-        made_from = [[source["xxh3_128"] for source in self.sources], self._tokenizer_name, self.lowercase]
+        tokenizer = tokenizer_name(self.word_tokenizer) if self.word_probe is None else self.word_probe
+        made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase]
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 
     @cached_property
@@ -137,7 +148,12 @@ class Index:
 
         Raises `InputError` where the folder cannot be written, or holds other files.
         """
-        meta = {"sources": self.sources, "word_tokenizer": self._tokenizer_name, "lowercase": self.lowercase}
+        meta = {
+            "sources": self.sources,
+            "word_tokenizer": tokenizer_name(self.word_tokenizer),
+            "word_probe": self.word_probe,
+            "lowercase": self.lowercase,
+        }
         arrays = {
             "chunks_utf8": self.chunks.utf8,
             "chunks_offsets": self.chunks.offsets,
@@ -153,13 +169,6 @@ class Index:
         }
         save_arrays(Path(path), KIND, VERSION, meta, arrays)
         self.path = Path(path).resolve()
-
-    @property
-    def _tokenizer_name(self) -> str:
-        if isinstance(self.word_tokenizer, str):
-            return self.word_tokenizer
-        function = self.word_tokenizer
-        return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
     def _checked(self, row: int) -> int:
         n = len(self)
@@ -197,7 +206,22 @@ class Index:
         return f"<una_fast.Index of {self.n_documents:,} documents, {self.n_terms:,} terms>"
 
 
-def _reopen(folder: Path, word_tokenizer: Callable[[str], Sequence[str]] | None, fingerprint: str) -> Index:
+def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
+    """The word tokenizer of a saved index: the one given, or the one of its name. Refuses one that splits otherwise."""
+    name: str = meta["word_tokenizer"]
+    tokenizer = name if given is None else resolve_tokenizer(given)
+    if name in NAMED:
+        if tokenizer != name:
+            raise InputError(f"{folder}: its words are {name!r} ones; leave word_tokenizer away")
+        return name
+    if meta.get("word_probe") is None:
+        raise InputError(f"{folder}: it does not say what its word tokenizer {name!r} does: build the index again")
+    if given is not None or name in SEGMENTERS:
+        check_probe(str(folder), meta["word_probe"], tokenizer)
+    return tokenizer
+
+
+def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Index:
     index = Index.open(folder, word_tokenizer)
     if index.fingerprint != fingerprint:
         raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")

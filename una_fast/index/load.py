@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from una_fast.corpus.sources import check_sources, source_digests
+from una_fast.corpus.word_tokenizers import Split
 from una_fast.index.index import Index
 
 
@@ -14,7 +14,9 @@ def load_index(
     path: str | Path,
     corpus: Any = None,
     column: str = "text",
-    word_tokenizer: Callable[[str], Sequence[str]] | None = None,
+    word_tokenizer: str | Split | None = None,
+    *,
+    quoting: bool | None = None,
 ) -> Index:
     """Open a saved index: memory-mapped, so that all processes of a machine share one copy. Every byte is verified.
 
@@ -22,13 +24,14 @@ def load_index(
         path: the folder given to `Index.save`.
         corpus: if given, the corpus that the index must have been made from.
         column: as for `build_index`.
-        word_tokenizer: the function that the index was built with, if it was not a named one.
+        word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
+        quoting: as for `build_index`.
 
     Raises:
-        InputError: not an index, another version, damaged, or made from another corpus.
+        InputError: not an index, another version, damaged, or made from another corpus or with another word tokenizer.
 
     """
     index = Index.open(path, word_tokenizer)
     if corpus is not None:
-        check_sources(Path(path), index.sources, source_digests(corpus, column))
+        check_sources(Path(path), index.sources, source_digests(corpus, column, quoting))
     return index

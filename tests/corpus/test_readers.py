@@ -1,0 +1,278 @@
+"""Frames, folders, globs and further formats give their documents; what does not look as it was meant is said."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import una_fast
+from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
+from una_fast.corpus.line_reader import LineReader
+from una_fast.corpus.paths import open_path
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.words import parse_corpus
+from una_fast.errors import InputError, InputWarning
+
+
+def polars() -> Any:
+    return pytest.importorskip("polars")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, lambda columns: polars().DataFrame(columns), pa.table])
+def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = frame({"id": list(range(len(WITH_NEWLINES))), "text": WITH_NEWLINES})
+    assert read(table) == WITH_NEWLINES
+    assert read(table["text"]) == WITH_NEWLINES
+    assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
+    monkeypatch.setattr("una_fast.corpus.objects.BATCH_ROWS", 2)
+    assert read(table) == WITH_NEWLINES
+    with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
+        read(table, "sentence")
+    with pytest.raises(InputError, match="holds int64, not text"):
+        read(table, "id")
+    with pytest.raises(InputError, match=r"row 2 \(from 0\) is null; drop it"):
+        read(frame({"text": ["a", "b", None]}))
+
+
+def test_frames_of_unusual_values_are_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"DataFrame's column 'text', rows from 0 \(from 0\): not all text"):
+        read(pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}))
+    with pytest.raises(InputError, match="has 2 columns 'text': rename all but one"):
+        read(pd.DataFrame([["a", "b"]], columns=["text", "text"]))
+    with pytest.raises(InputError, match=r"LazyFrame: give its rows, as frame\.collect"):
+        read(polars().DataFrame({"text": ["a"]}).lazy())
+    assert read(pd.DataFrame({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
+    assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
+
+
+def test_reading_a_file_imports_neither_pandas_nor_polars(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", LINES)
+    program = (
+        "import sys; from una_fast.corpus.words import parse_corpus; "
+        f"parse_corpus({str(tmp_path / 'a.txt')!r}); print({{'pandas', 'polars'}} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_rows_that_are_mappings_are_read_by_their_key() -> None:
+    rows = [{"id": i, "text": line} for i, line in enumerate(WITH_NEWLINES)]
+    assert read(rows) == read(iter(rows)) == WITH_NEWLINES
+    with pytest.raises(InputError, match=r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"):
+        read([{"text": "a"}, {"title": "b"}])
+    with pytest.raises(InputError, match="item 0 of the corpus .* the value of 'text' is null"):
+        read([{"text": None}])
+    with pytest.raises(InputError, match="the value of 'text' is int, not str"):
+        read([{"text": 3}])
+
+
+def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
+    rows = [f'"row {i} opens a quotation' if i % 10 == 0 else f"row {i}" for i in range(2000)]
+    path = written(tmp_path, "a.tsv", ("text\n" + "\n".join(rows) + "\n").encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path) == rows
+        assert parse_corpus(path).sources[0]["n_documents"] == 2000
+    quoted = Reading(quoting=True)
+    with pytest.warns(InputWarning, match=r"a\.tsv: 2,000 lines under the header gave .* documents: .* quoting=False"):
+        merged = parse_corpus(path, reading=quoted)
+    assert len(merged.sentences) < 2000
+    digests = {open_path(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
+    assert len(digests) == 2
+
+
+def test_an_index_of_a_tsv_knows_its_quoting(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.tsv", b'text\n"a b"\nc\n')
+    una_fast.build_index(path, quoting=True).save(tmp_path / "index")
+    una_fast.load_index(tmp_path / "index", path, quoting=True)
+    with pytest.raises(InputError, match="made from another corpus"):
+        una_fast.load_index(tmp_path / "index", path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            b'text\n"two\nlines"\none\n',
+            "3 lines .* gave 2 documents: 1 lines are blank or inside",
+        ),
+        ("a.tsv", b"text\tid\na\t1\n\nb\t2\n", "3 lines under the header gave 2 documents: 1 lines are blank"),
+        ("a.tsv", b"text\na\rb\n", "1 lines under the header gave 2 documents: a carriage return ends a row too"),
+        ("a.jsonl", b'{"text": "a"}\n\n{"text": "b"}', "3 lines gave 2 documents: 1 lines are blank"),
+    ],
+)
+def test_rows_that_are_not_lines_are_said(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.warns(InputWarning, match=message):
+        assert len(parse_corpus(written(tmp_path, name, content)).sentences) == 2
+
+
+def write_json_array(path: Path, lines: list[str]) -> None:
+    path.write_text(json.dumps([{"n": [1], "text": line} for line in lines], indent=2), encoding="utf-8")
+
+
+def write_json_texts(path: Path, lines: list[str]) -> None:
+    path.write_text("\ufeff" + json.dumps(lines, ensure_ascii=False), encoding="utf-8")
+
+
+def write_json_stream(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(json.dumps({"text": line}, indent=1) for line in lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("write", [write_json_array, write_json_texts, write_json_stream, write_json])
+@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
+def test_json_files(write: Callable, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("una_fast.corpus.json_files.BLOCK_BYTES", block_bytes)
+    write(tmp_path / "a.json", WITH_NEWLINES)
+    assert read(tmp_path / "a.json") == WITH_NEWLINES
+
+
+@given(st.lists(st.one_of(st.text(st.characters(exclude_categories=["Cs"]))), max_size=6), st.sampled_from([None, 1]))
+def test_json_arrays_are_read_as_python_reads_them(tmp_path_factory, texts: list[str], indent: int | None) -> None:
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    path.write_text(json.dumps(texts, indent=indent), encoding="utf-8")
+    assert read(path) == texts
+
+
+def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
+    content = '\ufeff{"text": "a"}\n"only a text"\n{"text": "b", "text2": [{"text": 1}]}\n'
+    assert read(written(tmp_path, "a.jsonl", content.encode())) == ["a", "only a text", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .* name the file \.json"),
+        ("a.jsonl", b'{"text": "a"}\n{"text":\n"b"}\n', r"a\.jsonl, line 2: not one JSON value"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: byte 10 of the line is not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
+        ("a.json", b'[{"text": "a"},\n{"text":\n null}]', r"a\.json, line 2: the value of 'text' is null"),
+        ("a.json", b'["a",\n\n3]', r"a\.json, line 3 is int, not str"),
+        ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not JSON \(a comma or \] is missing\)"),
+        ("a.json", b'["a",\n"b"', r"a\.json, line 2: not JSON \(the array has no end\)"),
+        ("a.json", b'["a",]', r"a\.json, line 1: not JSON"),
+        ("a.json", b'["a"]\n["b"]', r"a\.json, line 2: not JSON \(text follows the array\)"),
+        ("a.json", b"{'text': 1}", r"a\.json, line 1: not JSON"),
+        ("a.json", b"[" * 99_999, r"a\.json, line 1: not JSON|list, not str"),
+        ("a.json", b'["\xff"]', r"a\.json, line 1 or later: not UTF-8"),
+        ("a.json", b"[]", r"a\.json: it holds no sentence"),
+        ("a.txt", "words in UTF-16".encode("utf-16"), r"looks like UTF-16, .*iconv -f UTF-16 -t UTF-8 a\.txt > utf8-a"),
+        ("a.txt", "words without a mark".encode("utf-16-le"), "looks like UTF-16"),
+        ("a.csv", "text\nwords\n".encode("utf-16-be"), "looks like UTF-16"),
+        ("a.jsonl", '{"text": "words"}\n'.encode("utf-32"), "looks like UTF-32"),
+        ("a.json", '["words"]'.encode("utf-32-le"), "looks like UTF-32"),
+    ],
+)
+def test_bad_text_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_corpus(written(tmp_path, name, content))
+
+
+def zst(content: bytes) -> bytes:
+    return pa.compress(content, "zstd", asbytes=True)
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress", "kind"),
+    [
+        (".gz", gzip.compress, "gzip"),
+        (".bz2", bz2.compress, "bzip2"),
+        (".xz", lzma.compress, "xz"),
+        (".zst", zst, "zstand"),
+    ],
+)
+@pytest.mark.parametrize("write", [write_text, write_csv, write_json, write_json_array])
+def test_compressed_files(ending: str, compress: Callable, kind: str, write: Callable, tmp_path: Path) -> None:
+    name = {write_text: "a.txt", write_csv: "a.csv", write_json: "a.jsonl", write_json_array: "a.json"}[write]
+    write(tmp_path / name, LINES)
+    content = compress((tmp_path / name).read_bytes())
+    assert read(written(tmp_path, name + ending, content)) == LINES
+    with pytest.raises(InputError, match=f"the {kind}.* data is damaged or cut short"):
+        read(written(tmp_path, "cut-" + name + ending, content[:-9]))
+    with pytest.raises(InputError, match=f"the {kind}.* data is damaged or cut short"):
+        read(written(tmp_path, "no-" + name + ending, b"not compressed at all"))
+
+
+def folder_of_files(folder: Path) -> Path:
+    (folder / "sub").mkdir(parents=True)
+    write_text(folder / "b.txt", ["3"])
+    write_parquet(folder / "a.parquet", ["1", "2"])
+    write_text(folder / "sub" / "c.txt", ["4"])
+    write_text(folder / ".hidden.txt", ["never"])
+    return folder
+
+
+def test_folders_and_globs_are_their_files_in_order(tmp_path: Path) -> None:
+    folder = folder_of_files(tmp_path / "data")
+    assert read(folder) == read(str(folder)) == ["1", "2", "3", "4"]
+    assert read(folder / "*.txt") == read(str(folder / "*.txt")) == read([str(folder / "*.txt")]) == ["3"]
+    assert read(folder / "**" / "*.txt") == ["3", "4"]
+    assert read([folder / "sub", folder / "b.txt"]) == ["4", "3"]
+    write_text(folder / "odd[1].txt", ["5"])
+    assert read(folder / "odd[1].txt") == ["5"]
+    written(folder, "README.md", b"x")
+    with pytest.warns(InputWarning, match=r"data: 1 files are of an unknown kind .* first is .*README\.md"):
+        assert read(folder) == ["1", "2", "3", "5", "4"]
+    with pytest.raises(InputError, match=r"\*\.csv: no file matches"):
+        read(folder / "*.csv")
+    with pytest.raises(InputError, match=r"\*\.md: none of its 1 files can be read; known kinds are \.txt"):
+        read(folder / "*.md")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: none of its 0 files can be read"):
+        read(tmp_path / "empty")
+
+
+def test_links_in_circles_and_other_odd_paths(tmp_path: Path) -> None:
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    with pytest.raises(InputError, match=r"loop\.txt cannot be read: Too many levels"):
+        read(tmp_path / "loop.txt")
+    folder = folder_of_files(tmp_path / "data")
+    (folder / "sub" / "up").symlink_to(folder)
+    assert read(folder) == ["1", "2", "3", "4"]
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
+        read(tmp_path / "pipe.txt")
+    with pytest.raises(InputError, match="cannot be read: File name too long .*sentences come in a list"):
+        read("a sentence " * 500)
+    with pytest.raises(InputError, match="cannot be read: embedded null"):
+        read("a\0b")
+
+
+def test_an_unreadable_folder_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, who may read everything; so the system's answer is made up."""
+    folder = folder_of_files(tmp_path / "data")
+
+    def refused(path: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", refused)
+    with pytest.raises(InputError, match="data cannot be read: Permission denied"):
+        read(folder)
+
+
+@pytest.mark.parametrize("address", ["https://x.org/a.txt", "s3://bucket/a.csv", "hf://datasets/a/b.parquet"])
+def test_an_address_is_shown_as_it_is(address: str) -> None:
+    for given_as in (address, Path(address), [address]):
+        with pytest.raises(InputError, match=f"^{address} is an address, .*download it"):
+            read(given_as)
+
+
+def test_lines_are_counted(tmp_path: Path) -> None:
+    for content, n_lines in [(b"a", 1), (b"a\n", 1), (b"a\n\nb", 3), (b"\n", 1)]:
+        with LineReader(written(tmp_path, "a.txt", content), None) as file:
+            while file.read(2):
+                pass
+            assert file.n_lines == n_lines

@@ -1,0 +1,167 @@
+"""Word tokenizers: named, of other libraries, by import path; known again by what they do. Scripts without spaces."""
+
+import pickle
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer
+from una_fast.errors import InputError, InputWarning
+
+CORPUS = ["the cat sat", "on the mat", "a dog, a cat"]
+
+
+def splitter(pattern: str) -> Callable[[str], list[str]]:
+    def split(text: str) -> list[str]:
+        return re.findall(pattern, text)
+
+    return split
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    words, letters = splitter(r"\w+"), splitter(r"\w")
+    a, b = (una_fast.build_index(CORPUS, word_tokenizer=split) for split in (words, letters))
+    assert a.fingerprint != b.fingerprint
+    assert (
+        a.fingerprint == una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text)).fingerprint
+    )
+    a.save(tmp_path / "index")
+    loaded = una_fast.load_index(tmp_path / "index", word_tokenizer=splitter(r"\w+"))
+    assert loaded.fingerprint == una_fast.load_index(tmp_path / "index").fingerprint == a.fingerprint
+    with pytest.raises(InputError, match=r"made by another word tokenizer than .*split, which makes \['T', 'h'"):
+        una_fast.load_index(tmp_path / "index", word_tokenizer=letters)
+
+
+def whole_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> None:
+    index = una_fast.build_index(CORPUS, word_tokenizer=whole_words)
+    index.save(tmp_path / "index")
+    pickled = pickle.dumps(index)
+    assert pickle.loads(pickled).n_terms == index.n_terms
+    una_fast.build_index(CORPUS, word_tokenizer=splitter(r"\w")).save(tmp_path / "index")
+    with pytest.raises(InputError, match="index: its words were made by another word tokenizer"):
+        pickle.loads(pickled)
+
+
+@pytest.mark.parametrize("split", [str.split, splitter(r"\S+").__call__, re.compile(r"\w+").findall])
+def test_any_callable_is_saved_and_loaded(split: Callable, tmp_path: Path) -> None:
+    una_fast.build_index(CORPUS, word_tokenizer=split).save(tmp_path / "index")
+    index = una_fast.load_index(tmp_path / "index", word_tokenizer=split)
+    assert una_fast.Augmenter(index, radius=2).augment(["the dog sat"]) != [""]
+
+
+def test_fingerprints_of_named_tokenizers_stay() -> None:
+    for tokenizer, fingerprint in FROZEN.items():
+        assert una_fast.build_index(CORPUS, word_tokenizer=tokenizer).fingerprint == fingerprint
+        assert probe_words(tokenizer) is None
+
+
+FROZEN = {"treebank": "3c2e2e791672037c820b74fe73a8ae1d", "whitespace": "b61382ebf46a898634a14b11f9ac9d7e"}
+
+
+def test_a_function_that_fails_on_a_script_is_still_known_again() -> None:
+    def ascii_only(text: str) -> list[str]:
+        return text.encode("ascii").decode().split()
+
+    probe = probe_words(ascii_only)
+    assert probe is not None and probe[0] == PROBES[0].split() and None in probe
+
+
+def test_import_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_words.py").write_text("class Own:\n    def split(text): return text.split('a')[:1] or ['x']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_words
+
+    assert resolve_tokenizer("own_words:Own.split") is own_words.Own.split
+    index = una_fast.build_index(["xa", "ya", "za"], word_tokenizer="own_words:Own.split")
+    assert list(index.terms) == ["x", "y", "z"]
+    index.save(tmp_path / "index")
+    assert una_fast.load_index(tmp_path / "index", word_tokenizer="own_words:Own.split").n_terms == 3
+    for path, message in [
+        ("no_such_module:split", "'no_such_module:split' cannot be imported: No module named"),
+        ("own_words:join", "'own_words:join' cannot be imported: module 'own_words' has no attribute 'join'"),
+        ("own_words:__name__", "is str, not a function"),
+        (":split", "cannot be imported"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            una_fast.build_index(CORPUS, word_tokenizer=path)
+
+
+def test_the_name_in_an_index_is_never_imported(tmp_path: Path) -> None:
+    una_fast.build_index(CORPUS, word_tokenizer=whole_words).save(tmp_path / "index")
+    index = una_fast.load_index(tmp_path / "index")
+    assert index.word_tokenizer == f"{__name__}:whole_words"
+    with pytest.raises(InputError, match="there is no word tokenizer"):
+        una_fast.Augmenter(index, radius=2)
+
+
+def test_surrogates_of_a_tokenizer_are_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"made a word with a lone surrogate, '\\ud800'"):
+        una_fast.build_index(CORPUS, word_tokenizer=lambda text: ["\ud800"])
+
+
+TEXTS = {
+    "Chinese": ("rjieba", "我来到北京清华大学学习自然语言处理和机器翻译。", "北京"),
+    "Japanese": ("janome", "私は東京都に住んでいますが、大阪にもよく行きます。", "東京"),
+    "Thai": ("pythainlp", "ฉันรักภาษาไทยและไปโรงเรียนทุกวันกับเพื่อน", "โรงเรียน"),
+    "Khmer": ("", "ខ្ញុំស្រឡាញ់ភាសាខ្មែរហើយខ្ញុំទៅសាលារៀនរាល់ថ្ងៃ", ""),
+    "Lao": ("", "ຂ້ອຍຮັກພາສາລາວແລະໄປໂຮງຮຽນທຸກມື້ກັບໝູ່", ""),
+    "Burmese": ("", "ကျွန်တော်မြန်မာစာကိုချစ်တယ်ကျောင်းသွားတယ်", ""),
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_scripts_without_spaces_are_said(language: str) -> None:
+    name, text, _ = TEXTS[language]
+    with pytest.warns(
+        InputWarning, match=rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
+    ) as said:
+        una_fast.build_index([text, text])
+    assert (f"word_tokenizer={name!r}" in str(said[0].message)) == bool(name)
+    with pytest.warns(InputWarning, match=language):
+        una_fast.build_index([text, "and English " * 4], "whitespace")
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        ["plain English text, for the most part"] * 9 + [TEXTS["Chinese"][1][:2]],
+        ["我 来到 北京 清华大学 学习 自然 语言 处理 。"],
+        ["나는 학교에 갑니다 그리고 친구를 만납니다"],
+        ["Это простое предложение"],
+        ["", " ", "a"],
+    ],
+)
+def test_scripts_with_spaces_are_not(corpus: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        una_fast.build_index(corpus)
+        una_fast.build_index([TEXTS["Thai"][1]], word_tokenizer=list)
+
+
+@pytest.mark.parametrize("language", ["Chinese", "Japanese", "Thai"])
+def test_segmenters_make_words(language: str, tmp_path: Path) -> None:
+    name, text, word = TEXTS[language]
+    pytest.importorskip(name)
+    index = una_fast.build_index([text + " " + text, "ascii words too"], word_tokenizer=name)
+    assert word in list(index.terms) and "ascii" in list(index.terms) and " " not in list(index.terms)
+    index.save(tmp_path / "index")
+    loaded = una_fast.load_index(tmp_path / "index")
+    assert (loaded.word_tokenizer, loaded.fingerprint) == (name, index.fingerprint)
+    assert una_fast.Augmenter(loaded, radius=3).augment([text]) != [text]
+
+
+def test_a_segmenter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise ImportError("No module named 'x'")
+
+    monkeypatch.setitem(SEGMENTERS, "x", ("X", missing))
+    with pytest.raises(InputError, match=r"x is not installed: pip install 'una_fast\[segmenters\]'"):
+        una_fast.build_index(CORPUS, word_tokenizer="x")

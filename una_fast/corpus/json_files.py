@@ -1,0 +1,171 @@
+"""JSON: .jsonl, a value per line, and .json, an array of values or values one after another. A value is a row."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterator
+from json import JSONDecodeError, JSONDecoder
+
+import pyarrow as pa
+import pyarrow.json
+
+from una_fast.corpus.columns import arrow_block, encode_row
+from una_fast.corpus.line_reader import LineReader, too_long
+from una_fast.corpus.source import BLOCK_BYTES, Block, blocks_of, line_pieces
+from una_fast.corpus.table_files import TableFile
+from una_fast.errors import InputError
+
+SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class JsonLinesFile(TableFile):
+    """A JSON value per line: an object with the column among its keys, or a text. Blank lines hold no row."""
+
+    n_lines = 0
+
+    def _blocks(self) -> Iterator[Block]:
+        """The documents: by Arrow where a piece is plain, else line by line, to read it or to say what is wrong."""
+        n_lines = 0
+        with LineReader(self.path, self.reading.max_row_bytes) as file:
+            for piece in line_pieces(file):
+                piece_lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
+                plain = self._read_plain(piece, piece_lines)
+                yield from blocks_of(self._read_lines(piece, n_lines)) if plain is None else plain
+                n_lines += piece_lines
+        self.n_lines = n_lines
+
+    def _read_plain(self, piece: bytes, n_lines: int) -> list[Block] | None:
+        """The documents of a piece that has an object with a text under the column's key on every line, else None."""
+        column = pa.schema([(self.reading.column, pa.string())])
+        parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
+        read = pa.json.ReadOptions(use_threads=False, block_size=len(piece) + 1)
+        try:
+            values = pa.json.read_json(io.BytesIO(piece), read, parse).column(0)
+            blocks = [arrow_block(chunk, str(self.path), 0) for chunk in values.chunks]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
+            return None
+        return blocks if len(values) == n_lines else None
+
+    def _read_lines(self, piece: bytes, first_line: int) -> Iterator[bytes]:
+        for number, line in enumerate(piece.split(b"\n"), start=first_line + 1):
+            if line.strip():
+                yield self._read_line(line, f"{self.path}, line {number:,}")
+
+    def _read_line(self, line: bytes, where: str) -> bytes:
+        try:
+            row = json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: byte {error.start} of the line is not UTF-8; convert the file") from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{where}: not one JSON value ({error}); "
+                "if a value takes several lines, or they are in one array, name the file .json"
+            ) from error
+        return encode_row(row, self.reading.column, where)
+
+    def remark(self, n_documents: int) -> str:
+        """Blank lines."""
+        blank = self.n_lines - n_documents
+        if blank <= 0:
+            return ""
+        return f"{self.path}: {self.n_lines:,} lines gave {n_documents:,} documents: {blank:,} lines are blank"
+
+
+class JsonFile(TableFile):
+    """JSON values, objects with the column among their keys or texts: in one array, or one after another."""
+
+    def _blocks(self) -> Iterator[Block]:
+        """The documents."""
+        return blocks_of(self._documents())
+
+    def _documents(self) -> Iterator[bytes]:
+        with LineReader(self.path, None) as file:
+            for line, row in JsonValues(file, self.reading.max_row_bytes):
+                yield encode_row(row, self.reading.column, f"{self.path}, line {line:,}")
+
+
+class JsonValues:
+    """The values of a stream of JSON, with the line that each starts on; a value at a time is in memory.
+
+    Raises InputError for what is not JSON, and for a value of more than `max_characters`.
+    """
+
+    def __init__(self, file: LineReader, max_characters: int):
+        self._file = file
+        self._max_characters = max_characters
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decode_value = JSONDecoder().raw_decode
+        self._text = ""  # what is read and not yet used, from `_at`
+        self._at = 0
+        self._line = 1
+        self._ended = False
+
+    def __iter__(self) -> Iterator[tuple[int, object]]:
+        in_array = self._next_character() == "["
+        if in_array:
+            self._at += 1
+        separator = ""
+        while (character := self._next_character()) != "":
+            if in_array and character == "]" and separator != ",":
+                return self._expect_end()
+            if in_array and separator == " ":
+                if character != ",":
+                    raise self._not_json("a comma or ] is missing")
+                self._at += 1
+                separator = ","
+                continue
+            yield self._line, self._value()
+            separator = " "
+        if in_array:
+            raise self._not_json("the array has no end")
+        return None
+
+    def _expect_end(self) -> None:
+        self._at += 1
+        if self._next_character():
+            raise self._not_json("text follows the array")
+
+    def _next_character(self) -> str:
+        """The next character that is no white space, or "" at the end."""
+        while True:
+            self._advance(SPACE.match(self._text, self._at).end())  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._read_more():
+                return ""
+
+    def _value(self) -> object:
+        while True:
+            try:
+                value, end = self._decode_value(self._text, self._at)
+            except (JSONDecodeError, RecursionError) as error:
+                if isinstance(error, RecursionError) or not self._read_more():
+                    raise self._not_json(str(error)) from error
+                if len(self._text) - self._at > self._max_characters:
+                    raise too_long(f"{self._where()}: this value", self._max_characters) from error
+                continue
+            self._advance(end)
+            return value
+
+    def _advance(self, to: int) -> None:
+        self._line += self._text.count("\n", self._at, to)
+        self._at = to
+
+    def _read_more(self) -> bool:
+        """Read as much again as is held, at least a block; False at the end of the file."""
+        held = self._text[self._at :]
+        piece = self._file.read(max(BLOCK_BYTES, len(held)))
+        try:
+            self._text, self._at = held + self._decode.decode(piece, final=not piece), 0
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self._where()} or later: not UTF-8; convert the file") from error
+        return bool(piece)
+
+    def _where(self) -> str:
+        return f"{self._file.path}, line {self._line:,}"
+
+    def _not_json(self, why: str) -> InputError:
+        return InputError(f"{self._where()}: not JSON ({why}); it must be an array of texts or objects, or objects")

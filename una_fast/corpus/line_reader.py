@@ -1,0 +1,120 @@
+"""Bytes of a text file, uncompressed: lines are counted, and what cannot be a text file is refused as it is read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from una_fast.errors import InputError
+
+SAMPLE_BYTES = 4096
+BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-16 starts that of UTF-32
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+COMPRESSIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    ".gz": ("gzip", gzip.open),
+    ".bz2": ("bzip2", bz2.open),
+    ".xz": ("xz", lzma.open),
+    ".zst": ("zstandard", lambda path: pa.input_stream(str(path), compression="zstd")),
+}
+
+
+class LineReader(io.RawIOBase):
+    """The bytes of a text file; a line longer than `max_line_bytes` is refused before it is held in memory.
+
+    n_lines: the lines that were read so far, an unfinished last one included.
+
+    Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
+    """
+
+    def __init__(self, path: Path, max_line_bytes: int | None):
+        super().__init__()
+        self.path = path
+        self._compression, opened = COMPRESSIONS.get(path.suffix.lower(), ("", lambda path: path.open("rb")))
+        self._max_line_bytes = max_line_bytes
+        self._newlines = 0
+        self._unfinished = 0  # bytes after the last newline
+        self._started = False
+        try:
+            self._file: IO[bytes] = opened(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    @property
+    def n_lines(self) -> int:
+        """Lines that were read so far."""
+        return self._newlines + (self._unfinished > 0)
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        try:
+            piece = self._file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            raise self._damaged(error) from error
+        except OSError as error:
+            if self._compression and error.errno is None:
+                raise self._damaged(error) from error
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if not self._started:
+            self._started = True
+            _refuse_wide_encodings(self.path, piece)
+        self._count_lines(piece)
+        return piece
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _count_lines(self, piece: bytes) -> None:
+        first = piece.find(b"\n")
+        longest = self._unfinished + (len(piece) if first < 0 else first)
+        if self._max_line_bytes is not None and longest > self._max_line_bytes:
+            raise too_long(f"{self.path}, line {self._newlines + 1:,}", self._max_line_bytes)
+        if first >= 0:
+            self._newlines += piece.count(b"\n")
+            self._unfinished = len(piece) - piece.rfind(b"\n") - 1
+        else:
+            self._unfinished = longest
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})")
+
+
+def too_long(where: str, limit: int) -> InputError:
+    """The error for a line or document beyond the limit."""
+    return InputError(
+        f"{where} is longer than {limit:,} bytes: split it into sentences, "
+        "or raise the limit with `max_document_bytes` if it is meant"
+    )
+
+
+def _refuse_wide_encodings(path: Path, start: bytes) -> None:
+    """Refuse UTF-16 and UTF-32, by the byte order mark or by the zero bytes that ASCII characters have in them."""
+    name = next((name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "")
+    zeros = np.frombuffer(start[:SAMPLE_BYTES], dtype=np.uint8) == 0
+    if not name and len(zeros) >= 4:
+        by_place = [zeros[place::4].mean() > 0.4 for place in range(4)]  # of four bytes of plain text none is zero
+        name = {1: "", 2: "UTF-16", 3: "UTF-32"}.get(sum(by_place), "")
+    if name:
+        raise InputError(
+            f"{path}: it looks like {name}, and UTF-8 is needed: convert it, for example with "
+            f"iconv -f {name} -t UTF-8 {path.name} > utf8-{path.name}"
+        )

@@ -1,0 +1,114 @@
+"""A path, a glob or a folder as the files that it stands for, in sorted order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+import warnings
+from pathlib import Path
+
+from una_fast.corpus.json_files import JsonFile, JsonLinesFile
+from una_fast.corpus.line_reader import COMPRESSIONS
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.source import FileSource
+from una_fast.corpus.table_files import CsvFile, ParquetFile
+from una_fast.corpus.text_file import TextFile
+from una_fast.errors import InputError, InputWarning
+
+KINDS: dict[str, type[FileSource]] = {
+    ".txt": TextFile,
+    ".csv": CsvFile,
+    ".tsv": CsvFile,
+    ".jsonl": JsonLinesFile,
+    ".json": JsonFile,
+}
+EXTENSIONS = {name + ending: kind for name, kind in KINDS.items() for ending in ("", *COMPRESSIONS)}
+EXTENSIONS[".parquet"] = ParquetFile
+KNOWN = f"{', '.join(KINDS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(?=[^/])")  # pathlib makes one slash of two
+GLOB = re.compile(r"[*?\[]")
+
+
+def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
+    """The sources of a file, of the files that match a glob, or of those in a folder and the folders in it."""
+    text = os.fspath(path)
+    mode = _mode(text)
+    if mode is None and (url := URL.match(text)):
+        address = f"{url[1]}://{text[url.end() :]}"
+        raise InputError(f"{address} is an address, and files are read from disk: download it, and give its path")
+    if mode is None and GLOB.search(text):
+        return [_open_file(name, reading) for name in _matching(text)]
+    if mode is None:
+        raise InputError(f"{text}: no such file")
+    if stat.S_ISDIR(mode):
+        return [_open_file(name, reading) for name in _files_in(text)]
+    return [_open_file(text, reading)]
+
+
+def kind_of(name: str) -> type[FileSource] | None:
+    """How a file of this name is read, or None."""
+    return next((kind for ending, kind in EXTENSIONS.items() if name.lower().endswith(ending)), None)
+
+
+def _mode(name: str) -> int | None:
+    """The kind of file and its permissions, or None where there is none."""
+    try:
+        return Path(name).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        shown = name if len(name) < 200 else name[:200] + "..."
+        raise InputError(
+            f"{shown} cannot be read: {getattr(error, 'strerror', None) or error} (a str is the path of a file; "
+            "sentences come in a list)"
+        ) from error
+
+
+def _open_file(name: str, reading: Reading) -> FileSource:
+    path = Path(name)
+    mode = _mode(name)
+    if mode is None or not stat.S_ISREG(mode):
+        raise InputError(f"{path} is not a regular file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty")
+    kind = kind_of(path.name)
+    if kind is None:
+        raise InputError(f"{path}: unknown kind of file; known are {KNOWN}")
+    return kind(path, reading)
+
+
+def _matching(pattern: str) -> list[str]:
+    matching = glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
+    found = [name for name in sorted(matching) if not Path(name).is_dir()]
+    if not found:
+        raise InputError(f"{pattern}: no file matches")
+    return _known(found, pattern)
+
+
+def _files_in(folder: str) -> list[str]:
+    """The files of a folder and of the folders in it, links to folders and hidden names left out."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+    found = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [str(Path(parent) / name) for name in names if not name.startswith(".")]
+    return _known(sorted(found), folder)
+
+
+def _known(names: list[str], given: str) -> list[str]:
+    """Those of the files that can be read; a warning names the others."""
+    known = [name for name in names if kind_of(name)]
+    if not known:
+        raise InputError(f"{given}: none of its {len(names):,} files can be read; known kinds are {KNOWN}")
+    if others := [name for name in names if not kind_of(name)]:
+        warnings.warn(
+            f"{given}: {len(others):,} files are of an unknown kind and left out, the first is {others[0]}",
+            InputWarning,
+            stacklevel=2,
+        )
+    return known

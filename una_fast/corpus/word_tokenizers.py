@@ -1,0 +1,162 @@
+"""What splits a sentence into words: named tokenizers, segmenters of other libraries, functions of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from una_fast._kernels.words.treebank import treebank_words
+from una_fast.errors import InputError
+
+Split = Callable[[str], Sequence[str]]
+NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
+
+
+def _rjieba() -> Split:
+    return import_module("rjieba").cut
+
+
+def _janome() -> Split:
+    tokenizer = import_module("janome.tokenizer").Tokenizer(wakati=True)
+    return lambda text: list(tokenizer.tokenize(text, wakati=True))
+
+
+def _pythainlp() -> Split:
+    return import_module("pythainlp.tokenize").word_tokenize
+
+
+SEGMENTERS: dict[str, tuple[str, Callable[[], Split]]] = {  # name: its language, how it is made
+    "rjieba": ("Chinese", _rjieba),
+    "janome": ("Japanese", _janome),
+    "pythainlp": ("Thai", _pythainlp),
+}
+_made: dict[str, Split] = {}  # a dictionary takes up to a second to load
+
+# Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
+# space of several kinds, and scripts without spaces.
+PROBES = (
+    "The cat sat on the mat.",
+    "They won't say \"it's\" (or 'tis), I cannot; gimme Dr. Smith's $3.88 -- 10:30, 1,000,000 e.g. at U.S. co...",
+    "  Two  spaces,\ta tab,\na line\u00a0and a hard space  ",
+    "https://example.org/a?b=1#c mail@example.org @user #tag snake_case camelCase state-of-the-art and/or C++ 50%",
+    "Naïve café, Straße, İstanbul, ΟΔΟΣ, e\u0301 «citation» „Zitat“ — ellipsis… 👩‍👩‍👧 🙂",
+    "Это простое предложение. Αυτή είναι μια πρόταση. هذه جملة بسيطة، أليس كذلك؟ यह एक वाक्य है।",
+    "我来到北京清华大学,今天天气很好。",
+    "私は東京都に住んでいます。すもももももももものうち。",
+    "ฉันรักภาษาไทยและไปโรงเรียนทุกวัน",
+    "나는 학교에 갑니다. ខ្ញុំស្រឡាញ់ភាសាខ្មែរ ຂ້ອຍຮັກພາສາລາວ ကျွန်တော်မြန်မာစာကိုချစ်တယ်",
+)
+Probe = list[list[str] | None]  # the words of each of PROBES; None where the function raised an error
+
+
+@dataclass(frozen=True)
+class WordTokenizer:
+    """How a sentence becomes words. `name` is one of NAMED or SEGMENTERS or, for a caller's function, "custom"."""
+
+    name: str
+    function: Split
+    lowercase: bool
+
+    def words(self, text: str) -> list[str]:
+        """The words of one sentence. Raises InputError where a function returns no list of words."""
+        words = self.function(text.lower() if self.lowercase else text)
+        if self.name in NAMED:
+            return list(words)
+        if self.name in SEGMENTERS:  # they return white space as words too
+            return [word for word in words if not word.isspace()]
+        _check_words(words, text)
+        return list(words)
+
+    def words_batch(self, texts: Iterable[str]) -> list[list[str]]:
+        """The words of each sentence."""
+        return [self.words(text) for text in texts]
+
+
+def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:
+    """The tokenizer of this name, or of a function of a str; with `lowercase` it gets sentences in lower case.
+
+    A name is never imported from: the name in an index may be anybody's (see `resolve_tokenizer`).
+    """
+    if isinstance(tokenizer, str) and tokenizer in NAMED:
+        return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
+    if isinstance(tokenizer, str) and tokenizer in SEGMENTERS:
+        return WordTokenizer(tokenizer, _segmenter(tokenizer), lowercase)
+    if callable(tokenizer):
+        return WordTokenizer("custom", tokenizer, lowercase)
+    raise InputError(
+        f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, "
+        'a function or its import path, as "module:function"; to load_index too where the index was built with one'
+    )
+
+
+def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
+    """A name or a function as they are, and the function that an import path "module:function" leads to.
+
+    Only for what a user gives, because it imports. Raises InputError where the path leads to no function.
+    """
+    if not isinstance(tokenizer, str) or ":" not in tokenizer:
+        return tokenizer
+    module, _, attribute = tokenizer.partition(":")
+    try:
+        function: Any = import_module(module)
+        for part in attribute.split("."):
+            function = getattr(function, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"word tokenizer {tokenizer!r} cannot be imported: {error}") from error
+    if not callable(function):
+        raise InputError(f"word tokenizer {tokenizer!r} is {type(function).__name__}, not a function of a str")
+    return function
+
+
+def tokenizer_name(tokenizer: str | Split) -> str:
+    """A name for people; what a tokenizer does is told by `probe_words`."""
+    if isinstance(tokenizer, str):
+        return tokenizer
+    kind = type(tokenizer)
+    name = getattr(tokenizer, "__qualname__", kind.__qualname__)
+    return f"{getattr(tokenizer, '__module__', None) or kind.__module__}:{name}"
+
+
+def probe_words(tokenizer: str | Split) -> Probe | None:
+    """What a tokenizer makes of PROBES, by which it is recognised; None for those of NAMED, which do not change."""
+    if isinstance(tokenizer, str) and tokenizer in NAMED:
+        return None
+    probed = word_tokenizer(tokenizer, lowercase=False)
+    return [_words_or_none(probed, text) for text in PROBES]
+
+
+def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
+    """Refuse a tokenizer that does not make of PROBES what is `expected`; `where` says whose expectation it is."""
+    for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):
+        if old != new:
+            raise InputError(
+                f"{where}: its words were made by another word tokenizer than {tokenizer_name(tokenizer)}, which "
+                f"makes {new} of {text!r}, and {old} are expected: give the one it was built with, or build it again"
+            )
+
+
+def _segmenter(name: str) -> Split:
+    if name not in _made:
+        try:
+            _made[name] = SEGMENTERS[name][1]()
+        except ImportError as error:
+            raise InputError(
+                f"word_tokenizer={name!r}: {name} is not installed: pip install 'una_fast[segmenters]'"
+            ) from error
+    return _made[name]
+
+
+def _words_or_none(tokenizer: WordTokenizer, text: str) -> list[str] | None:
+    try:
+        return tokenizer.words(text)
+    except InputError:
+        raise
+    except Exception:  # whatever a caller's function raises for a script it was not made for
+        return None
+
+
+def _check_words(words: Any, text: str) -> None:
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
+        raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")
