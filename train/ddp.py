@@ -26,9 +26,10 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -
 
 
 def _main(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config.run import fail, make_run, parse
+    from train.config.run import fail, make_run, parse, show_warnings_as_lines
     from una_fast.errors import InputError
 
+    show_warnings_as_lines()
     try:
         run = make_run(_with_demo(parse(argv, prog)))
         # imported late: --help and errors of the command line should not wait for torch

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 from train.config.groups import GROUPS, Data, Encoder, Evaluation, Negatives, Objective, Optimisation, Running
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
@@ -123,3 +124,16 @@ def fail(error: InputError) -> NoReturn:
     """Leave as a command line does after bad input: the sentence on stderr, exit code 2."""
     sys.stderr.write(f"error: {error}\n")
     sys.exit(2)
+
+
+def show_warnings_as_lines() -> None:
+    """Write each InputWarning as one line on stderr, without the place in the source; other warnings as before."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, InputWarning):
+            sys.stderr.write(f"warning: {message}\n")
+        else:
+            shown(message, category, *place)
+
+    warnings.showwarning = show

@@ -1,0 +1,52 @@
+"""The words of a run: its options reach the index, and an index of other words is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from train.config.run import Run
+from train.job.prepare import open_index
+from una_fast.errors import InputError
+
+CORPUS = ["The cat can't sit", "on the Mat", "a dog"]
+
+
+def saved(folder: Path, **words: object) -> str:
+    una_fast.build_index(CORPUS, **words).save(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("words", [{}, {"word_tokenizer": "whitespace"}, {"lowercase": False}])
+def test_an_index_of_the_same_words_is_opened(words: dict, tmp_path: Path) -> None:
+    run = Run(index=saved(tmp_path / "index", **words), **words)
+    assert open_index(run).n_terms == una_fast.build_index(CORPUS, **words).n_terms
+
+
+def test_an_import_path_opens_the_index_made_by_it(tmp_path: Path) -> None:
+    words = {"word_tokenizer": "shlex:split"}
+    corpus = [line.replace("'", "") for line in CORPUS]
+    una_fast.build_index(corpus, **words).save(tmp_path / "index")
+    assert open_index(Run(index=str(tmp_path / "index"), **words)).n_documents == 3
+    with pytest.raises(InputError, match="made by another word tokenizer"):
+        open_index(Run(index=str(tmp_path / "index"), word_tokenizer="builtins:list"))
+    with pytest.raises(InputError, match="its words were made by 'shlex:split' with --lowercase, and the run asks for"):
+        open_index(Run(index=str(tmp_path / "index")))
+
+
+@pytest.mark.parametrize("asked", [{"word_tokenizer": "whitespace"}, {"lowercase": False}])
+def test_an_index_of_other_words_is_refused(asked: dict, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"made by 'treebank' with --lowercase, .* name a new folder with --index"):
+        open_index(Run(index=saved(tmp_path / "index"), **asked))
+
+
+def test_a_warning_is_one_line() -> None:
+    program = (
+        "import warnings; from train.config.run import show_warnings_as_lines; "
+        "from una_fast.errors import InputWarning; show_warnings_as_lines(); "
+        "warnings.warn('rows are not lines', InputWarning)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: rows are not lines\n"
