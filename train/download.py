@@ -27,9 +27,9 @@ PARTS = ("wiki", "senteval")
 BLOCK = 1 << 20  # bytes
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.download") -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m train.download", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to lay the data out")
     parser.add_argument("--only", choices=PARTS, help="fetch one of the two (default: both)")
     parser.add_argument("--repository", default=REPOSITORY, help=f"dataset on the hub (default: {REPOSITORY})")
@@ -37,9 +37,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
     """Run the command; the exit code, 2 if something is missing or not as it should be."""
-    options = build_parser().parse_args(arguments)
+    options = build_parser(prog).parse_args(arguments)
     parts = [options.only] if options.only else list(PARTS)
     try:
         for part in parts:

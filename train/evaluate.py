@@ -15,9 +15,9 @@ from train.record.files import write_json
 from una_fast.errors import InputError
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m train.evaluate", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     add = parser.add_argument
     add("--model", required=True, help="name on the Hugging Face hub, or folder")
     add("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
@@ -47,9 +47,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
     """Run the command; the exit code."""
-    options = build_parser().parse_args(arguments)
+    options = build_parser(prog).parse_args(arguments)
     try:
         _run(options)
     except InputError as error:

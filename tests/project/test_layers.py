@@ -9,13 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # the way of the data: a room imports only from itself and from rooms before it
-LIBRARY_ROOMS = "_kernels errors arrays parallel storage corpus index tokens augment".split()
+LIBRARY_ROOMS = "_kernels errors extras arrays parallel storage corpus index tokens augment".split()
 TRAINING_ROOMS = """
     config record objective encoder evaluation steps demo report job
     ddp evaluate download
 """.split()
+COMMAND_ROOMS = "writers draws index negatives explain main __main__".split()
+ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))
+COMMANDS = sorted((ROOT / "una_fast_cli").rglob("*.py"))
 OWN_GENERATORS = {"SeedSequence", "Generator", "default_rng", "Philox", "PCG64", "BitGenerator", "RandomState"}
 
 
@@ -54,22 +57,20 @@ def dotted_module(path: Path) -> str:
 
 def own_imports() -> dict[str, set[str]]:
     """The modules of the project that each of its modules imports."""
-    modules = {dotted_module(path): path for path in LIBRARY + TRAINING}
+    modules = {dotted_module(path): path for path in LIBRARY + TRAINING + COMMANDS}
     found = {name: {module_of(other, {*modules}) for other in imported(path)} for name, path in modules.items()}
     return {name: others - {"", name} for name, others in found.items()}
 
 
-def room(module: str) -> int:
-    """The place of a module's room on the way of the data; the packages' own __init__ are the roof."""
-    package, *rest = module.split(".")
-    rooms = LIBRARY_ROOMS if package == "una_fast" else TRAINING_ROOMS
-    return rooms.index(rest[0]) + (100 if package == "train" else 0) if rest else 99
+def room(module: str) -> tuple[int, int]:
+    """The place of a module's room on the way of the data: of its package, and in its package."""
+    package, name, *_ = module.split(".")
+    return [*ROOMS].index(package), ROOMS[package].index(name)
 
 
 def test_every_room_has_a_place_on_the_way_of_the_data() -> None:
-    rooms = {(path.relative_to(ROOT).parts[0], path.relative_to(ROOT).parts[1]) for path in LIBRARY + TRAINING}
-    named = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS}
-    missing = {(p, r) for p, r in rooms if r.removesuffix(".py") not in (*named[p], "__init__")}
+    rooms = {path.relative_to(ROOT).parts[:2] for path in LIBRARY + TRAINING + COMMANDS}
+    missing = {(p, r) for p, r in rooms if r.removesuffix(".py") not in (*ROOMS[p], "__init__")}
     assert not missing, f"give them a place in this file: {missing}"
 
 
@@ -97,7 +98,7 @@ def test_the_library_prints_nothing(path: Path) -> None:
     assert not [f"line {call.lineno}" for call in calls if dotted(call.func) == "print"]
 
 
-@pytest.mark.parametrize("path", LIBRARY + TRAINING, ids=name_of)
+@pytest.mark.parametrize("path", LIBRARY + TRAINING + COMMANDS, ids=name_of)
 def test_no_module_draws_from_a_global_generator(path: Path) -> None:
     assert "random" not in {name.split(".")[0] for name in imported(path)}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from train.config.options import option
+from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
 Schedule = Literal["linear", "constant"]
@@ -74,6 +75,12 @@ class Negatives:
         None, "una: add hard negatives; none: train without; default una, or none with --loss simcse"
     )
     alpha: int = option(5, "add negatives in one step of every ALPHA, starting with the first step; 0: never", least=0)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How hard negatives are drawn."""
+
     beta: float = option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
     radius: int | float = option(
         4000,
@@ -93,6 +100,15 @@ class Negatives:
     variant: Literal["paper", "released"] = option(
         "paper", "make negatives as the paper says, or as the code that its authors released does"
     )
+
+    def check_radius(self) -> None:
+        """Refuse a radius that cannot be what `window` counts; InputError says what can."""
+        if self.window == "rank" and self.radius % 1:
+            raise InputError(
+                f"--radius is {self.radius}: a number of ranks must be whole; --window score takes a distance"
+            )
+        if self.window == "score" and self.radius == Draws.radius:
+            raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
 
 
 @dataclass(frozen=True)
@@ -197,4 +213,4 @@ class Running:
     )
 
 
-GROUPS = (Data, Encoder, Negatives, Objective, Optimisation, Evaluation, Running)
+GROUPS = (Data, Encoder, Negatives, Draws, Objective, Optimisation, Evaluation, Running)

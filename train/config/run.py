@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from train.config.groups import GROUPS, Data, Encoder, Evaluation, Negatives, Objective, Optimisation, Running
+from train.config.groups import GROUPS, Data, Draws, Encoder, Evaluation, Negatives, Objective, Optimisation, Running
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
 from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
-class Run(Running, Evaluation, Optimisation, Objective, Negatives, Encoder, Data):
+class Run(Running, Evaluation, Optimisation, Objective, Draws, Negatives, Encoder, Data):
     """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
 
     def identity(self) -> dict[str, Any]:
@@ -48,8 +48,11 @@ def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments_of(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are arguments of `maker` too, by name; `index` is none, here it is the name of a folder."""
-    taken = inspect.signature(maker).parameters.keys() - {"index"}
+    """The settings that are arguments of `maker` too, by name.
+
+    Not `index` and `tokenizer`: among the settings they are names of folders, and `maker` takes what is in them.
+    """
+    taken = inspect.signature(maker).parameters.keys() - {"index", "tokenizer"}
     return {name: value for name, value in settings.items() if name in taken}
 
 
@@ -101,7 +104,7 @@ def check(run: Run) -> None:
             raise InputError(f"{options()[name].flag} is missing: give the {options()[name].help.split(':')[0]}")
     for name, option in options().items():
         option.check(getattr(run, name))
-    _check_radius(run)
+    run.check_radius()
     for seed in run.seeds:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
@@ -111,13 +114,6 @@ def check(run: Run) -> None:
         )
     if run.augment == "una" and run.loss == "simcse":
         raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
-
-
-def _check_radius(run: Run) -> None:
-    if run.window == "rank" and run.radius % 1:
-        raise InputError(f"--radius is {run.radius}: a number of ranks must be whole; --window score takes a distance")
-    if run.window == "score" and run.radius == options()["radius"].default:
-        raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
 
 
 def fail(error: InputError) -> NoReturn:

@@ -19,18 +19,18 @@ EPILOG = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.report") -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m train.report", description="Runs as one HTML page.", epilog=EPILOG)
+    parser = argparse.ArgumentParser(prog=prog, description="Runs as one HTML page.", epilog=EPILOG)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
     parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
     """Run the command; the exit code."""
-    options = build_parser().parse_args(arguments)
+    options = build_parser(prog).parse_args(arguments)
     try:
         page = make_page(find_runs(options.runs), options.samples)
         with replacing(options.output) as partial:

@@ -1,0 +1,1 @@
+"""The command `una-fast`: on top of everything, and imported by nothing."""

@@ -1,0 +1,56 @@
+"""What `negatives` and `explain` share: the index, the options of the draws, and the augmenter made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from train.config.groups import Draws
+from train.config.options import option, options_of
+from train.config.parser import given_values, option_parser
+from train.config.run import arguments_of
+from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from una_fast import Augmenter
+
+
+@dataclass(frozen=True)
+class Source:
+    """Input."""
+
+    index: str = option("", "folder of the index, as `una-fast index` saves it", metavar="FOLDER")
+    seed: int = option(42, "seed of the draws", least=0)
+    epoch: int = option(0, "another epoch draws other negatives", least=0)
+
+
+def read_options(
+    prog: str, about: str, groups: Sequence[type], arguments: Sequence[str] | None, words: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """The values of all options of the groups, checked, and the words that stand beside them (at least one).
+
+    words: what such a word is called in --help; "" if the command takes none.
+    """
+    parser = option_parser(prog, about, groups)
+    if words:
+        parser.usage = f"{prog} --index FOLDER [options] {words} ..."
+        parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
+    known = {name: one for group in groups for name, one in options_of(group).items()}
+    values = {name: one.default for name, one in known.items()} | given_values(parser, arguments)
+    for name, one in known.items():
+        one.check(values[name])
+    if not values["index"]:
+        raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
+    return values, values.get("words", [])
+
+
+def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
+    """The augmenter of the index in values["index"], with the options that are its arguments."""
+    # imported late: --help and errors of the command line should not wait for Numba
+    import una_fast
+
+    Draws(**{name: values[name] for name in options_of(Draws)}).check_radius()
+    index = una_fast.load_index(Path(values["index"]))
+    return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)

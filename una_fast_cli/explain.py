@@ -1,0 +1,31 @@
+"""`una-fast explain --index FOLDER SENTENCE...`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from train.config.groups import Draws
+from train.config.options import option
+from una_fast_cli.draws import Source, augmenter_of, read_options
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Output."""
+
+    json: bool = option(False, "write one JSON object a line instead of a table")
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "una-fast explain") -> int:
+    """Print why each word of the sentences is replaced or kept; the exit code."""
+    about = "Show why each word of a sentence is replaced or kept, and the negative that comes of it."
+    values, sentences = read_options(prog, about, (Source, Draws, Explain), arguments, words="SENTENCE")
+    augmenter = augmenter_of(values)
+    for sentence in sentences:
+        explanation = augmenter.explain(sentence, values["epoch"])
+        text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
+        sys.stdout.write(f"{text}\n")
+    return 0

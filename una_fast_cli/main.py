@@ -1,0 +1,106 @@
+"""`una-fast COMMAND`: every command of the project, whatever the working folder holds.
+
+`python -m train.ddp` looks for `train` in the working folder first, where a user's own train.py hides ours. The script
+`una-fast` does not look there, and this package, not `train`, holds its entry, so that it can tell what is in the way.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import una_fast
+from una_fast.errors import InputError
+from una_fast.extras import missing_package
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A module with `main(arguments, prog) -> exit code`, imported when its command is called."""
+
+    module: str
+    about: str
+
+
+COMMANDS = {
+    "train": Command("train.ddp", "train a sentence encoder with hard negatives"),
+    "evaluate": Command("train.evaluate", "score an encoder on the tasks of SentEval"),
+    "report": Command("train.report.__main__", "show runs as one HTML page"),
+    "download": Command("train.download", "fetch the corpus and the evaluation data of the paper"),
+    "index": Command("una_fast_cli.index", "build the index of a corpus"),
+    "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
+    "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),
+}
+HELP = ("-h", "--help", "help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code: 2 after bad input, 128 + the signal's number after Ctrl-C or a closed pipe."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still writes at its end
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 128 + signal.SIGINT
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in HELP:
+        (sys.stdout if words else sys.stderr).write(overview())
+        return 0 if words else 2
+    if words[0] == "--version":
+        sys.stdout.write(f"una_fast {una_fast.__version__}\n")
+        return 0
+    name, *rest = words
+    if name not in COMMANDS:
+        raise InputError(_unknown(name))
+    check_not_hidden("train")
+    try:
+        return import_module(COMMANDS[name].module).main(rest, prog=f"una-fast {name}")
+    except ModuleNotFoundError as error:
+        raise missing_package(error) or error from None
+
+
+def overview() -> str:
+    """The commands, one a line."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.about}\n" for name, command in COMMANDS.items()]
+    return f"usage: una-fast COMMAND [options]\n\n{''.join(lines)}\n`una-fast COMMAND --help` shows its options.\n"
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(COMMANDS)}"
+    return f"unknown command {name}: {hint}"
+
+
+def check_not_hidden(package: str) -> None:
+    """Refuse to run where another module named as our `package` is found before it; that module is not imported.
+
+    Raises:
+        InputError: it names the file that is in the way.
+    """
+    spec = importlib.util.find_spec(package)
+    origin = Path(spec.origin).resolve() if spec and spec.origin else None
+    if origin != (ROOT / package / "__init__.py").resolve():
+        raise InputError(
+            f"{origin or 'a folder ' + package} hides the package {package!r} of una_fast: rename it, or take its "
+            "folder out of PYTHONPATH"
+        )
