@@ -19,6 +19,7 @@ from typing import Any
 from torch.distributed import TCPStore
 
 from train.config.run import Run
+from train.job.folder import beside_the_package
 from train.job.worker import TRAINING, rank_process
 from train.record.checkpoint import Progress
 from train.steps.loop import Outcome
@@ -37,7 +38,7 @@ def start_fork_server() -> None:
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the ranks; torch's own threads are set by `join`
     multiprocessing.set_forkserver_preload(["train.job.worker"])
-    with held_back():
+    with beside_the_package(), held_back():
         resource_tracker.ensure_running()  # unblocks SIGINT and SIGTERM, so it comes first
         with held_back():
             forkserver.ensure_running()
