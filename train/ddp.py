@@ -31,7 +31,7 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
 
     show_warnings_as_lines()
     try:
-        run = make_run(_with_demo(parse(argv, prog)))
+        run = make_run(_with_saved(_with_demo(parse(argv, prog))))
         # imported late: --help and errors of the command line should not wait for torch
         if "TORCHELASTIC_RUN_ID" in os.environ:
             return _under_torchrun(run)
@@ -53,6 +53,20 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
     from train.demo.demo import demo_settings
 
     return {**demo_settings(Path(values.get("output") or "runs/demo")), **values}
+
+
+def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
+    """Option values with those of the run in --output where --resume is among them and they are not."""
+    if not (values.get("resume") and values.get("output")):
+        return values
+    from train.record.pointer import saved_options
+
+    saved = saved_options(Path(values["output"]))
+    if "seeds" in values:
+        saved.pop("seed", None)
+    if "seed" in values:
+        saved.pop("seeds", None)
+    return {**saved, **values}
 
 
 def _under_torchrun(run: Run) -> int:

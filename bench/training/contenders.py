@@ -24,7 +24,7 @@ from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
 from train.job.prepare import Material, make_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
-from train.record.checkpoint import Progress
+from train.record.pointer import Progress
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.prefetch import Prefetcher
 from train.steps.ranks import Ranks, repeat_exactly

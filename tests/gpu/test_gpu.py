@@ -11,8 +11,8 @@ from support.fake_tokens import train as train_on_cpu
 from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
-from train.record.checkpoint import Progress
 from train.record.metrics import LATE_STEPS, LateLosses
+from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan

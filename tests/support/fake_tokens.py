@@ -5,7 +5,7 @@ import torch
 
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
-from train.record.checkpoint import Progress
+from train.record.pointer import Progress
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan
 from train.steps.ranks import Ranks

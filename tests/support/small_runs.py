@@ -17,7 +17,7 @@ import torch
 from train.config.run import make_run
 from train.job.launch import prepare
 from train.job.worker import work
-from train.record import checkpoint
+from train.record.pointer import has_checkpoint, read_pointer
 
 ROOT = Path(__file__).parents[2]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
@@ -108,7 +108,7 @@ def wait_for_step(process, output, step):
     """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
-        if checkpoint.has_checkpoint(output) and checkpoint.read_pointer(output)["progress"]["step"] >= step:
+        if has_checkpoint(output) and read_pointer(output).progress.step >= step:
             return
         time.sleep(0.01)
     pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")

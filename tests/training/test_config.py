@@ -11,7 +11,7 @@ from train.config.options import heading, option, options_of
 from train.config.parser import flags
 from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
-from train.record.checkpoint import check_identity
+from train.record.pointer import check_identity
 from una_fast.errors import InputError
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]

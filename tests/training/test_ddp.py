@@ -27,7 +27,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     )  # fmt: skip
     from train.encoder.encoder import load_config, load_encoder, quiet
     from train.objective.losses import NEGATIVE_VIEWS
-    from train.record.checkpoint import Progress
+    from train.record.pointer import Progress
     from train.steps import ranks as distributed
     from train.steps.batches import BatchMaker
     from train.steps.plan import Plan

@@ -13,8 +13,8 @@ import pytest
 from bench.endurance.kill_and_resume import run_with_kills
 from support import small_runs as training
 from support.small_runs import assert_same_run, finish, metrics, options, start, train_here, wait_for_step
-from train.record import checkpoint
 from train.record.files import FolderLock
+from train.record.pointer import read_pointer
 from train.steps.trainer import Trainer
 from una_fast.errors import InputError
 
@@ -87,7 +87,7 @@ def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, int
     interrupted(7, crash)
     with pytest.raises(ZeroDivisionError):
         train_here(values)
-    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 6
+    assert read_pointer(Path(values["output"])).progress.step == 6
     train_here({**values, "resume": True})
     assert_same_run(values["output"], whole)
 
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, int
     outcome = train_here(values)
     assert outcome.status == "failed"
     assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
-    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+    assert read_pointer(Path(values["output"])).progress.step == 4
     train_here({**values, "resume": True})
     assert_same_run(values["output"], whole)
 
@@ -119,7 +119,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupt
     )
     outcome = train_here(values)
     assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
-    assert checkpoint.read_pointer(Path(values["output"]))["progress"]["step"] == 4
+    assert read_pointer(Path(values["output"])).progress.step == 4
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def whole2(values, folder):
 
 
 class TestTwoRanks:
-    """The same through the command line, on two ranks that the elastic launcher starts."""
+    """The same through the command line, on two ranks that the launcher starts."""
 
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}

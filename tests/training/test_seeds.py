@@ -15,8 +15,8 @@ from train.ddp import main
 from train.job import score_best as scoring
 from train.job.launch import launch
 from train.job.seeds import as_text
-from train.record.checkpoint import has_checkpoint
 from train.record.files import FolderLock
+from train.record.pointer import has_checkpoint
 from train.report.runs import Group, RunRecord, find_runs
 
 

@@ -12,7 +12,7 @@ from support import small_runs as training
 from support.small_runs import finish, options, start, wait_for_step
 from train.job import supervise
 from train.job.supervise import Supervisor
-from train.record.checkpoint import Progress, read_pointer
+from train.record.pointer import Progress, read_pointer
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, held_back, raise_stopped
 
@@ -46,7 +46,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, nam
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)
     assert code == 128 + number
-    step = read_pointer(Path(values["output"]))["progress"]["step"]
+    step = read_pointer(Path(values["output"])).progress.step
     assert f"stopped by {name}: go on from step {step} with --resume" in said
     assert_quiet(said)
     assert seconds < LONGEST

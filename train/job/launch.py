@@ -8,12 +8,14 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.demo.demo import score_table
-from train.job.prepare import check_output, is_finished, make_index, settle
+from train.job.prepare import check_output, make_index, settle
 from train.job.supervise import Supervisor
-from train.record.checkpoint import Progress, has_checkpoint, read_pointer
 from train.record.files import FolderLock
+from train.record.folder import BEST, is_finished, remove_own_files
+from train.record.pointer import Progress, has_checkpoint, read_pointer
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, raise_stopped, tell
+from una_fast.errors import InputError
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
@@ -58,6 +60,11 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
     try:
         check_output(run)
         make_index(run, say)
+        if not run.resume:
+            remove_own_files(Path(run.output))
+    except InputError:
+        lock.abandon()
+        raise
     finally:
         lock.release()
     return run
@@ -65,7 +72,7 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
 
 def _saved_progress(run: Run) -> Progress:
     output = Path(run.output)
-    return Progress(**read_pointer(output)["progress"]) if has_checkpoint(output) else Progress()
+    return read_pointer(output).progress if has_checkpoint(output) else Progress()
 
 
 def report(run: Run, outcome: Outcome) -> int:
@@ -76,7 +83,7 @@ def report(run: Run, outcome: Outcome) -> int:
             tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}")
         tell(f"finished after {progress.step} steps: {Path(run.output) / 'best'}")
         if run.demo:
-            tell(score_table({"before": Path(run.model), "after": Path(run.output) / "best"}))
+            tell(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))
         return 0
     saved = _saved_progress(run).step
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,14 @@ from train.config.groups import Compile
 from train.config.run import Run
 from train.encoder.encoder import is_roberta, load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
-from train.record.checkpoint import has_checkpoint
-from train.record.metrics import METRICS
-from train.report.runs import EVALUATION
+from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
+from train.record.pointer import has_checkpoint
 from train.steps.plan import Plan, usable_rows
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
 
-SUMMARY = "run.json"
 EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
 
 
@@ -67,49 +63,33 @@ def settle(run: Run) -> Run:
         augment=run.augment or ("none" if run.loss == "simcse" else "una"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
         schedule=run.schedule or ("constant" if roberta else "linear"),
-        index=run.index or str(Path(run.output) / "index"),
+        index=run.index or str(Path(run.output) / INDEX),
     )
 
 
-def is_finished(output: Path) -> bool:
-    """True if the run in `output` has taken its last step."""
-    return read_summary(output).get("status") == "finished"
-
-
 def check_output(run: Run) -> None:
-    """Refuse an output folder that holds another run, or to resume where there is nothing to go on from.
+    """Refuse an output folder that holds another run or other files, or to resume where there is no checkpoint.
 
-    A demo gives way to a new one, and so does a run that left no checkpoint.
+    A demo gives way to a new one, and so does a run that never saved a checkpoint. Nothing is removed here.
     """
     output = Path(run.output)
     if run.resume:
         if not has_checkpoint(output):
             raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
         return
-    earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo")
-    if has_checkpoint(output) and not earlier_demo:
-        finished = is_finished(output)
+    earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo") is True
+    saved = has_checkpoint(output) or POINTER in read_written(output)  # it may be gone, and best/ worth something
+    if (saved or is_finished(output)) and not earlier_demo:
+        can_go_on = has_checkpoint(output) and not is_finished(output)
         raise InputError(
-            f"--output {output}: holds {'a finished run' if finished else 'a run that can go on'}: "
-            f"{'' if finished else 'give --resume, '}choose another folder, or delete it"
+            f"--output {output}: holds {'a run that can go on' if can_go_on else 'a finished run'}: "
+            f"{'give --resume, ' if can_go_on else ''}choose another folder, or delete it"
         )
-    clear(output)
-
-
-def clear(output: Path) -> None:
-    """Remove what an earlier run left in `output`, its index aside."""
-    for name in ("best", "last", "tensorboard"):
-        shutil.rmtree(output / name, ignore_errors=True)
-    for name in (METRICS, SUMMARY, EVALUATION):
-        (output / name).unlink(missing_ok=True)
-
-
-def read_summary(output: Path) -> dict[str, Any]:
-    """run.json, or {} where there is none."""
-    try:
-        return json.loads((output / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    if foreign := foreign_file(output):
+        raise InputError(
+            f"--output {output}: holds {foreign.relative_to(output)}, which no run of this program is known to have "
+            "written: choose another folder"
+        )
 
 
 def sources(run: Run) -> list[Path]:
@@ -136,13 +116,16 @@ def make_index(run: Run, say: Any) -> Index:
     tokenizer = load_tokenizer(run.model)
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
-        una_fast.build_index(
+        index = una_fast.build_index(
             sources(run),
             word_tokenizer=run.word_tokenizer,
             lowercase=run.lowercase,
             column=run.column,
             progress=True,
-        ).save(run.index)
+        )
+        Material.of(run, index)  # refuses before anything is written
+        TokenIds(index, tokenizer)
+        index.save(run.index)
         index = open_index(run)
     else:
         index = open_index(run, sources(run))

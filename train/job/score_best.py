@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from train.evaluation.protocol import Protocol
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.names import task_names
 from train.record.files import write_json
-from train.report.runs import EVALUATION
+from train.record.folder import BEST, EVALUATION, note_written, read_object
 
 PROTOCOL = Protocol(keep_pairs=True)  # raw [CLS], fp32; the pairs are the report's scatter plot
 
@@ -24,11 +23,9 @@ def check_evaluation(run: Run) -> None:
 
 def is_scored(run: Run) -> bool:
     """True if the run's folder holds scores of all tasks that it is to be scored on."""
-    try:
-        scores = json.loads((Path(run.output) / EVALUATION).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return {*task_names(run.tasks)} <= {*scores["sts"], *scores["transfer"]}
+    scores = read_object(Path(run.output) / EVALUATION)
+    names = (name for kind in ("sts", "transfer") if isinstance(scores.get(kind), dict) for name in scores[kind])
+    return {*task_names(run.tasks)} <= {*names}
 
 
 def score_best(run: Run, say: Callable[[str], None]) -> None:
@@ -36,7 +33,8 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     output = Path(run.output)
     n_gpus = run.nproc if run.device == "cuda" else 1
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
-    results = score_model(str(output / "best"), data, names, PROTOCOL, run.device, n_gpus)
+    results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, n_gpus)
+    note_written(output, [EVALUATION])
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:
         say(f"note: {note}")

@@ -13,15 +13,14 @@ from typing import Any
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
 from train.job.launch import launch
-from train.job.prepare import SUMMARY, is_finished, make_index, settle
+from train.job.prepare import make_index, settle
 from train.job.worker import identify
-from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.files import FolderLock, write_json
+from train.record.folder import SEEDS, SUMMARY, folder_of_seed, is_finished, note_written, own_files
+from train.record.pointer import check_identity, has_checkpoint, read_pointer, sealed
 from train.report.runs import Group, read_run, title
 from train.steps.signals import Stopped, handled, raise_stopped, tell
 from una_fast.errors import InputError
-
-TABLE = "seeds.json"
 
 
 def train_seeds(run: Run) -> int:
@@ -40,10 +39,16 @@ def train_seeds(run: Run) -> int:
         with handled(raise_stopped):
             runs = [settle(one) for one in runs]
             _check_earlier(run, runs)
+            note_written(output, [SEEDS])
+            if not (output / SEEDS).exists():
+                write_json(output / SEEDS, sealed(vars(run)))
             code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number
         tell(f"stopped by {stopped}")
+    except InputError:
+        lock.abandon()
+        raise
     finally:
         lock.release()
     if code:
@@ -52,15 +57,15 @@ def train_seeds(run: Run) -> int:
             tell(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
         return code
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
-    write_json(output / TABLE, as_json(group))
-    tell(f"\n{as_text(group)}\n\n{output / TABLE}; python -m train.report {output} shows the runs on a page")
+    write_json(output / SEEDS, {**sealed(vars(run)), **as_json(group)})
+    tell(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
     return 0
 
 
 def of_seed(run: Run, seed: int) -> Run:
     """The run of one of the seeds of a command."""
     output = Path(run.output)
-    folder = output / f"seed-{seed}"
+    folder = folder_of_seed(output, seed)
     return dataclasses.replace(
         run,
         seed=seed,
@@ -85,6 +90,9 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
     earlier = [one for one in runs if has_checkpoint(Path(one.output))]
     if (Path(run.output) / SUMMARY).is_file():
         raise InputError(f"--output {run.output}: holds a run of one seed: choose another folder for --seeds")
+    table = Path(run.output) / SEEDS
+    if table.exists() and not run.resume and table not in own_files(Path(run.output)):
+        raise InputError(f"{table}: no command of this program is known to have written it: choose another --output")
     if run.resume:
         if not earlier:
             raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
@@ -92,7 +100,7 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
         for one in earlier:  # those that go on are checked again; the finished ones only here
             output = Path(one.output)
-            check_identity(output, read_pointer(output)["identity"], identify(one, index, encoder))
+            check_identity(output, read_pointer(output).identity, identify(one, index, encoder))
     elif earlier and not run.demo:  # a demo gives way to a new one
         names = ", ".join(Path(one.output).name for one in earlier)
         raise InputError(

@@ -21,7 +21,7 @@ from torch.distributed import TCPStore
 from train.config.run import Run
 from train.job.folder import beside_the_package
 from train.job.worker import TRAINING, rank_process
-from train.record.checkpoint import Progress
+from train.record.pointer import Progress
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, held_back, tell
 

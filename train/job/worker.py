@@ -15,11 +15,13 @@ import una_fast
 from train.config.run import Run, arguments_of
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
 from train.evaluation.tasks.sts import PairScorer, load_dev
-from train.job.prepare import SUMMARY, Material, check_output, make_index, open_index, settle
+from train.job.prepare import Material, check_output, make_index, open_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
-from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint
+from train.record.checkpoint import load_checkpoint
 from train.record.files import FolderLock, write_json
+from train.record.folder import SUMMARY, note_written, remove_own_files
 from train.record.machine import machine, peak_memory, versions
+from train.record.pointer import Progress, has_checkpoint
 from train.record.timing import profile_table
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.loop import Loop, Outcome
@@ -94,6 +96,8 @@ def _prepare(ranks: Ranks, run: Run) -> None:
         check_output(run)
     if ranks.local_rank == 0:
         make_index(run, print if ranks.first else lambda message: None)
+    if ranks.first and not (run.resume or restarted()):
+        remove_own_files(Path(run.output))
 
 
 def restarted() -> bool:
@@ -154,6 +158,7 @@ class Job:
         start = _starting_point(run, identity)
         job = cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
         if ranks.first:
+            note_written(Path(run.output), [SUMMARY])
             write_json(Path(run.output) / SUMMARY, {"status": "running", **job.about()})
         return job
 

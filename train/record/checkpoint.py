@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,28 +18,10 @@ import torch
 import xxhash
 from torch import nn
 
-from train.config.run import defaults
-from train.record.files import replacing, sync, unwritable, write_json
+from train.record.files import replacing, sync, unwritable
+from train.record.folder import BEST, CUT_SHORT, LAST, POINTER, STATES, note_written, writing_into
+from train.record.pointer import Pointer, Progress, check_identity, read_pointer, write_pointer
 from una_fast.errors import InputError
-
-POINTER = "checkpoint.json"
-VERSION = 1
-
-
-@dataclass
-class Progress:
-    """Where a run stands: optimiser steps done, the best dev score and the last one, each with its step."""
-
-    step: int = 0
-    best_score: float | None = None
-    best_step: int | None = None
-    last_score: float | None = None
-    evaluated_step: int | None = None
-
-
-def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds a checkpoint, complete as far as its name says."""
-    return (output / "last" / POINTER).is_file()
 
 
 def snapshot(state: Any) -> Any:
@@ -80,22 +62,24 @@ class HashedFile:
 class CheckpointWriter:
     """Writes last/ and best/ in the background, one after the other: a checkpoint never knows of a best/ to come."""
 
-    def __init__(self, output: Path, identity: dict[str, Any]) -> None:
-        self._output, self._folder = output, output / "last"
-        self._identity = identity
+    def __init__(self, output: Path, settings: dict[str, Any], identity: dict[str, Any]) -> None:
+        self._output, self._settings, self._identity = output, settings, identity
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
 
-    def save(self, progress: Progress, state: dict[str, Any]) -> None:
-        """Copy `state` now and write it while training goes on. Raises the error of the save before."""
+    def save(self, progress: Progress, state: dict[str, Any], kind: str = "state") -> None:
+        """Copy `state` now and write it while training goes on. Raises the error of the save before.
+
+        kind: what the file's name begins with, "state", or "weights" of a finished run, which needs no optimiser.
+        """
         self.wait()
-        self._pending = self._pool.submit(self._write, dict(vars(progress)), snapshot(state))
+        self._pending = self._pool.submit(self._write, replace(progress), snapshot(state), kind)
 
     def save_best(self, backbone: nn.Module, tokenizer: Any, note: dict[str, Any]) -> None:
         """Copy the encoder's weights now and put them into best/ while training goes on. Raises as `save` does."""
         self.wait()
         weights = snapshot(backbone.state_dict())
-        self._pending = self._pool.submit(save_best, self._output, backbone, weights, tokenizer, note)
+        self._pending = self._pool.submit(self._write_best, backbone, weights, tokenizer, note)
 
     def failed(self) -> bool:
         """True if the running save has ended with an error; `wait` raises it."""
@@ -107,18 +91,24 @@ class CheckpointWriter:
         if pending:
             pending.result()
 
-    def _write(self, progress: dict[str, Any], state: dict[str, Any]) -> None:
-        path = self._folder / f"state-{progress['step']:08d}.pt"
+    def _write(self, progress: Progress, state: dict[str, Any], kind: str) -> None:
+        path = self._output / LAST / f"{kind}-{progress.step:08d}.pt"
+        note_written(self._output, [*STATES, CUT_SHORT])
         with replacing(path) as partial, partial.open("wb") as file:
             hashed = HashedFile(file)
             torch.save(state, hashed)  # type: ignore[arg-type]  # all it asks for is `write`
             file.flush()
             checksum = hashed.digest.hexdigest()
-        pointer = {"version": VERSION, "state": path.name, "xxh3_128": checksum, "progress": progress}
-        write_json(self._folder / POINTER, {**pointer, "identity": self._identity})
-        for old in self._folder.glob("*state-*.pt*"):
-            if old != path:
-                old.unlink(missing_ok=True)
+        write_pointer(self._output, Pointer(path.name, checksum, progress, self._settings, self._identity))
+        note_written(self._output, [POINTER])
+        for pattern in STATES if kind == "state" else (*STATES, CUT_SHORT):
+            for old in self._output.glob(pattern):
+                if old != path:
+                    old.unlink(missing_ok=True)
+
+    def _write_best(self, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:
+        with writing_into(self._output, BEST):
+            save_best(self._output, backbone, weights, tokenizer, note)
 
 
 def _checksum(path: Path) -> str:
@@ -136,48 +126,17 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
         InputError: there is none, it is cut short or altered, or it is another run's: the first difference is named.
     """
     pointer = read_pointer(output)
-    check_identity(output, pointer["identity"], identity)
-    path = output / "last" / pointer["state"]
+    check_identity(output, pointer.identity, identity)
+    path = output / LAST / pointer.state
     try:
-        intact = _checksum(path) == pointer["xxh3_128"]
+        intact = _checksum(path) == pointer.checksum
     except OSError:
         intact = False
     if not intact:
         raise InputError(
             f"{path}: the checkpoint is cut short or altered: start again without --resume in a new --output"
         )
-    return Progress(**pointer["progress"]), torch.load(path, map_location="cpu", weights_only=True)
-
-
-def read_pointer(output: Path) -> dict[str, Any]:
-    """last/checkpoint.json."""
-    path = output / "last" / POINTER
-    try:
-        pointer = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"--resume: {output} holds no checkpoint (last/{POINTER}): start without --resume") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}): start again without --resume in a new --output") from error
-    if pointer.get("version") != VERSION:
-        raise InputError(f"{path}: layout {pointer.get('version')}, and this program reads {VERSION}: start again")
-    return pointer
-
-
-def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting, naming the first that differs.
-
-    A setting that `saved` does not name is an option that came later: the run had its default.
-    """
-    earlier = {**saved, "settings": {**defaults(), **saved.get("settings", {})}}
-    for group in given:
-        for name, value in given[group].items():
-            before = earlier.get(group, {}).get(name)
-            if before != json.loads(json.dumps(value)):
-                what = {"settings": f"--{name.replace('_', '-')}"}.get(group, f"{group} ({name})")
-                raise InputError(
-                    f"--resume: {what} was {before} when {output} was started and is {value} now: "
-                    "give what was given then, or start a new --output"
-                )
+    return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
 def save_best(output: Path, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:

@@ -69,9 +69,11 @@ class FolderLock:
     """Keeps a second run out of an output folder; the system frees it when the process ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK
+        self._made = [path for path in (self._path, folder, *folder.parents) if not path.exists()]
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / LOCK).open("a+")
+            self._file = self._path.open("a+")
         except OSError as error:
             raise InputError(f"--output {folder}: cannot be made or written: {error.strerror}") from error
         try:
@@ -84,10 +86,22 @@ class FolderLock:
             raise InputError(
                 f"--output {folder}: in use by another run ({owner}): wait for it, stop it, or choose another folder"
             ) from None
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {os.uname().nodename}" if fcntl else "")
-        self._file.flush()
+        try:
+            self._file.truncate(0)
+            self._file.write(f"process {os.getpid()} on {os.uname().nodename}" if fcntl else "")
+            self._file.flush()
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
     def release(self) -> None:
         """Let others in."""
         self._file.close()
+
+    def abandon(self) -> None:
+        """Remove the folders that the lock made, as far as they are empty, and let others in."""
+        for path in self._made:
+            try:
+                path.unlink() if path == self._path else path.rmdir()
+            except OSError:
+                break
+        self.release()

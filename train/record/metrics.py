@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from train.record.files import replacing
+from train.record.folder import METRICS, TENSORBOARD, note_written, writing_into
 from una_fast.errors import InputError
 
-METRICS = "metrics.jsonl"
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
 
 
@@ -28,13 +29,12 @@ def keep_metrics_until(path: Path, step: int) -> None:
     for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
         try:
             record = json.loads(line)
-        except ValueError:
+            if record["step"] < step or (record["step"] == step and "loss" not in record):
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
             break
-        if record["step"] < step or (record["step"] == step and "loss" not in record):
-            kept.append(line)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text("".join(kept), encoding="utf-8")
-    partial.replace(path)
+    with replacing(path) as partial:
+        partial.write_text("".join(kept), encoding="utf-8")
 
 
 class Recorder:
@@ -46,9 +46,11 @@ class Recorder:
             return
         from torch.utils.tensorboard import SummaryWriter  # 1 s to import, and rank 0 alone needs it
 
+        note_written(output, [METRICS])
         keep_metrics_until(output / METRICS, start)
         self._file = (output / METRICS).open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(output / "tensorboard"), purge_step=start)
+        with writing_into(output, TENSORBOARD):
+            self._board = SummaryWriter(str(output / TENSORBOARD), purge_step=start)
         self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
 
     def step(self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float) -> None:

@@ -6,8 +6,9 @@ import html
 import math
 from collections.abc import Callable, Sequence
 
+from train.record.folder import EVALUATION
 from train.report.charts import Line, Marks, Point, colour, columns_chart, legend, line_chart, scatter
-from train.report.runs import EVALUATION, Group, RunRecord, Spread, title
+from train.report.runs import Group, RunRecord, Spread, title
 
 SMOOTH = 0.9  # weight of the past in the loss curves' moving mean
 GOLD_BINS = 5  # of the scatter plots' means

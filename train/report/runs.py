@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import compared
+from train.record.folder import EVALUATION, METRICS, SUMMARY
 from una_fast.errors import InputError
 
 TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last", "STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
-EVALUATION = "evaluation.json"  # of `python -m train.evaluate --json RUN/evaluation.json`
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-        summaries = [folder / "run.json"] if (folder / "run.json").is_file() else sorted(folder.glob("*/run.json"))
+        summaries = [folder / SUMMARY] if (folder / SUMMARY).is_file() else sorted(folder.glob(f"*/{SUMMARY}"))
         if not summaries:
-            raise InputError(f"{folder}: holds no run (no run.json in it or in its folders)")
+            raise InputError(f"{folder}: holds no run (no {SUMMARY} in it or in its folders)")
         found += [path.parent for path in summaries]
     folders_once = list(dict.fromkeys(path.resolve() for path in found))
     return [read_run(path, name) for path, name in zip(folders_once, _short_names(folders_once), strict=True)]
@@ -99,8 +99,8 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
     """The record of one run's folder; InputError names the file that cannot be read."""
-    summary = _read_json(folder / "run.json")
-    steps, dev = _read_metrics(folder / "metrics.jsonl")
+    summary = _read_json(folder / SUMMARY)
+    steps, dev = _read_metrics(folder / METRICS)
     path = folder / EVALUATION
     evaluation = _read_json(path) if path.is_file() else None
     scores = {key: value for key, value in summary.get("scores", {}).items() if isinstance(value, int | float)}

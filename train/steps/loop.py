@@ -13,8 +13,9 @@ from typing import Any
 from train.encoder.first_token import first_token_only
 from train.encoder.packed_linears import packed_linears
 from train.evaluation.tasks.sts import PairScorer
-from train.record.checkpoint import CheckpointWriter, Progress
+from train.record.checkpoint import CheckpointWriter
 from train.record.metrics import LateLosses, Recorder
+from train.record.pointer import Progress
 from train.steps.batches import BatchMaker
 from train.steps.prefetch import Prefetcher
 from train.steps.ranks import FAILED, StopAgreement
@@ -50,7 +51,7 @@ class Loop:
         self.run, self.progress = trainer.run, trainer.progress
         self.output = Path(self.run.output)
         first = trainer.ranks.first
-        self.writer = CheckpointWriter(self.output, identity) if first else None
+        self.writer = CheckpointWriter(self.output, vars(self.run), identity) if first else None
         self.recorder = Recorder(self.output, first, self.progress.step, trainer.plan.n_steps)
         self.losses = LateLosses(trainer.ranks.device)
         self.stop = StopAgreement(trainer.ranks)
@@ -85,7 +86,7 @@ class Loop:
         if not code and self.scorer and self.progress.evaluated_step != self.progress.step:
             self._evaluate()
         if code != FAILED:
-            self._save()
+            self._save(finished=not code)
         if self.writer:
             self._guarded(self.writer.wait)
         if self.error or code == FAILED or self.stop.now() == FAILED:
@@ -147,7 +148,8 @@ class Loop:
 
     def _save_due(self) -> bool:
         assert self.run.save_every is not None
-        return self.progress.step % self.run.save_every == 0
+        last = self.progress.step == self.trainer.plan.n_steps  # then the run ends with another save
+        return self.progress.step % self.run.save_every == 0 and not last
 
     def _evaluate(self) -> None:
         """Score the dev pairs on all ranks, and keep the encoder if it is the best so far."""
@@ -178,15 +180,20 @@ class Loop:
             with self.trainer.watch.phase("saving"):
                 self._guarded(partial(self.writer.save_best, self.trainer.encoder.backbone, self.tokenizer, note))
 
-    def _save(self) -> None:
-        """Write last/; without dev pairs the newest encoder also counts as the best."""
+    def _save(self, finished: bool = False) -> None:
+        """Write last/; without dev pairs the newest encoder also counts as the best.
+
+        A finished run keeps no state of its optimiser, two thirds of all: nothing can go on from it.
+        """
         self._record_losses(all_of_them=True)
         if self.scorer is None:
             self._keep_best({"step": self.progress.step})
         if self.writer:
             with self.trainer.watch.phase("saving"):
                 self._guarded(self.recorder.flush)
-                self._guarded(lambda: self.writer.save(self.progress, self.trainer.state()))  # type: ignore[union-attr]
+                state = self.trainer.state()
+                kept = {"model": state["model"]} if finished else state
+                self._guarded(partial(self.writer.save, self.progress, kept, "weights" if finished else "state"))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """Do what only rank 0 does; if that fails, all ranks are asked to stop, so that none waits for it."""

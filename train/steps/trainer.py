@@ -13,7 +13,7 @@ from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
 from train.objective.losses import LOSSES
-from train.record.checkpoint import Progress
+from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
 from train.steps.plan import Plan, share
@@ -55,8 +55,9 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         if state is not None:
             self.encoder.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.scaler.load_state_dict(state["scaler"])
+            if "optimizer" in state:  # a finished run has none, and takes no step
+                self.optimizer.load_state_dict(state["optimizer"])
+                self.scaler.load_state_dict(state["scaler"])
         self.model = parallel(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
         self._warm_up()

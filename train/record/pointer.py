@@ -1,0 +1,152 @@
+"""last/checkpoint.json: which state file is the newest, how far the run had come, and which run it is.
+
+A checksum over its content seals it: a file with another step or another score in it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from train.config.run import defaults, options
+from train.record.files import write_json
+from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_object
+from una_fast.errors import InputError
+
+VERSION = 2
+AGAIN = "start again without --resume in a new --output"
+
+
+@dataclass
+class Progress:
+    """Where a run stands: optimiser steps done, the best dev score and the last one, each with its step."""
+
+    step: int = 0
+    best_score: float | None = None
+    best_step: int | None = None
+    last_score: float | None = None
+    evaluated_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The content of the file. state: name of the file in last/; checksum: xxh3_128 of it.
+
+    settings: every option of the run; identity: what --resume must find unchanged.
+    """
+
+    state: str
+    checksum: str
+    progress: Progress
+    settings: dict[str, Any]
+    identity: dict[str, Any]
+
+
+def seal(content: dict[str, Any]) -> str:
+    """The checksum of a JSON object, whatever its order and spaces."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return xxhash.xxh3_128(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def has_checkpoint(output: Path) -> bool:
+    """True if `output` holds a checkpoint, complete as far as its name says."""
+    return (output / POINTER).is_file()
+
+
+def write_pointer(output: Path, pointer: Pointer) -> None:
+    """Replace last/checkpoint.json, whole or not at all."""
+    content = json.loads(json.dumps({"version": VERSION, **asdict(pointer)}, default=str))
+    write_json(output / POINTER, {**content, "seal": seal(content)})
+
+
+def read_pointer(output: Path) -> Pointer:
+    """last/checkpoint.json.
+
+    Raises:
+        InputError: there is none, it is damaged, or another version of the program wrote it.
+    """
+    path = output / POINTER
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): start without --resume") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read ({error}): {AGAIN}") from error
+    version = content.get("version") if isinstance(content, dict) else None
+    if version != VERSION:
+        raise InputError(
+            f"{path}: its layout is number {version}, and this version of the program reads number {VERSION}: go on "
+            f"with the version that wrote it, or {AGAIN}"
+        )
+    try:
+        if content.pop("seal", None) != seal(content):
+            raise ValueError("its content and its checksum differ")
+        return _checked(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({error}): {AGAIN}") from error
+
+
+def _checked(content: dict[str, Any]) -> Pointer:
+    """The content as a Pointer; ValueError, KeyError or TypeError names what has the wrong type."""
+    progress = Progress(**content["progress"])
+    for field in fields(Progress):
+        value = getattr(progress, field.name)
+        whole = field.name.endswith("step")
+        fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not (fits or (value is None and field.name != "step")):
+            raise ValueError(f"{field.name} is {value!r}")
+    for name, kind in (("state", str), ("checksum", str), ("settings", dict), ("identity", dict)):
+        if not isinstance(content[name], kind):
+            raise ValueError(f"{name} is {content[name]!r}")
+    if Path(content["state"]).name != content["state"]:
+        raise ValueError(f"state is {content['state']!r}, which is not a file in {LAST}/")
+    return Pointer(content["state"], content["checksum"], progress, content["settings"], content["identity"])
+
+
+def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse to go on with another corpus, model or setting, naming the first that differs.
+
+    A setting that `saved` does not name is an option that came later: the run had its default.
+    """
+    earlier = {**saved, "settings": {**defaults(), **saved.get("settings", {})}}
+    for group in given:
+        for name, value in given[group].items():
+            before = earlier.get(group, {}).get(name)
+            if before != json.loads(json.dumps(value)):
+                what = {"settings": f"--{name.replace('_', '-')}"}.get(group, f"{group} ({name})")
+                raise InputError(
+                    f"--resume: {what} was {before} when {output} was started and is {value} now: "
+                    "give what was given then, or start a new --output"
+                )
+
+
+def sealed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a command of several seeds as its table keeps them."""
+    plain = json.loads(json.dumps(settings, default=str))
+    return {"settings": plain, "seal": seal(plain)}
+
+
+def saved_options(output: Path) -> dict[str, Any]:
+    """The option values that the run or the runs in `output` were started with, but the folder; {} where none are.
+
+    Raises:
+        InputError: the checkpoint is damaged.
+    """
+    if has_checkpoint(output):
+        settings = read_pointer(output).settings
+    else:
+        table = read_object(output / SEEDS)
+        settings = table.get("settings")
+        if not isinstance(settings, dict) or table.get("seal") != seal(settings):
+            return {}
+    kept = {name for name, option in options().items() if option.role != "call"} & settings.keys() - {"output"}
+    if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
+        kept -= {"index"}  # it moves with the folder
+    if settings.get("seeds"):
+        kept = kept - {"seed"} | {"seeds"}
+    values = {name: settings[name] for name in kept}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
