@@ -1,20 +1,24 @@
 """Every sentence of a corpus as token ids, made by the index and by the tokenizer itself: the times, any difference.
 
-    python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer minilm roberta
-        xlm_roberta] [--lines-a-call 100000] [--rounds 3]
+    python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
+        [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--json bench/results/tokenizers.json]
 
 The tokenizer is called as its users call it, on a list of sentences; the list is cut, because a million of its results
-take 8 GB. Both take the same cores in the same run. "minilm" is the packaged one; "roberta" and "xlm_roberta" are
-trained on the corpus' first lines, to 50,265 and up to 32,000 sub-words; any other is a folder or a name on the hub.
+take 8 GB. Both take the same cores in the same run. A tokenizer is a family of tests/support/tokenizer_families.py,
+trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the packaged one), or a folder or a name
+on the hub. The numbers of lines compared, in --json, are a column of docs/tokenizers.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import statistics
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +30,18 @@ from una_fast.tokens.binding import encode_sentences, encode_terms
 from una_fast.tokens.subwords import SubwordEncoder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from support import tokenizer_families
+from support import tokenizer_training
+from support.tokenizer_families import FAMILIES
 
-TRAINING_LINES = 50_000
+TRAINING_LINES, SUBWORDS = 20_000, 32_000
 
 
 def load_tokenizer(name: str, index: Any) -> Any:
-    if name == "minilm":
-        return tokenizer_families.bert_uncased()
-    if name not in ("roberta", "xlm_roberta"):
+    if name not in FAMILIES:
         return AutoTokenizer.from_pretrained(name)
-    tokenizer_families.training_lines = lambda: list(sentences(index, 0, min(TRAINING_LINES, index.n_documents)))
-    tokenizer_families.VOCABULARY = 50_265 if name == "roberta" else 32_000
-    return getattr(tokenizer_families, name)()
+    tokenizer_training.training_lines = lambda: list(sentences(index, 0, min(TRAINING_LINES, index.n_documents)))
+    tokenizer_training.VOCABULARY = SUBWORDS
+    return FAMILIES[name]()
 
 
 def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
@@ -101,17 +104,38 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     return different
 
 
+def record(file: Path, name: str, lines: int) -> None:
+    """Note in `file` that so many lines were compared and none differed, unless as many were before."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    found[name] = max(lines, found.get(name, 0))
+    file.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--tokenizer", nargs="+", default=["minilm", "roberta", "xlm_roberta"])
+    parser.add_argument("--tokenizer", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--lines", type=int, help="the first lines of the corpus only")
     parser.add_argument("--lines-a-call", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="where to note the number of lines compared")
     options = parser.parse_args()
-    index = una_fast.build_index(options.corpus)
+    corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))
+    index = una_fast.build_index(corpus)
     print(f"{index}, {len(index.chunks):,} distinct chunks, {n_cores(None)} cores", flush=True)
-    different = [compare(index, name, options.lines_a_call, options.rounds) for name in options.tokenizer]
-    return int(any(different))
+    n_different = 0
+    for name in options.tokenizer:
+        different = compare(index, name, options.lines_a_call, options.rounds)
+        if options.json and not different:
+            record(options.json, name, index.n_documents)
+        n_different += different
+    return int(n_different > 0)
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as lines:
+        yield from (line.rstrip("\n") for line in lines)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ BY_TEXT = {
         lambda: changed(pre_tokenizer=pre_tokenizers.Metaspace(split=False)),
         r"pre-tokenizer \(Metaspace\) is not known",
     ),
-    "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), "Split by ' '.* is not known"),
+    "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), r"\(Split by  \) is not known"),
     "a merge across a space, Llama 2": (lambda: with_merge_across_a_space(llama2), r"\(Metaspace\) is not known"),
     "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
     "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "normaliser has the step.*Replace"),

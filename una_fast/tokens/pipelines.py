@@ -35,8 +35,8 @@ class Ends(Enum):
     """What a chunk, normalised, may begin and end with."""
 
     ANY = "any character"
-    VISIBLE = "no white space"
-    UNMARKED = "neither a space nor ▁"
+    VISIBLE = "a visible character"
+    UNMARKED = "a character other than space and ▁"
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _described(step: Step) -> str:
     if step["type"] != "Split":
         return str(step["type"])
     (pattern,) = step["pattern"].values()
-    return f"Split by {pattern[:60]!r}"
+    return f"Split by {pattern if len(pattern) <= 60 else pattern[:57] + '...'}"
 
 
 def _check_normalizers(steps: Sequence[Step]) -> None:

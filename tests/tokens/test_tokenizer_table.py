@@ -1,0 +1,58 @@
+"""The table of docs/tokenizers.md: each row shown on 10,000 lines of Wikipedia, and the page as its tool writes it."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import una_fast
+from support.tokenizer_families import BY_TEXT, FAMILIES
+from support.tokenizer_table import page
+from una_fast.errors import InputWarning
+
+ROOT = Path(__file__).parents[2]
+LINES = 10_000
+
+
+@pytest.fixture(scope="module")
+def lines(data_dir) -> list[str]:
+    with gzip.open(data_dir / "corpora" / "wiki_large.txt.gz", "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n") for line in islice(file, LINES)]
+
+
+@pytest.fixture(scope="module")
+def index(lines):
+    return una_fast.build_index(lines)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sentences_and_negatives_of_wikipedia_are_the_tokenizers(family, lines, index):
+    tokenizer = FAMILIES[family]()
+    una = una_fast.Augmenter(index, tokenizer=tokenizer)
+    assert una.tokens.by_word
+    rows = np.arange(LINES)
+    for found, texts in (
+        (una.tokens.anchor_ids(rows, 64), lines),
+        (una.negative_ids(rows, 1, 64), una.negatives(rows, 1)),
+    ):
+        for start in range(0, LINES, 2000):
+            part = slice(start, start + 2000)
+            expected = tokenizer(texts[part], truncation=True, padding="max_length", max_length=64)
+            for name, ids in found.items():
+                different = np.flatnonzero((ids[part].numpy() != np.array(expected[name])).any(1))
+                assert not len(different), (name, texts[start + different[0]])
+
+
+@pytest.mark.parametrize("family", BY_TEXT)
+def test_a_family_that_is_not_made_word_by_word_says_so(family):
+    with pytest.warns(InputWarning, match="not made word by word"):
+        assert not una_fast.TokenIds(una_fast.build_index(["a b c", "d e"]), BY_TEXT[family]()).by_word
+
+
+def test_the_page_is_as_its_tool_writes_it():
+    written = (ROOT / "docs" / "tokenizers.md").read_text(encoding="utf-8")
+    assert written == page(), "write it again: python tools/make_tokenizer_table.py"
