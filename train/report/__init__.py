@@ -1,5 +1,6 @@
 """`python -m train.report RUN...`: one or several runs as one HTML page that needs nothing but itself.
 
-runs (folders -> records and groups over seeds) -> charts (numbers -> SVG), figures (groups -> charts) and samples
-(negatives) -> page (HTML).
+records (a folder -> a record), runs (folders -> groups over seeds) and baseline (groups -> differences) read; curves
+(points -> points) and charts (points -> plotly's figures) draw; figures, tables and samples make the parts of page,
+and page.js and page.css show them.
 """

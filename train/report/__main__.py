@@ -25,6 +25,8 @@ def build_parser(prog: str = "python -m train.report") -> argparse.ArgumentParse
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
     parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
+    about = "folder of the run, or of the seeds, that the others are compared with, seed by seed"
+    parser.add_argument("--baseline", type=Path, metavar="RUN", help=about)
     return parser
 
 
@@ -32,12 +34,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.re
     """Run the command; the exit code."""
     options = build_parser(prog).parse_args(arguments)
     try:
-        page = make_page(find_runs(options.runs), options.samples)
-        with replacing(options.output) as partial:
-            partial.write_text(page, encoding="utf-8")
+        notes: list[str] = []
+        page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes)
+        with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has
+            partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    for note in dict.fromkeys(notes):
+        print(f"warning: {note}", file=sys.stderr)
     print(f"{options.output}: {len(page) / 1024:,.0f} KiB")
     return 0
 

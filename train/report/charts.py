@@ -1,237 +1,248 @@
-"""Numbers -> inline SVG: lines with bands, scatter plots, scores by column. Colours and fonts are the page's style."""
+"""Numbers -> charts as plotly's figures (dictionaries of its JSON schema), which page.js draws in the page's colours.
+
+A colour is the name of a variable of page.css, "var(--c0)", or that with a share of opacity, "var(--c0) 15%": the page
+puts in what the variable is in light or dark mode. Names are escaped, since plotly reads texts as HTML.
+"""
 
 from __future__ import annotations
 
 import html
-import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from train.report.curves import thin
+from train.report.records import Point
 from train.report.runs import Spread
 
-N_COLOURS = 7  # the style has --c0 to --c6
-WIDTH, HEIGHT = 520, 320  # of a panel; two fit side by side, and a telephone shows one at 70 %
-WIDE = 1064  # of a chart as wide as the page
-LEFT, RIGHT, TOP, BOTTOM = 58, 10, 10, 46
-MOST_POINTS = 300  # of a line: more cannot be seen, and would weigh megabytes
+N_COLOURS = 7  # page.css has --c0 to --c6
+DASHES = ("solid", "dash", "dot", "dashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 MOST_MARKED = 40  # points of a line that are drawn as discs too
+BINS = 40  # of a histogram
+DIGITS = 6  # kept of a number: more cannot be seen, and would weigh
 
-Point = tuple[float, float]
-NOTHING = "<p class='none'>nothing recorded</p>"
+Chart = dict[str, Any]
 
 
 def colour(number: int) -> str:
-    """The colour of a group, by the style's name of it."""
+    """The colour of a group, by page.css's name of it."""
     return f"var(--c{number % N_COLOURS})"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A named line, with a band of deviations (x, low, high) around it, or thin where it is one run among several."""
+    """A named line of a group, with a band (x, low, high) around it, or thin where it is one run among several.
+
+    second: the group's second kind of line in this chart, drawn dashed.
+    """
 
     name: str
-    colour: str
+    group: int
     points: Sequence[Point]
     band: Sequence[tuple[float, float, float]] = ()
     thin: bool = False
+    second: bool = False
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The values of one group in one column: a disc each, their mean with whiskers of one deviation."""
+    """The values of one group by column: each is drawn, and their mean with whiskers of one deviation."""
 
     name: str
-    colour: str
-    values: Sequence[float]
+    group: int
+    values: Mapping[str, Sequence[float]]
 
-    @property
-    def whiskers(self) -> tuple[float, ...]:
-        """Mean minus and plus one deviation; none of fewer than two values."""
-        if len(self.values) < 2:
-            return ()
-        spread = Spread.of(self.values)
-        return spread.mean - spread.deviation, spread.mean + spread.deviation
+    def extent(self) -> list[float]:
+        """All that is drawn, from whisker to whisker."""
+        spreads = [Spread.of(values) for values in self.values.values() if len(values) > 1]
+        ends = [spread.mean + sign * spread.deviation for spread in spreads for sign in (-1, 1)]
+        return [*ends, *(value for values in self.values.values() for value in values)]
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Data [low, high] -> pixels [start, stop], by the logarithm where `log` is set."""
-
-    low: float
-    high: float
-    start: float
-    stop: float
-    log: bool = False
-
-    def __call__(self, value: float) -> float:
-        """The pixel of a value."""
-        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
-        return self.start + (at - low) / (high - low) * (self.stop - self.start)
-
-    def ticks(self) -> list[float]:
-        """About five round numbers."""
-        if not self.log:
-            return ticks(self.low, self.high)
-        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        found = [factor * 10.0**power for power in decades for factor in (1, 2, 5)]
-        inside = [value for value in found if self.low <= value <= self.high]
-        return inside if len(inside) <= 7 else [value for value in inside if f"{value:e}"[0] == "1"]
-
-
-def scale_of(values: Sequence[float], start: float, stop: float, log: bool = False) -> Scale:
-    """A scale that holds all values, with room where all are equal."""
-    low, high = min(values), max(values)
-    if log:
-        return Scale(low / 1.15, high * 1.15, start, stop, log=True)
-    margin = 0.04 * (high - low) or abs(high) * 0.05 or 1.0
-    return Scale(low - margin, high + margin, start, stop)
-
-
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from low to high, about so many."""
-    if high <= low:
-        return [low]
-    raw = (high - low) / about
-    unit = 10 ** math.floor(math.log10(raw))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
-    first = math.ceil(low / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def thin(points: Sequence[tuple[float, ...]], most: int = MOST_POINTS) -> list[tuple[float, ...]]:
-    """At most `most` points: the means of consecutive parts of nearly equal size."""
-    if len(points) <= most:
-        return list(points)
-    bounds = [len(points) * i // most for i in range(most + 1)]
-    parts = [points[start:stop] for start, stop in itertools.pairwise(bounds)]
-    return [tuple(sum(values) / len(part) for values in zip(*part, strict=True)) for part in parts]
-
-
-@dataclass
-class Frame:
-    """A chart in the making: its scales, and its SVG so far."""
-
-    x: Scale
-    y: Scale
-    width: int = WIDTH
-    height: int = HEIGHT
-    body: list[str] = field(default_factory=list)
-
-    def add(self, svg: str) -> None:
-        """Draw on top of what is there."""
-        self.body.append(svg)
-
-    def axes(self, x_label: str, y_label: str, x_ticks: bool = True) -> None:
-        """Grid, numbers and names of both axes."""
-        right, bottom = self.width - RIGHT, self.height - BOTTOM
-        for value in self.y.ticks():
-            at = f"{self.y(value):.1f}"
-            self.add(f"<path class='grid' d='M{LEFT},{at}H{right}'/>")
-            self.add(f"<text x='{LEFT - 7}' y='{at}' dy='.32em' text-anchor='end'>{value:g}</text>")
-        for value in self.x.ticks() if x_ticks else ():
-            self.add(f"<path class='grid' d='M{self.x(value):.1f},{bottom}v4'/>")
-            self.add(f"<text x='{self.x(value):.1f}' y='{bottom + 17}' text-anchor='middle'>{value:,.10g}</text>")
-        self.add(f"<path class='axis' d='M{LEFT},{bottom}H{right}'/>")
-        middle = (LEFT + right) / 2
-        self.add(f"<text class='name' x='{middle}' y='{self.height - 8}' text-anchor='middle'>{_text(x_label)}</text>")
-        turned = f"transform='translate(13,{(TOP + bottom) / 2}) rotate(-90)'"
-        self.add(f"<text class='name' {turned} text-anchor='middle'>{_text(y_label)}</text>")
-
-    def disc(self, x: float, y: float, radius: float, fill: str, about: str) -> None:
-        """A point with what it says when pointed at."""
-        self.add(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius}' fill='{fill}'><title>{_text(about)}</title></circle>")
-
-    def svg(self, title: str) -> str:
-        """The chart."""
-        size = f"viewBox='0 0 {self.width} {self.height}' width='{self.width}'"
-        return f"<svg {size} role='img' aria-label='{_text(title)}'>{''.join(self.body)}</svg>"
-
-
-def line_chart(lines: Sequence[Line], x_label: str, y_label: str, log: bool = False) -> str:
-    """Lines over common axes; lines without a finite point are left out. log: of y, where all of it is above 0."""
-    drawn = [(line, thin([p for p in line.points if math.isfinite(p[1])])) for line in lines]
+def line_chart(lines: Sequence[Line], x_label: str, y_label: str, log: bool = False) -> Chart | None:
+    """Lines over common axes; None where none has a finite point. log: of y, where all of it is above 0."""
+    drawn = [(line, thin([point for point in line.points if math.isfinite(point[1])])) for line in lines]
     drawn = [(line, points) for line, points in drawn if points]
     if not drawn:
-        return NOTHING
-    xs = [x for _, points in drawn for x, _ in points]
-    ys = [y for _, points in drawn for _, y in points]
-    ys += [y for line, _ in drawn for _, *bounds in line.band for y in bounds]
-    y_scale = scale_of(ys, HEIGHT - BOTTOM, TOP, log and min(ys) > 0)
-    frame = Frame(scale_of(xs, LEFT, WIDTH - RIGHT), y_scale)
-    frame.axes(x_label, y_label)
-    for line, points in sorted(drawn, key=lambda each: not each[0].thin):
-        _draw(frame, line, points)
-    return frame.svg(f"{y_label} over {x_label}")
+        return None
+    drawn.sort(key=lambda each: not each[0].thin)
+    traces = [_band(line) for line, _ in drawn if line.band]
+    traces += [_trace(line, points, f"{x_label} %{{x:,.0f}}: %{{y:.4~g}}") for line, points in drawn]
+    ys = [y for _, points in drawn for _, y in points] + [
+        y for line, _ in drawn for _, *ends in line.band for y in ends
+    ]
+    kind = {"type": "log", "dtick": "D2", "tickformat": ".2~g"} if log and min(ys) > 0 else {}
+    legend = sum(not line.thin for line, _ in drawn) > 1
+    return {
+        "data": traces,
+        "layout": _layout(_axis(x_label, tickformat=",d", rangemode="tozero"), _axis(y_label, **kind), legend),
+    }
 
 
-def _draw(frame: Frame, line: Line, points: Sequence[tuple[float, ...]]) -> None:
+def _trace(line: Line, points: Sequence[tuple[float, ...]], hover: str) -> dict[str, Any]:
+    dash = DASHES[(line.group // N_COLOURS + line.second) % len(DASHES)]
+    marked = len(points) <= MOST_MARKED and not line.thin
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if marked else "lines",
+        "name": _text(line.name),
+        "legendgroup": f"{line.group} {line.second}",
+        "showlegend": not line.thin,
+        "x": _rounded(x for x, _ in points),
+        "y": _rounded(y for _, y in points),
+        "line": {"color": colour(line.group), "width": 1 if line.thin else 2.4, "dash": dash},
+        "marker": {"size": 7, "symbol": SYMBOLS[line.group % len(SYMBOLS)]},
+        "opacity": 0.5 if line.thin else 1,
+        "hovertemplate": f"%{{fullData.name}}<br>{hover}<extra></extra>",
+    }
+
+
+def _band(line: Line) -> dict[str, Any]:
     band = thin(line.band)
-    if band:
-        edge = [(x, high) for x, _, high in band] + [(x, low) for x, low, _ in reversed(band)]
-        frame.add(f"<path class='band' d='{_path(frame, edge)}Z' fill='{line.colour}'/>")
-    kind = "line thin" if line.thin else "line"
-    title = f"<title>{_text(line.name)}</title>"
-    frame.add(f"<path class='{kind}' d='{_path(frame, points)}' stroke='{line.colour}'>{title}</path>")
-    if len(points) <= MOST_MARKED and not line.thin:
-        for x, y in points:
-            frame.disc(frame.x(x), frame.y(y), 3.2, line.colour, f"{line.name}: {x:g}, {y:.4g}")
+    edge = [(x, high) for x, _, high in band] + [(x, low) for x, low, _ in reversed(band)]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "legendgroup": f"{line.group} {line.second}",
+        "showlegend": False,
+        "x": _rounded(x for x, _ in edge),
+        "y": _rounded(y for _, y in edge),
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": f"{colour(line.group)} 16%",
+        "hoverinfo": "skip",
+    }
 
 
-def _path(frame: Frame, points: Sequence[tuple[float, ...]]) -> str:
-    return "M" + "L".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
+def with_level(chart: Chart, level: float, label: str) -> Chart:
+    """The chart with a dotted line across it at y = `level`, and its name."""
+    line = {"color": "var(--soft)", "width": 1.5, "dash": "dot"}
+    shape = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level, "line": line}
+    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": level, "yanchor": "bottom", "showarrow": False}
+    layout = chart["layout"]
+    shapes = [*layout.get("shapes", []), shape]
+    notes = [*layout.get("annotations", []), {"text": _text(label), **place}]
+    return {**chart, "layout": {**layout, "shapes": shapes, "annotations": notes}}
 
 
-def scatter(points: Sequence[Point], means: Sequence[Point], fill: str, labels: tuple[str, str], y_range: Point) -> str:
-    """Points as translucent discs with a line of means over them; y_range: least and most of all plots beside it."""
-    finite = [p for p in points if math.isfinite(p[0]) and math.isfinite(p[1])]
-    if not finite:
-        return NOTHING
-    frame = Frame(scale_of([x for x, _ in finite], LEFT, WIDTH - RIGHT), scale_of(y_range, HEIGHT - BOTTOM, TOP))
-    frame.axes(*labels)
-    discs = "".join(f"<circle cx='{frame.x(x):.0f}' cy='{frame.y(y):.0f}' r='2.2'/>" for x, y in finite)
-    frame.add(f"<g class='cloud' fill='{fill}'>{discs}</g>")
-    frame.add(f"<path class='line over' d='{_path(frame, means)}'/>")
-    for x, y in means:
-        frame.disc(frame.x(x), frame.y(y), 3.6, "var(--ink)", f"{labels[1]} {y:.3f} at {labels[0]} {x:.1f}")
-    return frame.svg(f"{labels[1]} over {labels[0]}")
+def columns_chart(marks: Sequence[Marks], columns: Mapping[str, str], y_label: str) -> Chart | None:
+    """A column a score, in it every group's values side by side; None where there is no value.
+
+    columns: the title of each score.
+    """
+    traces = [trace for mark in marks for trace in _marks(mark, list(columns))]
+    if not traces:
+        return None
+    names = [_text(name) for name in columns]
+    titles = [_text(column) for column in columns.values()]
+    # left to itself, an axis of categories has them in the order in which groups happen to have them
+    order = {"type": "category", "categoryorder": "array", "categoryarray": names}
+    extent = [value for mark in marks for value in mark.extent()]
+    y = _axis(y_label, range=_with_margin(min(extent), max(extent)))
+    layout = _layout(_axis("", **order, tickvals=names, ticktext=titles, showgrid=False), y, len(marks) > 1)
+    return {"data": traces, "layout": {**layout, "scattermode": "group", "scattergap": 0.3}}
 
 
-def columns_chart(columns: Mapping[str, Sequence[Marks]], y_label: str) -> str:
-    """A column a score, in it every group's values side by side: discs, and the mean with whiskers of a deviation."""
-    values = [value for marks in columns.values() for mark in marks for value in (*mark.values, *mark.whiskers)]
-    if not values:
-        return NOTHING
-    frame = Frame(Scale(0, len(columns), LEFT, WIDE - RIGHT), scale_of(values, HEIGHT - BOTTOM, TOP), WIDE)
-    frame.axes("", y_label, x_ticks=False)
-    bottom = HEIGHT - BOTTOM
-    for number, (name, marks) in enumerate(columns.items()):
-        at = f"x='{frame.x(number + 0.5):.1f}' y='{bottom + 20}'"
-        frame.add(f"<text class='name' {at} text-anchor='middle'>{_text(name)}</text>")
-        if number:
-            frame.add(f"<path class='grid' d='M{frame.x(number):.1f},{TOP}V{bottom}'/>")
-        for place, mark in enumerate(marks):
-            _draw_marks(frame, mark, frame.x(number + (place + 1) / (len(marks) + 1)), name)
-    return frame.svg(f"{y_label} by task")
+def _marks(mark: Marks, columns: Sequence[str]) -> list[dict[str, Any]]:
+    values = [(column, value) for column in columns for value in mark.values.get(column, ())]
+    spreads = [(column, Spread.of(many)) for column in columns if len(many := mark.values.get(column, ())) > 1]
+    group = str(mark.group)
+    common = {"type": "scatter", "mode": "markers", "name": _text(mark.name), "legendgroup": group}
+    symbol = {"color": colour(mark.group), "size": 9, "symbol": SYMBOLS[mark.group % len(SYMBOLS)]}
+    bar = {"color": colour(mark.group), "width": 3}
+    runs = {
+        "x": [_text(column) for column, _ in values],
+        "y": _rounded(value for _, value in values),
+        "marker": {**symbol, "opacity": 0.5 if spreads else 1},
+        "hovertemplate": "%{fullData.name}<br>%{x}: %{y:.2f}<extra></extra>",
+    }
+    means = {
+        "x": [_text(column) for column, _ in spreads],
+        "y": _rounded(spread.mean for _, spread in spreads),
+        "error_y": {"array": _rounded(spread.deviation for _, spread in spreads), "color": colour(mark.group)},
+        "marker": {"size": 20, "symbol": "line-ew", "line": bar},
+        "showlegend": False,
+        "hovertemplate": "%{fullData.name}<br>%{x}: mean %{y:.2f} ± %{error_y.array:.2f}<extra></extra>",
+    }
+    found = ([runs] if values else []) + ([means] if spreads else [])
+    return [{**common, "offsetgroup": group, **trace} for trace in found]
 
 
-def _draw_marks(frame: Frame, mark: Marks, x: float, column: str) -> None:
-    if mark.whiskers:
-        low, high = mark.whiskers
-        mean = (low + high) / 2
-        about = f"{mark.name}, {column}: {mean:.2f} ± {high - mean:.2f}"
-        frame.add(f"<path class='whisker' d='M{x:.1f},{frame.y(low):.1f}V{frame.y(high):.1f}' stroke='{mark.colour}'/>")
-        bar = f"M{x - 9:.1f},{frame.y(mean):.1f}h18"
-        frame.add(f"<path class='mean' d='{bar}' stroke='{mark.colour}'><title>{_text(about)}</title></path>")
-    for value in mark.values:
-        frame.disc(x, frame.y(value), 3.4, mark.colour, f"{mark.name}, {column}: {value:.2f}")
+def scatter(points: Sequence[Point], means: Sequence[Point], group: int, labels: tuple[str, str], y: Point) -> Chart:
+    """Points as translucent discs with a line of means over them; y: least and most of all plots beside it."""
+    cloud = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": _rounded(x for x, _ in points),
+        "y": _rounded(value for _, value in points),
+        "marker": {"color": f"{colour(group)} 30%", "size": 5},
+        "hovertemplate": "gold %{x:.2f}, cosine %{y:.3f}<extra></extra>",
+    }
+    line = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": _rounded(x for x, _ in means),
+        "y": _rounded(value for _, value in means),
+        "line": {"color": "var(--ink)", "width": 2},
+        "hovertemplate": "mean at gold %{x:.2f}: %{y:.3f}<extra></extra>",
+    }
+    axes = _axis(labels[0]), _axis(labels[1], range=_with_margin(*y))
+    return {"data": [cloud, line], "layout": _layout(*axes, legend=False)}
 
 
-def legend(names: Sequence[tuple[str, str]]) -> str:
-    """Names with their colour."""
-    items = [f"<li><i style='background:{fill}'></i>{_text(name)}</li>" for name, fill in names]
-    return f"<ul class='legend'>{''.join(items)}</ul>"
+def histograms(kinds: Mapping[str, Sequence[float]], x_label: str, x: Point) -> Chart:
+    """Shares in per cent of each kind's values by common bins from x[0] to x[1], the kinds over each other."""
+    low, high = x if x[1] > x[0] else (x[0] - 0.01, x[0] + 0.01)
+    edges = np.linspace(low, high, BINS + 1)
+    centres, width = (edges[1:] + edges[:-1]) / 2, (high - low) / BINS
+    traces = [
+        {
+            "type": "bar",
+            "name": _text(name),
+            "x": _rounded(centres.tolist()),
+            "y": _rounded((100 * np.histogram(values, edges)[0] / max(len(values), 1)).tolist()),
+            "width": width,
+            "marker": {"color": f"{fill} 60%", "line": {"color": fill, "width": 1}},
+            "hovertemplate": f"%{{fullData.name}}<br>{x_label} %{{x:.3f}}: %{{y:.1f}} %<extra></extra>",
+        }
+        for (name, values), fill in zip(kinds.items(), ("var(--pos)", "var(--neg)"), strict=True)
+    ]
+    layout = _layout(_axis(x_label), _axis("share of sentences (%)", rangemode="tozero"), legend=True)
+    return {"data": traces, "layout": {**layout, "barmode": "overlay", "bargap": 0}}
+
+
+def _axis(label: str, **more: Any) -> dict[str, Any]:
+    lines = {"gridcolor": "var(--rule)", "linecolor": "var(--soft)", "zeroline": False, "automargin": True}
+    return {"title": {"text": _text(label), "standoff": 10}, **lines, "exponentformat": "power", **more}
+
+
+def _layout(x: dict[str, Any], y: dict[str, Any], legend: bool) -> dict[str, Any]:
+    return {
+        "xaxis": x,
+        "yaxis": y,
+        "showlegend": legend,
+        "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+        "margin": {"l": 56, "r": 12, "t": 28, "b": 46},
+        "font": {"family": "system-ui, sans-serif", "size": 12.5, "color": "var(--soft)"},
+        "paper_bgcolor": "var(--paper)",
+        "plot_bgcolor": "var(--paper)",
+        "hoverlabel": {"bgcolor": "var(--card)", "bordercolor": "var(--rule)", "font": {"color": "var(--ink)"}},
+        "hovermode": "closest",
+    }
+
+
+def _with_margin(low: float, high: float) -> list[float]:
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return [low - margin, high + margin]
+
+
+def _rounded(values: Any) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]
 
 
 def _text(text: str) -> str:
-    return html.escape(text, quote=True)
+    return html.escape(text, quote=False)

@@ -1,34 +1,39 @@
-"""Groups of runs -> their charts: scores by task, dev score, loss, similarity against gold score."""
+"""Groups of runs -> their figures: a chart, a sentence about it, and its values as a table."""
 
 from __future__ import annotations
 
 import html
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from train.record.folder import EVALUATION
-from train.report.charts import Line, Marks, Point, colour, columns_chart, legend, line_chart, scatter
-from train.report.runs import Group, RunRecord, Spread, title
+from train.report.baseline import Difference
+from train.report.charts import Chart, Line, Marks, columns_chart, histograms, line_chart, scatter, with_level
+from train.report.curves import binned_means, mean_and_band, smooth
+from train.report.records import Point, RunRecord
+from train.report.runs import Group, title
+from train.report.tables import table
 
-SMOOTH = 0.9  # weight of the past in the loss curves' moving mean
-GOLD_BINS = 5  # of the scatter plots' means
+DEV_SCORES = ("stsb_dev", "stsb_dev_last")
+TABLE_ROWS = 10  # of a curve's table
+STEPS = "optimiser step"
+NOTHING = "<p class='none'>nothing recorded</p>"
+THIN = " Thin lines are runs, a thick line is the mean over the runs of a group, its band one standard deviation."
 
 
-def scores_figure(groups: Sequence[Group]) -> str:
-    """Every score of every run, a column a task."""
-    names = [name for name in score_names(groups) if name not in ("stsb_dev", "stsb_dev_last")]
-    if not names:  # the dev score has a figure of its own
-        return ""
-    columns = {
-        title(name): [
-            Marks(group.label, colour(i), [100 * run.scores[name] for run in group.runs if name in run.scores])
-            for i, group in enumerate(groups)
-        ]
-        for name in names
-    }
-    chart = columns_chart(columns, "score × 100")
-    note = "A disc is a run; the bar is the mean over seeds, the whiskers one standard deviation of the sample."
-    return group_legend(groups) + figure(f"<div class='wide'>{chart}</div>", note, whole=True)
+def figure(name: str, chart: Chart | None, caption: str, values: str = "", whole: bool = False) -> str:
+    """A figure with its caption and its values, half the page wide or all of it."""
+    kind = " class='whole'" if whole else ""
+    body = NOTHING
+    if chart is not None:
+        spec = json.dumps(chart, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        label = html.escape(name, quote=True)
+        body = (
+            f"<div class='chart' role='img' aria-label='{label}'></div><script type='application/json'>{spec}</script>"
+        )
+    more = f"<details><summary>Values as a table</summary>{values}</details>" if values else ""
+    below = f"<figcaption>{html.escape(caption)}</figcaption>{more}"
+    return f"<figure{kind}><h3>{html.escape(name)}</h3>{body}{below}</figure>"
 
 
 def score_names(groups: Sequence[Group]) -> list[str]:
@@ -36,122 +41,172 @@ def score_names(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(name for group in groups for name in group.spreads()))
 
 
+def scores_figure(groups: Sequence[Group]) -> str:
+    """Every score of every run, a column a task; the dev score has a figure of its own."""
+    names = [name for name in score_names(groups) if name not in DEV_SCORES]
+    if not names:
+        return ""
+    marks = [
+        Marks(
+            group.label,
+            i,
+            {name: [100 * run.scores[name] for run in group.runs if name in run.scores] for name in names},
+        )
+        for i, group in enumerate(groups)
+    ]
+    chart = columns_chart(marks, {name: title(name) for name in names}, "score × 100")
+    note = "A symbol is a run. A bar is the mean over the runs of a group, its whiskers one standard deviation."
+    return figure("Scores by task", chart, note, whole=True)
+
+
+def differences_figure(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]]) -> str:
+    """Every paired difference to the baseline, a column a score."""
+    names = list(dict.fromkeys(name for by_name in found for name in by_name))
+    marks = [
+        Marks(group.label, i, {name: [100 * value for value in one.values] for name, one in found[i].items()})
+        for i, group in enumerate(groups)
+        if any(one.values for one in found[i].values())
+    ]
+    chart = columns_chart(marks, {name: title(name) for name in names}, "difference of scores × 100")
+    if chart is None:
+        return ""
+    note = (
+        "A symbol is the score of one seed minus the baseline's score of the same seed. "
+        "A bar is the mean, its whiskers one standard deviation of the differences."
+    )
+    return figure("Differences to the baseline", with_level(chart, 0, "baseline"), note, whole=True)
+
+
 def dev_figure(groups: Sequence[Group]) -> str:
-    """Dev score over steps: each run thin, each group's mean with a band of one deviation."""
+    """Dev score over steps, with the score before training as a level."""
     lines = _lines(groups, lambda run: [(step, 100 * score) for step, score in run.dev])
-    chart = line_chart(lines, "optimiser steps", "dev Spearman × 100")
-    return figure(chart, "Dev score. Thin: a run; thick: the mean over seeds; band: one deviation.")
+    chart = line_chart(lines, STEPS, "Spearman correlation × 100")
+    starts = {f"{100 * group.start:.2f}" for group in groups if group.start is not None}
+    for start in sorted(starts):
+        chart = chart and with_level(chart, float(start), f"before training {start}")
+    return figure("Dev score", chart, "Spearman correlation on the dev pairs, × 100." + _of_runs(lines), _values(lines))
 
 
 def loss_figures(groups: Sequence[Group]) -> str:
     """Loss over steps, plain ones and those with negatives apart: their candidates are twice as many."""
     figures = []
-    for negatives, name in ((False, "plain steps"), (True, "steps with negatives")):
+    for negatives, name in ((False, "without negatives"), (True, "with negatives")):
 
         def points(run: RunRecord, negatives: bool = negatives) -> list[Point]:
             return smooth([(step.step, step.loss) for step in run.steps if step.negatives == negatives])
 
         lines = _lines(groups, points)
-        if any(line.points for line in lines):
-            chart = line_chart(lines, "optimiser steps", "loss (log scale)", log=True)
-            figures.append(figure(chart, f"Loss of {name}, moving mean (weight {SMOOTH} on the past)."))
+        if lines:
+            chart = line_chart(lines, STEPS, "loss (nats, log scale)", log=True)
+            note = "Mean in a window of steps centred on each step." + _of_runs(lines)
+            figures.append(figure(f"Loss of the steps {name}", chart, note, _values(lines)))
     return "".join(figures)
+
+
+def cosine_figures(groups: Sequence[Group]) -> str:
+    """Cosine of anchor and positive, and of anchor and negative, over training."""
+
+    def of(name: str) -> Callable[[RunRecord], list[Point]]:
+        return lambda run: smooth([(step.step, getattr(step, name)) for step in run.steps])
+
+    positive = _lines(groups, of("cosine_positive"), ": positive")
+    negative = _lines(groups, of("cosine_negative"), ": negative", second=True)
+    lines = [*positive, *negative]
+    chart = line_chart(lines, STEPS, "cosine similarity (batch mean)")
+    if chart is None:
+        return ""
+    note = (
+        "Solid: anchor and positive. Dashed: anchor and negative. "
+        "A negative far below the positive is easy to tell apart." + _of_runs(lines)
+    )
+    return figure("Similarity over training", chart, note, _values(lines))
+
+
+def histogram_figures(groups: Sequence[Group]) -> str:
+    """Histograms of the cosines of anchor with positive and with negative, late in training, a plot a group."""
+    found = [
+        (group, positive, negative) for group in groups for positive, negative in [late_cosines(group)] if negative
+    ]
+    every = [value for _, positive, negative in found for value in (*positive, *negative)]
+    plots = []
+    for group, positive, negative in found:
+        kinds = {"anchor and positive": positive, "anchor and negative": negative}
+        chart = histograms(kinds, "cosine similarity", (min(every), max(every)))
+        below = sum(n < p for n, p in zip(negative, positive, strict=True)) / len(negative)
+        note = (
+            f"{len(negative):,} sentences of the second half of training, under the weights of their steps. The "
+            f"negative is less similar than the positive in {100 * below:.1f} % of them."
+        )
+        plots.append(figure(f"Similarities of {group.label}", chart, note))
+    return "".join(plots)
+
+
+def late_cosines(group: Group) -> tuple[list[float], list[float]]:
+    """The sampled cosines of anchor with positive and with negative of the last half of each run's steps."""
+    positive: list[float] = []
+    negative: list[float] = []
+    for run in group.runs:
+        half = run.steps[-1].step / 2 if run.steps else 0
+        for step in run.steps:
+            if step.step >= half and len(step.sample_positive) == len(step.sample_negative):
+                positive += step.sample_positive
+                negative += step.sample_negative
+    return positive, negative
 
 
 def scatter_figures(groups: Sequence[Group]) -> str:
     """Cosine against gold score of one task's pairs, a plot a group, for its first run that kept them."""
-    found = [(i, run, pairs) for i, group in enumerate(groups) if (first := _first_with_pairs(group))
-             for run, pairs in [first]]  # fmt: skip
-    if not found:
-        command = f"python -m train.evaluate --model RUN/best --data FOLDER --pairs --json RUN/{EVALUATION}"
-        return (
-            "<p class='none'>no run kept its pairs: <code>python -m train.ddp --evaluate FOLDER</code> does, "
-            f"and so does <code>{command}</code></p>"
-        )
-    cosines = [y for _, _, (_, points) in found for _, y in points if math.isfinite(y)]
-    y_range = (min(cosines), max(cosines))
+    found = [(i, run, *run.pairs) for i, group in enumerate(groups) for run in _first_with_pairs(group) if run.pairs]
+    cosines = [y for *_, points in found for _, y in points]
     plots = []
-    for i, run, (task, points) in found:
+    for i, run, task, points in found:
         labels = (f"gold score of {title(task)}", "cosine similarity")
-        plot = scatter(points, binned_means(points), colour(i), labels, y_range)
-        score = f", Spearman × 100: {100 * run.scores[task]:.2f}" if task in run.scores else ""
-        plots.append(figure(plot, f"{run.name}: {len(points):,} pairs{score}. Line: mean by gold score."))
+        chart = scatter(points, binned_means(points), i, labels, (min(cosines), max(cosines)))
+        score = f", Spearman correlation × 100: {100 * run.scores[task]:.2f}" if task in run.scores else ""
+        note = f"{len(points):,} pairs of {title(task)}{score}. The line is the mean by gold score."
+        plots.append(figure(f"{title(task)}: {run.name}", chart, note))
     return "".join(plots)
 
 
-def _first_with_pairs(group: Group) -> tuple[RunRecord, tuple[str, list[Point]]] | None:
-    return next(((run, pairs) for run in group.runs if (pairs := pairs_of(run))), None)
+def _first_with_pairs(group: Group) -> list[RunRecord]:
+    return [run for run in group.runs if run.pairs][:1]
 
 
-def pairs_of(run: RunRecord) -> tuple[str, list[Point]] | None:
-    """The task and its (gold score, cosine) pairs that a run's evaluation kept: STS-B's, or else the first task's."""
-    tasks = (run.evaluation or {}).get("sts", {})
-    for name in ("STSBenchmark", *tasks):
-        if "similarity" in tasks.get(name, {}):
-            return name, list(zip(tasks[name]["gold"], tasks[name]["similarity"], strict=True))
-    return None
-
-
-def binned_means(points: Sequence[Point], bins: int = GOLD_BINS) -> list[Point]:
-    """Means of the points of each of `bins` equal parts of the range of x that has any."""
-    low, high = min(x for x, _ in points), max(x for x, _ in points)
-    width = (high - low) / bins or 1.0
-    parts: dict[int, list[Point]] = {}
-    for x, y in points:
-        if math.isfinite(y):
-            parts.setdefault(min(int((x - low) / width), bins - 1), []).append((x, y))
-    return [
-        (sum(x for x, _ in part) / len(part), sum(y for _, y in part) / len(part)) for _, part in sorted(parts.items())
-    ]
-
-
-def _lines(groups: Sequence[Group], points_of: Callable[[RunRecord], list[Point]]) -> list[Line]:
+def _lines(
+    groups: Sequence[Group], points_of: Callable[[RunRecord], list[Point]], kind: str = "", second: bool = False
+) -> list[Line]:
     """For each group its mean with a band, and each run thin; of one run alone its own line."""
     lines = []
     for i, group in enumerate(groups):
         curves = [(run.name, points_of(run)) for run in group.runs]
         curves = [(name, points) for name, points in curves if points]
         if len(curves) > 1:
-            lines += [Line(name, colour(i), points, thin=True) for name, points in curves]
+            lines += [Line(name + kind, i, points, thin=True, second=second) for name, points in curves]
             mean, band = mean_and_band([points for _, points in curves])
-            lines.append(Line(f"{group.label}, mean of {len(curves)}", colour(i), mean, band))
-        lines += [Line(name, colour(i), points) for name, points in curves if len(curves) == 1]
+            lines.append(Line(f"{group.label}, mean of {len(curves)}{kind}", i, mean, band, second=second))
+        else:
+            lines += [Line(group.label + kind, i, points, second=second) for _, points in curves]
     return lines
 
 
-def mean_and_band(curves: Sequence[Sequence[Point]]) -> tuple[list[Point], list[tuple[float, float, float]]]:
-    """Mean and mean ± deviation of several curves, at the x that all of them have."""
-    by_x = [dict(curve) for curve in curves]
-    common = sorted(set(by_x[0]).intersection(*by_x[1:]))
-    spreads = [(x, Spread.of([curve[x] for curve in by_x])) for x in common]
-    return (
-        [(x, spread.mean) for x, spread in spreads],
-        [(x, spread.mean - spread.deviation, spread.mean + spread.deviation) for x, spread in spreads],
-    )
+def _of_runs(lines: Sequence[Line]) -> str:
+    """What thin lines and bands are, where there are any."""
+    return THIN if any(line.thin for line in lines) else ""
 
 
-def smooth(points: Sequence[Point], weight: float = SMOOTH) -> list[Point]:
-    """Exponential moving mean of finite values, without the pull of a first value of 0."""
-    result = []
-    total = norm = 0.0
-    for x, y in points:
-        if math.isfinite(y):
-            total, norm = weight * total + y, weight * norm + 1
-            result.append((x, total / norm))
-    return result
+def _values(lines: Sequence[Line]) -> str:
+    """The thick lines as a table of some steps: the value of each at its step nearest to the row's."""
+    shown = [line for line in lines if not line.thin and line.points]
+    steps = sorted({x for line in shown for x, _ in line.points})
+    rows = [[f"{step:,.0f}", *(_nearest(line.points, step) for line in shown)] for step in _some(steps)]
+    return table([STEPS, *(line.name for line in shown)], rows) if shown else ""
 
 
-def group_legend(groups: Sequence[Group]) -> str:
-    """The groups by their colour."""
-    return legend([(f"{group.label} ({_seeds(group)})", colour(i)) for i, group in enumerate(groups)])
+def _some(steps: Sequence[float]) -> Iterable[float]:
+    last = len(steps) - 1
+    return [steps[round(i * last / (TABLE_ROWS - 1))] for i in range(TABLE_ROWS)] if last >= TABLE_ROWS else steps
 
 
-def _seeds(group: Group) -> str:
-    seeds = [str(run.seed) for run in group.runs]
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
-
-
-def figure(body: str, caption: str, whole: bool = False) -> str:
-    """A figure with its caption, half the page wide or all of it."""
-    kind = " class='whole'" if whole else ""
-    return f"<figure{kind}>{body}<figcaption>{html.escape(caption)}</figcaption></figure>"
+def _nearest(points: Sequence[Point], step: float) -> str:
+    value = min(points, key=lambda point: abs(point[0] - step))[1]
+    return f"{value:.4g}" if math.isfinite(value) else "-"

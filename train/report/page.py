@@ -1,167 +1,172 @@
-"""Groups of runs -> one HTML page without a script, a font or an image from elsewhere."""
+"""Groups of runs -> one HTML page that needs nothing but itself."""
 
 from __future__ import annotations
 
 import html
-import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from train.record.folder import EVALUATION
+from train.report.baseline import Difference, differences, groups_with_baseline
 from train.report.charts import colour
 from train.report.figures import (
+    cosine_figures,
     dev_figure,
-    group_legend,
+    differences_figure,
+    histogram_figures,
     loss_figures,
     scatter_figures,
     score_names,
     scores_figure,
 )  # fmt: skip
-from train.report.runs import Group, RunRecord, Spread, differing_settings, group_runs, title
+from train.report.records import STS_AVERAGE, RunRecord, mapping
+from train.report.runs import Group, Spread, differing_settings, title
 from train.report.samples import Sample, samples_or_reason
-from train.report.style import STYLE
+from train.report.tables import difference, named, runs_table, scores_table, settings_table, short, value
+from una_fast.errors import InputError
 
+HERE = Path(__file__).parent
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
+# the browser itself holds the page to what it says: nothing is fetched, whatever a library would like to
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+SCORE_NOTE = (
+    "Scores are × 100: Spearman correlation, and accuracy of transfer tasks. "
+    "± is one standard deviation of the sample (n - 1) over the runs of a group."
+)
+PAIR_NOTE = (
+    " A difference to the baseline is the mean ± standard deviation over the seeds that both have, "
+    "or the difference of the means (unpaired) where they share no seed."
+)
+NO_PAIRS = (
+    "<p class='none'>No run kept its scored pairs. <code>python -m train.ddp --evaluate FOLDER</code> keeps them, and "
+    f"so does <code>python -m train.evaluate --model RUN/best --data FOLDER --pairs --json RUN/{EVALUATION}</code>.</p>"
+)
+NO_COSINES = "<p class='none'>No run recorded similarities of steps with negatives.</p>"
 
 
-def make_page(runs: Sequence[RunRecord], n_samples: int = 6) -> str:
-    """The whole page."""
-    groups = group_runs(runs)
-    name = f"{len(runs)} run{'s' if len(runs) > 1 else ''} of una_fast"
-    curves = f"{group_legend(groups)}<div class='figures'>{dev_figure(groups)}{loss_figures(groups)}</div>"
+def plotly_script() -> str:
+    """plotly.js, as plotly's package has it. Raises InputError with the remedy where it is not installed."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError("the report draws with plotly: run `pip install 'una_fast[report]'`") from None
+    return get_plotlyjs()
+
+
+def make_page(
+    runs: Sequence[RunRecord], n_samples: int = 6, baseline: Path | None = None, notes: list[str] | None = None
+) -> str:
+    """The whole page.
+
+    baseline: the folder of the runs that the others are compared with.
+    notes: sentences about what was left out so far; those about files of the runs are added.
+
+    Raises:
+        InputError: plotly is missing, or the baseline holds no run or runs of several settings.
+    """
+    said = [] if notes is None else notes
+    groups, marked = groups_with_baseline(runs, baseline, said)
+    found = [differences(group, marked) if marked and group is not marked else {} for group in groups]
+    said += [note for group in groups for run in group.runs for note in run.notes]
+    curves = dev_figure(groups) + cosine_figures(groups) + loss_figures(groups)
     sections = [
-        _section("Scores", _scores(groups)),
-        _section("Training", curves),
-        _section("Similarity against gold score", f"<div class='figures'>{scatter_figures(groups)}</div>"),
+        _section("Scores", _scores(groups, found)),
+        _section("Training", f"<div class='figures'>{curves}</div>"),
+        _section("Similarity of anchor, positive and negative", _figures(histogram_figures(groups), NO_COSINES)),
+        _section("Similarity against gold score", _figures(scatter_figures(groups), NO_PAIRS)),
         _section("Negatives", _sample_blocks(groups, n_samples)),
-        _section("Settings that differ", _settings_table(groups)),
-        _section("Each run", _each_run(groups)),
-    ]
+        _section("Settings that differ", settings_table(groups)),
+        _section("Each run", runs_table(groups, score_names(groups))),
+    ]  # fmt: skip
+    head = f"{_lede(groups)}{_tiles(groups, found, marked)}{_left_out(said)}"
+    return _document(_name(groups), head + "".join(sections))
+
+
+def _document(name: str, body: str) -> str:
+    style, script = (HERE / "page.css").read_text("utf-8"), (HERE / "page.js").read_text("utf-8")
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<link rel='icon' href='data:,'><title>{name}</title><style>{STYLE}</style></head>"
-        f"<body><h1>{name}</h1>{_lede(runs)}{_tiles(groups)}{''.join(sections)}</body></html>\n"
+        f"<link rel='icon' href='data:,'><title>{html.escape(name)}</title><style>{style}</style></head>"
+        f"<body><h1>{html.escape(name)}</h1>"
+        "<noscript><p class='warning'>The charts are drawn by JavaScript; the tables hold their values.</p></noscript>"
+        f"{body}<script>{plotly_script()}</script><script>{script}</script></body></html>\n"
     )
+
+
+def _name(groups: Sequence[Group]) -> str:
+    n_runs = sum(len(group.runs) for group in groups)
+    if n_runs == 1:
+        return f"Training run {groups[0].label}"
+    return f"{n_runs} training runs" + (f" in {len(groups)} settings" if len(groups) > 1 else f": {groups[0].label}")
 
 
 def _section(name: str, body: str) -> str:
     return f"<section><h2>{name}</h2>{body}</section>"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already; the head is text."""
-    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+def _figures(body: str, otherwise: str) -> str:
+    return f"<div class='figures'>{body}</div>" if body else otherwise
 
 
-def _lede(runs: Sequence[RunRecord]) -> str:
-    """What all runs have in common, in a line; versions and machine where they are recorded."""
+def _left_out(notes: Sequence[str]) -> str:
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in dict.fromkeys(notes))
+    return f"<div class='warning note'>Not everything could be read:<ul>{items}</ul></div>" if items else ""
+
+
+def _lede(groups: Sequence[Group]) -> str:
+    """What all runs have in common, in a line; versions where they are recorded."""
+    runs = [run for group in groups for run in group.runs]
     differing = differing_settings(runs)
+    settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if name not in differing}
     shared = [
-        f"{name.replace('_', ' ')} {_short(runs[0].settings[name], parts=2 if name == 'model' else 1)}"
-        for name in MAIN_SETTINGS
-        if name not in differing and runs[0].settings.get(name) not in (None, "", [])
+        f"{name.replace('_', ' ')} {short(setting, parts=2 if name == 'model' else 1)}"
+        for name, setting in settings.items()
+        if setting not in (None, "", [])
     ]
-    versions = runs[0].summary.get("versions", {})
-    shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if versions.get(name, "not")[0].isdigit()]
+    versions = mapping(runs[0].summary.get("versions", {}), "versions", [])
+    shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if str(versions.get(name))[0].isdigit()]
     return f"<p class='note'>{html.escape(' · '.join(shared))}</p>"
 
 
-def _short(value: Any, parts: int = 1) -> str:
-    """A setting as a person would say it: a path by its last parts."""
-    values = value if isinstance(value, list) else [value]
-    return ", ".join("/".join(Path(one).parts[-parts:]) if isinstance(one, str) else str(one) for one in values)
-
-
-def _tiles(groups: Sequence[Group]) -> str:
+def _tiles(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]], marked: Group | None) -> str:
     """The main score of each group, large: the STS average where all have one, else the dev score."""
     every = [group.spreads() for group in groups]
-    main = next((name for name in ("STS average", "stsb_dev") if all(name in spreads for spreads in every)), None)
+    main = next((name for name in (STS_AVERAGE, "stsb_dev") if all(name in spreads for spreads in every)), None)
     if main is None:
         return ""
     tiles = [
-        f"<div class='tile' style='border-color:{colour(i)}'>{html.escape(group.label)}"
-        f"<b>{_value(spreads[main])}</b><small>{title(main)}, {_count(spreads[main])}</small></div>"
-        for i, (group, spreads) in enumerate(zip(groups, every, strict=True))
+        f"<div class='tile' style='border-color:{colour(i)}'><strong>{html.escape(group.label)}</strong>"
+        f"<b>{value(every[i][main])}</b><p>{html.escape(title(main))}, {_count(every[i][main])}</p>"
+        f"{_about(group, every[i], found[i].get(main), group is marked)}</div>"
+        for i, group in enumerate(groups)
     ]
     return f"<div class='tiles'>{''.join(tiles)}</div>"
 
 
+def _about(group: Group, spreads: Mapping[str, Spread], found: Difference | None, is_baseline: bool) -> str:
+    """Under a tile's score: the difference to the baseline, and the dev score before and after."""
+    lines = ["the baseline"] if is_baseline else []
+    lines += [f"{difference(found)} against the baseline"] if found else []
+    if group.start is not None and "stsb_dev" in spreads:
+        best = spreads["stsb_dev"].mean
+        lines.append(f"dev {100 * group.start:.2f} before training, {100 * best:.2f} at best")
+    return "".join(f"<p>{line}</p>" for line in lines)
+
+
 def _count(spread: Spread) -> str:
-    return "one seed" if spread.n == 1 else f"mean ± deviation of {spread.n} seeds"
+    return "one run" if spread.n == 1 else f"mean ± deviation of {spread.n} runs"
 
 
-def _value(spread: Spread) -> str:
-    text = f"{100 * spread.mean:.2f}"
-    return text if math.isnan(spread.deviation) else f"{text} <small>± {100 * spread.deviation:.2f}</small>"
-
-
-def _name(group: Group, number: int) -> str:
-    return f"<i style='background:{colour(number)}'></i>{html.escape(group.label)}"
-
-
-def _scores(groups: Sequence[Group]) -> str:
-    """The figure of all scores, and the table of mean ± deviation with the best in bold."""
-    spreads = [group.spreads() for group in groups]
+def _scores(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]]) -> str:
+    """The figures of all scores and differences, and their table."""
     names = [name for name in score_names(groups) if name != "stsb_dev_last"]
     if not names:
-        return "<p class='none'>no run has a score yet</p>"
-    best = {name: max(spread[name].mean for spread in spreads if name in spread) for name in names}
-
-    def cell(name: str, spread: dict[str, Spread]) -> str:
-        if name not in spread:
-            return "-"
-        strong = len(groups) > 1 and spread[name].mean == best[name]
-        return f"<span class='best'>{_value(spread[name])}</span>" if strong else _value(spread[name])
-
-    rows = [
-        [_name(group, i), str(len(group.runs)), *(cell(name, spread) for name in names)]
-        for i, (group, spread) in enumerate(zip(groups, spreads, strict=True))
-    ]
-    note = "Spearman (of transfer tasks accuracy) × 100, mean ± standard deviation of the sample (n - 1) over seeds."
-    return f"{scores_figure(groups)}{_table(['', 'seeds', *map(title, names)], rows)}<p class='note'>{note}</p>"
-
-
-def _settings_table(groups: Sequence[Group]) -> str:
-    names = differing_settings([group.runs[0] for group in groups])
-    if not names:
-        return "<p class='none'>none but the seed and where the runs were made</p>"
-    rows = [
-        [_name(group, i), *(html.escape(_short(group.runs[0].settings.get(name, "-"))) for name in names)]
-        for i, group in enumerate(groups)
-    ]
-    return _table(["", *names], rows)
-
-
-def _each_run(groups: Sequence[Group]) -> str:
-    """Every score of every run, its speed, and all that it recorded."""
-    names = score_names(groups)
-    rows = [
-        [
-            f"<i style='background:{colour(i)}'></i>{html.escape(run.name)}",
-            html.escape(str(run.seed)),
-            *(f"{100 * run.scores[name]:.2f}" if name in run.scores else "-" for name in names),
-            _speed(run),
-        ]
-        for i, group in enumerate(groups)
-        for run in group.runs
-    ]
-    summaries = "".join(
-        f"<details><summary>{html.escape(run.name)}, all that it recorded</summary>"
-        f"<pre>{html.escape(json.dumps(run.summary, indent=1, ensure_ascii=False))}</pre></details>"
-        for group in groups
-        for run in group.runs
-    )
-    return f"{_table(['', 'seed', *map(title, names), 'sentences/s'], rows)}<p></p>{summaries}"
-
-
-def _speed(run: RunRecord) -> str:
-    """Median sentences a second."""
-    speeds = sorted(step.sentences_per_second for step in run.steps if math.isfinite(step.sentences_per_second))
-    return f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "-"
+        return "<p class='none'>No run has a score yet.</p>"
+    note = SCORE_NOTE + (PAIR_NOTE if any(found) else "")
+    shown = f"{scores_table(groups, names, found)}<p class='note'>{note}</p>"
+    return f"{shown}{scores_figure(groups)}{differences_figure(groups, found)}"
 
 
 def _sample_blocks(groups: Sequence[Group], n_samples: int) -> str:
@@ -172,7 +177,7 @@ def _sample_blocks(groups: Sequence[Group], n_samples: int) -> str:
             body = f"<p class='none'>{html.escape(samples)}</p>"
         else:
             body = "".join(map(_sample, samples))
-        blocks.append(f"<h3>{_name(group, i)}</h3>{body}")
+        blocks.append(f"<h3>{named(group.label, i)}</h3>{body}")
     return "".join(blocks)
 
 

@@ -1,49 +1,29 @@
-"""Folders of runs -> records; runs that differ by their seed alone -> groups with mean and deviation."""
+"""Folders -> the records of their runs; runs that differ by their seed alone -> groups with mean and deviation."""
 
 from __future__ import annotations
 
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from train.config.run import compared
-from train.record.folder import EVALUATION, METRICS, SUMMARY
+from train.record.folder import SUMMARY
+from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
-TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last", "STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
+__all__ = ["Group", "RunRecord", "Spread", "find_runs", "group_runs", "read_run", "title"]
 
-
-@dataclass(frozen=True)
-class Step:
-    """A line of metrics.jsonl about an optimiser step."""
-
-    step: int
-    loss: float
-    negatives: bool
-    sentences_per_second: float
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """What a run left behind. scores: by name, as fractions; an undefined one is absent."""
-
-    name: str
-    folder: Path
-    settings: dict[str, Any]
-    summary: dict[str, Any]
-    steps: list[Step]
-    dev: list[tuple[int, float]]  # (steps taken, Spearman)
-    scores: dict[str, float]
-    evaluation: dict[str, Any] | None
-
-    @property
-    def seed(self) -> Any:
-        """The run's seed."""
-        return self.settings.get("seed")
+TITLES = {
+    "stsb_dev": "dev, best",
+    "stsb_dev_last": "dev, last",
+    "STSBenchmark": "STS-B",
+    "SICKRelatedness": "SICK-R",
+}
+MOST_NAMED = 3  # folders in the label of a group
 
 
 @dataclass(frozen=True)
@@ -67,7 +47,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of equal settings, whatever their seeds. label: the settings by which the groups differ."""
+    """Runs of equal settings, whatever their seeds. label: their folders, as short as tells the groups apart."""
 
     label: str
     runs: list[RunRecord] = field(default_factory=list)
@@ -77,36 +57,50 @@ class Group:
         names = dict.fromkeys(name for run in self.runs for name in run.scores)
         return {name: Spread.of([run.scores[name] for run in self.runs if name in run.scores]) for name in names}
 
+    @property
+    def start(self) -> float | None:
+        """The dev score before the first step, as a fraction, where a run recorded it."""
+        found = [score for run in self.runs for step, score in run.dev if step == 0]
+        return statistics.fmean(found) if found else None
+
 
 def title(score: str) -> str:
     """What a score is called at the head of a table."""
+    if score.startswith("mean of "):
+        return f"mean of {score.count(', ') + 1} tasks"
     return TITLES.get(score, score)
 
 
-def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """The runs of folders that hold run.json, or whose folders do (the seeds of one command)."""
-    found = []
-    for folder in folders:
-        if not folder.is_dir():
-            raise InputError(f"{folder}: no such folder")
-        summaries = [folder / SUMMARY] if (folder / SUMMARY).is_file() else sorted(folder.glob(f"*/{SUMMARY}"))
-        if not summaries:
-            raise InputError(f"{folder}: holds no run (no {SUMMARY} in it or in its folders)")
-        found += [path.parent for path in summaries]
+def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:
+    """The runs of folders that hold run.json, and of those in them (the seeds of one command).
+
+    A run that cannot be read beside others that can is left out, and a sentence about it is added to `notes`.
+
+    Raises:
+        InputError: a folder is not there or holds no run, or no run can be read.
+    """
+    found = [run for folder in folders for run in _run_folders(folder)]
     folders_once = list(dict.fromkeys(path.resolve() for path in found))
-    return [read_run(path, name) for path, name in zip(folders_once, _short_names(folders_once), strict=True)]
+    runs, errors = [], []
+    for path, name in zip(folders_once, short_names(folders_once), strict=True):
+        try:
+            runs.append(read_run(path, name))
+        except InputError as error:
+            errors.append(error)
+    if errors and not runs:
+        raise errors[0]
+    if notes is not None:
+        notes += [f"{error}; the run is left out" for error in errors]
+    return runs
 
 
-def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """The record of one run's folder; InputError names the file that cannot be read."""
-    summary = _read_json(folder / SUMMARY)
-    steps, dev = _read_metrics(folder / METRICS)
-    path = folder / EVALUATION
-    evaluation = _read_json(path) if path.is_file() else None
-    scores = {key: value for key, value in summary.get("scores", {}).items() if isinstance(value, int | float)}
-    if evaluation:
-        scores.update(_evaluation_scores(evaluation))
-    return RunRecord(name or folder.name, folder, summary.get("settings", {}), summary, steps, dev, scores, evaluation)
+def _run_folders(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    found = [path.parent for path in (folder / SUMMARY, *sorted(folder.glob(f"*/{SUMMARY}"))) if path.is_file()]
+    if not found:
+        raise InputError(f"{folder}: holds no run (no {SUMMARY} in it or in its folders)")
+    return found
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
@@ -114,12 +108,27 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
-    differing = differing_settings([group[0] for group in members.values()])
-    groups = []
-    for group in members.values():
-        label = ", ".join(f"{name} {group[0].settings.get(name)}" for name in differing)
-        groups.append(Group(label or group[0].name, group))
-    return groups
+    groups = list(members.values())
+    return [Group(label, group) for label, group in zip(_labels(groups), groups, strict=True)]
+
+
+def _labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
+    """The folders of each group; of the seeds of one command, the folder that holds them."""
+    parents = [{run.folder.parent for run in group} for group in groups]
+    owners = Counter(parent for found in parents for parent in found)
+    folders = []
+    for group, found in zip(groups, parents, strict=True):
+        (parent, *others) = found
+        one_command = not others and owners[parent] == 1 and all(run.folder.name.startswith("seed-") for run in group)
+        folders.append([parent] if one_command else [run.folder for run in group])
+    flat = [folder for each in folders for folder in each]
+    names = dict(zip(flat, short_names(flat), strict=True))
+    return [_listed([names[folder] for folder in each]) for each in folders]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
@@ -128,54 +137,13 @@ def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
     return [name for name in names if len({json.dumps(run.settings.get(name), default=str) for run in runs}) > 1]
 
 
-def _evaluation_scores(evaluation: dict[str, Any]) -> dict[str, float]:
-    aggregate = evaluation["protocol"]["aggregate"]
-    sts = {name: task["spearman"][aggregate] for name, task in evaluation.get("sts", {}).items()}
-    accuracy = "dev_accuracy" if evaluation["protocol"]["split"] == "dev" else "accuracy"
-    transfer = {name: task[accuracy] / 100 for name, task in evaluation.get("transfer", {}).items()}
-    averages = evaluation.get("averages", {})
-    every = {**sts, "STS average": averages.get("sts"), **transfer}
-    if averages.get("transfer") is not None:
-        every["transfer average"] = averages["transfer"] / 100
-    return {name: value for name, value in every.items() if value is not None}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: missing") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object")
-    return content
-
-
-def _read_metrics(path: Path) -> tuple[list[Step], list[tuple[int, float]]]:
-    """Steps and dev scores; a last line cut short by a killed process is left out."""
-    steps: list[Step] = []
-    dev: list[tuple[int, float]] = []
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-            if "loss" in record:
-                speed = float(record.get("sentences_per_second", math.nan))
-                steps.append(Step(record["step"], float(record["loss"]), bool(record.get("negatives")), speed))
-            elif record.get("stsb_dev") is not None:
-                dev.append((record["step"], float(record["stsb_dev"])))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if number == len(lines):
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The shortest end of each path that no other path ends with."""
+    names = []
+    for folder in folders:
+        for depth in range(1, len(folder.parts) + 1):
+            end = folder.parts[-depth:]
+            if sum(other.parts[-depth:] == end for other in folders) == 1:
                 break
-            raise InputError(f"{path}, line {number}: not a line of metrics ({error})") from error
-    return steps, dev
-
-
-def _short_names(folders: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that tell them apart."""
-    for depth in range(1, max((len(folder.parts) for folder in folders), default=1) + 1):
-        names = ["/".join(folder.parts[-depth:]) for folder in folders]
-        if len(set(names)) == len(names):
-            break
-    return names if folders else []
+        names.append("/".join(end))
+    return names

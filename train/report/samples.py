@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from train.config.run import arguments_of
-from train.report.runs import RunRecord
+from train.report.records import RunRecord
 from una_fast.errors import InputError
 
 SHOWN_WORDS = range(4, 31)  # in a sample: fewer show nothing, and nobody reads more
@@ -46,8 +46,10 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
 
 
 def samples_or_reason(run: RunRecord, n: int) -> list[Sample] | str:
-    """The samples, or why there are none."""
+    """The samples, or why there are none: run.json may hold anything, and an index may be gone or another's."""
     try:
-        return sample_negatives(run, n) or "this run made no negatives"
+        return sample_negatives(run, n) or "This run made no negatives."
     except InputError as error:
         return str(error)
+    except (TypeError, ValueError, KeyError, OverflowError, OSError) as error:
+        return f"The negatives cannot be made again from the settings in run.json ({error})."

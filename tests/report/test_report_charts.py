@@ -1,0 +1,123 @@
+"""Numbers -> series -> plotly's figures, each checked against plotly's own schema."""
+
+import json
+import math
+import re
+from typing import Any
+
+import plotly.graph_objects
+import pytest
+
+from train.report.charts import BINS, Line, Marks, columns_chart, histograms, line_chart, scatter, with_level
+from train.report.curves import MOST_POINTS, binned_means, mean_and_band, smooth, thin
+
+
+def checked(chart: dict[str, Any] | None) -> dict[str, Any]:
+    """The chart, if plotly takes it with real colours for the page's."""
+    assert chart is not None
+    plotly.graph_objects.Figure(json.loads(re.sub(r"var\(--\w+\)( \d+%)?", "#000000", json.dumps(chart))))
+    return chart
+
+
+# --- series ---
+
+
+def test_a_smoothed_curve_forgets_its_start() -> None:
+    """A first loss of 100 shows in its own window alone; a running mean of weight 0.9 would say 9 at step 24."""
+    points = [(step, 100.0 if step == 0 else 1.0) for step in range(100)]
+    values = dict(smooth(points))
+    assert values[0] > 10
+    assert all(values[step] == pytest.approx(1.0) for step in range(10, 100))
+
+
+def test_smoothing_is_centred_and_skips_nan() -> None:
+    assert smooth([(0, 5.0), (1, 5.0), (2, math.nan), (3, 5.0)]) == [(0, 5.0), (1, 5.0), (3, 5.0)]
+    rising = dict(smooth([(step, 2.0 * step) for step in range(200)]))
+    assert all(rising[step] == pytest.approx(2 * step) for step in range(50, 150))  # a mean of the past would lag
+
+
+def test_means_by_bin_and_over_seeds() -> None:
+    points = [(0.0, 0.1), (0.5, 0.3), (5.0, 0.9), (4.9, math.nan)]
+    assert binned_means(points) == [(0.25, pytest.approx(0.2)), (5.0, 0.9)]
+    assert binned_means([(3.0, 0.5), (3.0, 0.7)]) == [(3.0, pytest.approx(0.6))]
+    mean, band = mean_and_band([[(1, 2.0), (2, 4.0)], [(1, 4.0), (3, 9.0)]])
+    assert mean == [(1, 3.0)]  # steps that both have
+    assert band == [(1, pytest.approx(3 - math.sqrt(2)), pytest.approx(3 + math.sqrt(2)))]
+
+
+def test_long_lines_are_thinned_by_means() -> None:
+    points = [(float(i), float(i % 2)) for i in range(10_000)]
+    thinned = thin(points)
+    assert len(thinned) == MOST_POINTS
+    assert all(0.4 < y < 0.6 for _, y in thinned)
+    assert sum(x for x, _ in thinned) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
+
+
+# --- charts ---
+
+
+def test_lines_are_drawn_with_their_bands_and_without_what_is_not_a_number() -> None:
+    points = [(0.0, 1.0), (1.0, math.nan), (2.0, -3.0), (3.0, 7.0)]
+    band = [(0.0, 0.5, 1.5), (3.0, 2.0, 12.0)]
+    chart = checked(line_chart([Line("a <b> & 'c'", 0, points, band), Line("one", 0, points, thin=True)], "x", "y"))
+    area, thin_line, line = chart["data"]  # the thick line above all
+    assert (line["x"], line["y"]) == ([0, 2, 3], [1, -3, 7])
+    assert (area["x"], area["y"]) == ([0, 3, 3, 0], [1.5, 12, 2, 0.5])
+    assert line["name"] == "a &lt;b&gt; &amp; 'c'"
+    assert [trace["showlegend"] for trace in chart["data"]] == [False, False, True]
+    assert thin_line["legendgroup"] == line["legendgroup"] == area["legendgroup"]
+    assert line_chart([Line("a", 0, [(0.0, math.inf)])], "x", "y") is None
+
+
+@pytest.mark.parametrize(("lowest", "kind"), [(0.1, "log"), (0.0, None)])
+def test_a_log_axis_is_one_where_all_is_above_0(lowest: float, kind: str | None) -> None:
+    chart = checked(line_chart([Line("a", 0, [(0.0, 1.0), (1.0, lowest), (2.0, 0.5)])], "x", "y", log=True))
+    assert chart["layout"]["yaxis"].get("type") == kind
+
+
+def test_groups_differ_by_more_than_colour() -> None:
+    lines = [Line(str(i), i, [(0.0, float(i))]) for i in range(14)]
+    looks = {
+        (t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"])
+        for t in checked(line_chart(lines, "x", "y"))["data"]
+    }
+    assert len(looks) == 14
+
+
+def test_columns_show_every_run_and_whiskers_of_a_deviation() -> None:
+    marks = [Marks("una", 0, {"STS12": [70.0, 74.0], "STS13": []}), Marks("none", 1, {"STS12": [71.0]})]
+    chart = checked(columns_chart(marks, {"STS12": "STS 12", "STS13": "STS 13"}, "score"))
+    runs, mean, alone = chart["data"]
+    assert (runs["y"], alone["y"]) == ([70, 74], [71])
+    assert (mean["x"], mean["y"]) == (["STS12"], [72])  # a run alone has no whiskers
+    assert mean["error_y"]["array"] == [pytest.approx(2.82843)]
+    low, high = chart["layout"]["yaxis"]["range"]
+    assert 68 < low < 69.17 and 74.83 < high < 76
+    assert chart["layout"]["xaxis"]["ticktext"] == ["STS 12", "STS 13"]
+    assert columns_chart([Marks("una", 0, {})], {"STS12": ""}, "score") is None
+
+
+def test_equal_values_have_room_around_them() -> None:
+    """An axis from a value to itself would show nothing."""
+    one = checked(columns_chart([Marks("a", 0, {"STS12": [70.0]})], {"STS12": ""}, "y"))["layout"]["yaxis"]["range"]
+    assert one[0] < 69 and one[1] > 71
+    zero = checked(scatter([(0.0, 0.0)], [(0.0, 0.0)], 0, ("x", "y"), (0.0, 0.0)))["layout"]["yaxis"]["range"]
+    assert zero == [-1, 1]
+    bars = checked(histograms({"a": [0.5, 0.5], "b": []}, "x", (0.5, 0.5)))["data"]
+    assert sum(bars[0]["y"]) == pytest.approx(100) and sum(bars[1]["y"]) == 0
+
+
+def test_histograms_are_shares_by_common_bins() -> None:
+    near, far = checked(histograms({"near": [0.9] * 3 + [1.0], "far": [0.0, 0.1]}, "cosine", (0.0, 1.0)))["data"]
+    assert near["x"] == far["x"] and len(near["x"]) == BINS
+    assert max(near["y"]) == 75 and near["y"][-1] == 25
+    assert far["y"][0] == 50 and sum(far["y"]) == 100
+
+
+def test_a_level_crosses_the_chart() -> None:
+    chart = checked(line_chart([Line("a", 0, [(0.0, 70.0), (9.0, 80.0)])], "x", "y"))
+    marked = checked(with_level(with_level(chart, 73.5, "before <training>"), 1, "baseline"))
+    first, second = marked["layout"]["shapes"]
+    assert (first["y0"], first["y1"], second["y0"]) == (73.5, 73.5, 1)
+    assert [note["text"] for note in marked["layout"]["annotations"]] == ["before &lt;training&gt;", "baseline"]
+    assert "shapes" not in chart["layout"]

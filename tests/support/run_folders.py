@@ -1,0 +1,48 @@
+"""Folders of runs as training leaves them, written without training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKRelatedness")
+
+
+def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None = None, **settings: Any) -> Path:
+    """A finished run with dev scores after 10 and 20 steps, `score` the last; a start score where one is given."""
+    folder.mkdir(parents=True)
+    summary = {
+        "status": "finished",
+        "settings": {"augment": "none", "seed": 42, "model": "m", "output": str(folder), **settings},
+        "scores": {"stsb_dev": score, "stsb_dev_last": score - 0.01},
+    }
+    (folder / "run.json").write_text(json.dumps(summary))
+    lines = [metrics_line(step) for step in range(n_steps)]
+    lines += [{"step": 10, "stsb_dev": score - 0.02}, {"step": 20, "stsb_dev": score}]
+    if start is not None:
+        lines.insert(0, {"step": 0, "stsb_dev": start})
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    return folder
+
+
+def metrics_line(step: int) -> dict[str, Any]:
+    """A step's line, with negatives and their cosines on every fifth."""
+    line = {"step": step, "loss": 1 / (step + 1), "lr": 1e-5, "negatives": step % 5 == 0}
+    line |= {"sentences_per_second": 100 + step, "cosine_positive": 0.9}
+    if step % 5 == 0:
+        line |= {"cosine_negative": 0.5, "sample_positive": [0.8, 0.9], "sample_negative": [0.4, 0.95]}
+    return line
+
+
+def write_evaluation(folder: Path, sts: float, tasks: tuple[str, ...] = ("STSBenchmark",)) -> None:
+    """evaluation.json with every task's score `sts`, STS-B's pairs, an undefined score and one transfer task."""
+    scores: dict[str, Any] = {task: {"spearman": {"all": sts}} for task in tasks}
+    scores["STSBenchmark"] = {"spearman": {"all": sts}, "similarity": [0.1, 0.8, 0.5], "gold": [1.0, 5.0, 2.5]}
+    if "STS12" not in tasks:
+        scores["STS12"] = {"spearman": {"all": None}}
+    evaluation = {
+        "protocol": {"aggregate": "all", "split": "test"},
+        "sts": scores,
+        "transfer": {"CR": {"accuracy": 80.0}},
+        "averages": {"sts": sts, "transfer": 80.0},
+    }
+    (folder / "evaluation.json").write_text(json.dumps(evaluation))

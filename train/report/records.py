@@ -1,0 +1,248 @@
+"""The files of a run's folder -> a record of known types. What is of another type is left out, and a note says so.
+
+The files may be written by another version, cut short by a killed process or changed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from train.record.folder import EVALUATION, METRICS, SUMMARY
+from una_fast.errors import InputError
+
+MOST_NESTED = 50  # levels of a JSON file; a run's files have 6
+TOO_DEEP = "cannot be read (objects or lists nested too deeply)"
+N_TASKS = {"sts": 7, "transfer": 7}  # tasks that the literature's averages are over
+STS_AVERAGE = "STS average"
+TRANSFER_AVERAGE = "transfer average"
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line of metrics.jsonl about an optimiser step. Cosines are means over the batch, NaN where not recorded."""
+
+    step: int
+    loss: float
+    negatives: bool = False
+    sentences_per_second: float = math.nan
+    cosine_positive: float = math.nan
+    cosine_negative: float = math.nan
+    sample_positive: tuple[float, ...] = ()  # cosines of anchor and positive of some sentences of the batch
+    sample_negative: tuple[float, ...] = ()  # and of anchor and negative of the same sentences
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run left behind. scores: by name, as fractions; an undefined one is absent.
+
+    pairs: a task's name and the (gold score, cosine) of its pairs, where the evaluation kept them.
+    notes: a sentence about each thing that could not be read.
+    """
+
+    name: str
+    folder: Path
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+    steps: list[Step]
+    dev: list[tuple[int, float]]  # (steps taken, Spearman)
+    scores: dict[str, float]
+    pairs: tuple[str, list[Point]] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def seed(self) -> Any:
+        """The run's seed."""
+        return self.settings.get("seed")
+
+
+def read_run(folder: Path, name: str | None = None) -> RunRecord:
+    """The record of one run's folder.
+
+    Raises:
+        InputError: run.json is missing or is not a JSON object; without it there is no run.
+    """
+    summary = read_object(folder / SUMMARY)
+    notes: list[str] = []
+    steps, dev = read_metrics(folder / METRICS, notes)
+    scores = numbers(summary.get("scores", {}), f"{folder / SUMMARY}: scores", notes)
+    pairs = None
+    if (folder / EVALUATION).is_file():
+        more, pairs = read_evaluation(folder / EVALUATION, notes)
+        scores.update(more)
+    settings = mapping(summary.get("settings", {}), f"{folder / SUMMARY}: settings", notes)
+    return RunRecord(name or folder.name, folder, settings, summary, steps, dev, scores, pairs, notes)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object in a file. Raises InputError with one sentence if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: missing") from None
+    except RecursionError:
+        raise InputError(f"{path}: {TOO_DEEP}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object")
+    if _depth(content) > MOST_NESTED:
+        raise InputError(f"{path}: {TOO_DEEP}")
+    return content
+
+
+def _depth(content: Any) -> int:
+    """Levels of objects and lists within each other."""
+    level, depth = [content], 0
+    while level:
+        level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
+        level = [child for child in level if isinstance(child, dict | list)]
+        depth += 1
+    return depth
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or None of anything else (true and false included)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an int beyond the floats
+        return None
+
+
+def mapping(value: Any, where: str, notes: list[str]) -> dict[str, Any]:
+    """A JSON object, or {} and a note."""
+    if isinstance(value, dict):
+        return value
+    notes.append(f"{where} is not an object of names and values, and is left out")
+    return {}
+
+
+def numbers(value: Any, where: str, notes: list[str]) -> dict[str, float]:
+    """The numbers of a JSON object by name; null (undefined) is left out, and so is anything else, with a note."""
+    found = {name: (number(one), one) for name, one in mapping(value, where, notes).items()}
+    wrong = [name for name, (known, one) in found.items() if known is None and one is not None]
+    if wrong:
+        notes.append(f"{where}: {', '.join(wrong[:5])} is not a finite number, and is left out")
+    return {name: known for name, (known, _) in found.items() if known is not None}
+
+
+def read_metrics(path: Path, notes: list[str]) -> tuple[list[Step], list[tuple[int, float]]]:
+    """Steps and dev scores in the order of steps; a last line cut short by a killed process is left out silently."""
+    steps: dict[int, Step] = {}
+    dev: dict[int, float] = {}
+    wrong: list[int] = []
+    try:
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines() if path.is_file() else []
+    except OSError as error:
+        notes.append(f"{path}: cannot be read ({error.strerror}), so no curve is drawn")
+        lines = []
+    for at, line in enumerate(lines, start=1):
+        record = _line(line)
+        place = number(record.get("step"))
+        if place is None or place < 0 or place != int(place):
+            wrong += [at] if at < len(lines) or record else []
+        elif "loss" in record:
+            step = _step(int(place), record)
+            wrong += [] if step else [at]
+            steps.update({step.step: step} if step else {})
+        elif record.get("stsb_dev") is not None:
+            score = number(record["stsb_dev"])
+            wrong += [] if score is not None else [at]
+            dev.update({int(place): score} if score is not None else {})
+    if wrong:
+        notes.append(f"{path}, line {wrong[0]}: not a line of metrics; {len(wrong)} such lines are left out")
+    return [steps[at] for at in sorted(steps)], sorted(dev.items())
+
+
+def _line(line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {"not an object": record}
+
+
+def _step(place: int, record: dict[str, Any]) -> Step | None:
+    """The step of a line; None where its loss is no number. What else is of a wrong type counts as not recorded."""
+    loss = number(record["loss"])
+    if loss is None:
+        return None
+    names = ("sentences_per_second", "cosine_positive", "cosine_negative")
+    known = {name: value for name in names if (value := number(record.get(name))) is not None}
+    samples = {name: _floats(record.get(name)) for name in ("sample_positive", "sample_negative")}
+    return Step(place, loss, record.get("negatives") is True, **known, **samples)  # type: ignore[arg-type]
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    known = [number(value) for value in values] if isinstance(values, list) else []
+    return tuple(value for value in known if value is not None)
+
+
+def read_evaluation(path: Path, notes: list[str]) -> tuple[dict[str, float], tuple[str, list[Point]] | None]:
+    """The scores of evaluation.json as fractions by name, averages included, and the pairs that it kept."""
+    try:
+        content = read_object(path)
+    except InputError as error:
+        notes.append(str(error))
+        return {}, None
+    protocol = mapping(content.get("protocol", {}), f"{path}: protocol", notes)
+    aggregate = protocol.get("aggregate")
+    accuracy = "dev_accuracy" if protocol.get("split") == "dev" else "accuracy"
+    sts = {name: _of(task, "spearman", aggregate) for name, task in _tasks(content, "sts", path, notes).items()}
+    transfer = {name: _of(task, accuracy) for name, task in _tasks(content, "transfer", path, notes).items()}
+    sts_scores = numbers(sts, f"{path}: sts", notes)
+    shares = {name: value / 100 for name, value in numbers(transfer, f"{path}: transfer", notes).items()}
+    averages = {**average(sts_scores, "sts", STS_AVERAGE), **average(shares, "transfer", TRANSFER_AVERAGE)}
+    pairs = _pairs(_tasks(content, "sts", path, []), path, notes)
+    return {**sts_scores, **shares, **averages}, pairs
+
+
+def _tasks(content: dict[str, Any], kind: str, path: Path, notes: list[str]) -> dict[str, Any]:
+    return mapping(content.get(kind, {}), f"{path}: {kind}", notes)
+
+
+def _of(value: Any, *names: Any) -> Any:
+    """The value under a path of names; "missing" where there is none."""
+    for name in names:
+        if not isinstance(value, dict) or not isinstance(name, str) or name not in value:
+            return "missing"
+        value = value[name]
+    return value
+
+
+def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
+    """The mean of a kind's scores under its name; of fewer tasks than the literature's seven, under their names.
+
+    So a mean of two tasks never stands in a column with a mean of seven, nor with a mean of two others.
+    """
+    if len(scores) < 2:
+        return {}
+    full = len(scores) == N_TASKS[kind]
+    return {name if full else f"mean of {', '.join(scores)}": sum(scores.values()) / len(scores)}
+
+
+def _pairs(tasks: dict[str, Any], path: Path, notes: list[str]) -> tuple[str, list[Point]] | None:
+    """STS-B's pairs, or else the first task's that has any."""
+    for name in dict.fromkeys(("STSBenchmark", *tasks)):
+        gold, cosines = _of(tasks, name, "gold"), _of(tasks, name, "similarity")
+        if isinstance(gold, list) and isinstance(cosines, list):
+            points = list(_points(gold, cosines))
+            if len(points) == len(gold) == len(cosines) and points:
+                return name, points
+            notes.append(f"{path}: the pairs of {name} are not numbers in two equally long lists, and are left out")
+    return None
+
+
+def _points(gold: Iterable[Any], cosines: Iterable[Any]) -> Iterable[Point]:
+    for one, other in zip(gold, cosines, strict=False):
+        x, y = number(one), number(other)
+        if x is not None and y is not None:
+            yield x, y
