@@ -24,9 +24,10 @@ from una_fast.corpus.word_tokenizers import (
     tokenizer_name,
 )
 from una_fast.errors import InputError
+from una_fast.index.checks import check_content
 from una_fast.index.layout import KIND, VERSION
 from una_fast.index.scores import TermScores, term_frequency
-from una_fast.storage import load_arrays, save_arrays
+from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
 
 class Index:
@@ -46,6 +47,7 @@ class Index:
         word_probe: what a word tokenizer that is not "treebank" or "whitespace" makes of fixed sentences; else None.
         path: the folder that the index was saved to or loaded from, absolute, or None. With one, the index is pickled
             as its path: another process opens the same folder.
+        seal: what tells the content of that folder from another, or None.
 
     """
 
@@ -62,6 +64,7 @@ class Index:
         lowercase: bool,
         word_probe: Probe | None = None,
         path: Path | None = None,
+        seal: str | None = None,
     ):
         self.chunks = chunks
         self.sentences = sentences
@@ -75,12 +78,14 @@ class Index:
         self.lowercase = lowercase
         self.word_probe = word_probe
         self.path = path
+        self.seal = seal
 
     @classmethod
     def open(cls, path: str | Path, word_tokenizer: str | Split | None = None) -> Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
-        folder = Path(path)
-        meta, arrays = load_arrays(folder, KIND, VERSION)
+        folder = checked_path(path)
+        meta, arrays, seal = load_arrays(folder, KIND, VERSION)
+        check_content(folder, meta, arrays)
         return cls(
             chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
             sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
@@ -92,6 +97,7 @@ class Index:
             lowercase=meta["lowercase"],
             word_probe=meta.get("word_probe"),
             path=folder.resolve(),
+            seal=seal,
         )
 
     @property
@@ -146,7 +152,8 @@ class Index:
     def save(self, path: str | Path) -> None:
         """Write the index to the folder `path`, whole or not at all, in place of an index that is there.
 
-        Raises `InputError` where the folder cannot be written, or holds other files.
+        Processes that have the old index open keep it. Raises `InputError` where the folder cannot be written, or
+        holds anything that was not saved there.
         """
         meta = {
             "sources": self.sources,
@@ -167,8 +174,9 @@ class Index:
             "idf": self.idf,
             "max_tfidf": self.max_tfidf,
         }
-        save_arrays(Path(path), KIND, VERSION, meta, arrays)
-        self.path = Path(path).resolve()
+        folder = resolved(path)
+        self.seal = save_arrays(folder, KIND, VERSION, meta, arrays)
+        self.path = folder
 
     def _checked(self, row: int) -> int:
         n = len(self)

@@ -11,13 +11,14 @@ import numpy as np
 from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.storage import load_arrays, save_arrays
+from una_fast.index.layout import TOKENS, tokens_folder
+from una_fast.storage import load_arrays, read_seal, save_arrays
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
     from una_fast.index.index import Index
 
-KIND, VERSION = "token ids", 2
+VERSION = 2  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 
@@ -26,23 +27,29 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
     They are read from the index's folder if they were made before, else made and, where that folder can be written,
-    left there. Two processes that make them at once write the same bytes, each whole.
+    left there. Two processes that make them at once write the same bytes, each whole. Where another index has been
+    saved in that folder since this one was opened, they are kept in memory.
 
     Raises:
         InputError: kept ids that are damaged.
     """
     folder = None
-    if index.path is not None and index.path.is_dir():  # its folder may have gone since it was opened
-        folder = index.path / f"tokens-{encoder.fingerprint}"
+    if index.path is not None and _lies_in_its_folder(index):
+        folder = tokens_folder(index.path, encoder.fingerprint)
     if folder is not None and folder.exists():
-        return _load(folder, index)
+        try:
+            return _load(folder, index)
+        except InputError:
+            if _lies_in_its_folder(index):
+                raise
+            folder = None  # another index has been saved there in this moment
     ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
     if folder is None:
         return ids
     arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
     try:
         if not folder.exists():  # another process may have been faster
-            save_arrays(folder, KIND, VERSION, {"index": index.fingerprint}, arrays)
+            save_arrays(folder, TOKENS, VERSION, {"index": index.fingerprint}, arrays, part_of=index.seal)
         return _load(folder, index)  # memory-mapped: the processes of a machine share one copy
     except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
         return ids
@@ -146,8 +153,13 @@ def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ra
     return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
 
 
+def _lies_in_its_folder(index: Index) -> bool:
+    """False for an index that is not saved, or whose folder has gone or holds another one by now."""
+    return index.path is not None and index.seal is not None and read_seal(index.path) == index.seal
+
+
 def _load(folder: Path, index: Index) -> dict[str, Ragged]:
-    meta, arrays = load_arrays(folder, KIND, VERSION)
+    meta, arrays, _ = load_arrays(folder, TOKENS, VERSION)
     if meta["index"] != index.fingerprint:
         raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
     names = dict.fromkeys(name.rpartition("_")[0] for name in arrays)

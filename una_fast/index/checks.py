@@ -1,0 +1,68 @@
+"""Checks of a saved index when it is opened: whoever wrote it, no kernel reads outside of an array.
+
+The checksums say that the files are those that were written; they cannot say who wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from una_fast.arrays import MAX_IDS, Ragged, StringTable
+from una_fast.errors import InputError
+from una_fast.index.layout import DTYPES
+from una_fast.storage.content import wrong_rows, wrong_strings
+
+SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
+
+
+def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Check types, lengths, ranges and order of all that an index's folder holds: 0.05 s a million sentences.
+
+    Raises:
+        InputError: with the first array or field that is wrong.
+    """
+    for check in (_wrong_meta(meta), _wrong_types(arrays), _wrong_values(arrays)):
+        for name, found in check:
+            if found:
+                raise InputError(f"{folder}: damaged, or not written by una_fast: {name} {found}; build it again")
+
+
+def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    types = {"word_tokenizer": str, "lowercase": bool, "sources": list}
+    for name, kind in types.items():
+        yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
+    for source in meta["sources"]:
+        fits = isinstance(source, dict) and all(type(source.get(k)) is kind for k, kind in SOURCE_FIELDS.items())
+        yield "sources", "" if fits else f"holds {source!r:.80}"
+
+
+def _wrong_types(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+    yield "the list of its arrays", "" if arrays.keys() == DTYPES.keys() else f"is {', '.join(sorted(arrays))}"
+    for name, dtype in DTYPES.items():
+        array = arrays[name]
+        fits = array.dtype == dtype and array.ndim == 1
+        yield name, "" if fits else f"is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of one dimension"
+
+
+def _wrong_values(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+    chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
+    terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
+    yield "chunks", wrong_strings(chunks)
+    yield "terms", wrong_strings(terms)
+    n_documents = max(len(arrays["words_indptr"]) - 1, 0)
+    for name, n_ids in (("sentences", len(chunks)), ("words", len(terms))):
+        yield name, wrong_rows(Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]), n_documents, n_ids)
+    yield "terms", "" if 0 < len(terms) <= MAX_IDS else "is empty"
+    for name in ("document_frequency", "idf", "max_tfidf"):
+        yield name, "" if len(arrays[name]) == len(terms) else f"has not one value for each of the {len(terms):,} terms"
+    frequency, idf, scores = (arrays[name] for name in ("document_frequency", "idf", "max_tfidf"))
+    in_range = 1 <= frequency.min() <= frequency.max() <= n_documents
+    yield "document_frequency", "" if in_range else f"is not from 1 to {n_documents:,} documents"
+    for name, values in (("idf", idf), ("max_tfidf", scores)):
+        finite = bool(values.min() >= 0 and values.max() < np.inf)  # NaN fails both
+        yield name, "" if finite else "is not finite and at least 0"
+    yield "max_tfidf", "" if (scores[1:] <= scores[:-1]).all() else "increases: terms stand from high to low"

@@ -1,0 +1,129 @@
+"""One array in one .npy file: written and synced, memory-mapped and verified."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import mmap
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import xxhash
+
+from una_fast.errors import InputError
+
+REBUILD = "delete the folder and build it again"
+GIVE_READABLE = "give a folder that can be read"
+
+
+def checked_path(path: str | Path) -> Path:
+    """`path` as a Path. Raises `InputError` for what can be no name of a file or folder."""
+    try:
+        checked = Path(path)
+        with suppress(OSError):
+            checked.lstat()
+    except (TypeError, ValueError) as error:  # ValueError: a null character
+        raise InputError(f"{path!r}: is no name of a folder ({error})") from error
+    return checked
+
+
+def write_array(path: Path, array: np.ndarray) -> str:
+    """Write and sync the file that ``np.save`` would write; returns its xxh3_64.
+
+    np.save itself writes with `ndarray.tofile`, whose error for a full disk has no cause in it.
+    """
+    array = np.ascontiguousarray(array)
+    checksum = xxhash.xxh3_64()
+    with path.open("wb") as file:
+        for part in (_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data):
+            checksum.update(part)
+            file.write(part)
+        _sync(file)
+    return checksum.hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write and sync a small file."""
+    with path.open("wb") as file:
+        file.write(data)
+        _sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` outlast a power cut, where the system can: Windows has no handle of a folder."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems refuse it
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a regular file. Raises OSError."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to be read. Raises OSError; for a folder, a pipe or a device too, without waiting for it."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("not a regular file")
+    return file
+
+
+def map_array(path: Path, checksum: str) -> np.ndarray:
+    """The array of a file, read-only and memory-mapped; the file is opened once, so all that is seen is one file.
+
+    Raises:
+        InputError: a file that is missing or cannot be read, has another checksum, or holds no plain array.
+    """
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: missing; {REBUILD}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
+    if xxhash.xxh3_64_hexdigest(data) != checksum:
+        raise InputError(f"{path}: damaged (cut short or changed), its checksum differs; {REBUILD}")
+    try:
+        return _parse(data)
+    except (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path}: damaged, it holds no array that una_fast wrote; {REBUILD}") from error
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What a .npy file starts with."""
+    header = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    return header.getvalue()
+
+
+def _parse(data: mmap.mmap | bytes) -> np.ndarray:
+    """The array in the bytes of a .npy file that `write_array` made. Raises an error of Python's for others."""
+    start = 10 + int.from_bytes(data[8:10], "little")
+    fields = ast.literal_eval(data[10:start].decode("ascii"))
+    dtype, shape = np.dtype(str(fields["descr"])), fields["shape"]
+    if dtype.kind not in "biuf" or not dtype.isnative or data[:start] != _header(dtype, shape):
+        raise ValueError("another header")
+    count = math.prod(shape)
+    if start + count * dtype.itemsize != len(data) or min(shape, default=0) < 0:
+        raise ValueError(f"{dtype} of shape {shape} in {len(data):,} bytes")
+    return np.frombuffer(data, dtype=dtype, count=count, offset=start).reshape(shape)
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

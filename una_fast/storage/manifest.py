@@ -1,0 +1,115 @@
+"""The manifest of a folder: its kind, the layout's version, what was said of it, and the checksums of its arrays."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from una_fast.errors import InputError
+from una_fast.storage.files import GIVE_READABLE, REBUILD, read_bytes
+
+MANIFEST = "manifest.json"
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # a name is a file of the folder, never a path out of it
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one folder lists.
+
+    kind: such as "index"; version: of the layout; meta: anything JSON can hold; checksums: xxh3_64 of each array's
+    file, by the array's name; part_of: the seal of the folder that this one lies in and belongs to, or None.
+    """
+
+    kind: str
+    version: int
+    meta: dict[str, Any]
+    checksums: dict[str, str]
+    part_of: str | None = None
+
+    @property
+    def seal(self) -> str:
+        """xxh3_64 of the manifest, so of all content: two folders of one seal hold the same."""
+        return xxhash.xxh3_64_hexdigest(json.dumps(self._fields(), sort_keys=True).encode())
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The names of the files that are listed, the manifest's own included."""
+        return frozenset([MANIFEST, *(f"{name}.npy" for name in self.checksums)])
+
+    def encode(self) -> bytes:
+        """The bytes of the file: JSON, with the seal, so that a changed byte of it is seen too."""
+        return (json.dumps({**self._fields(), "seal": self.seal}, indent=1, sort_keys=True) + "\n").encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Manifest:
+        """The manifest of these bytes. Raises ValueError for bytes that `encode` did not make."""
+        try:
+            fields = json.loads(data)
+            del fields["seal"]
+            manifest = cls(**fields)
+            same = manifest._has_types() and manifest.encode() == data
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError("not the JSON of a manifest") from error
+        if not same:
+            raise ValueError("the seal or a byte differs")
+        return manifest
+
+    def _fields(self) -> dict[str, Any]:
+        fields = asdict(self)
+        return fields if self.part_of is not None else {k: v for k, v in fields.items() if k != "part_of"}
+
+    def _has_types(self) -> bool:
+        return (
+            isinstance(self.kind, str)
+            and type(self.version) is int
+            and isinstance(self.meta, dict)
+            and isinstance(self.checksums, dict)
+            and all(isinstance(checksum, str) for checksum in self.checksums.values())
+            and all(map(ARRAY_NAME.fullmatch, self.checksums))
+            and isinstance(self.part_of, (str, type(None)))
+        )
+
+
+def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
+    """The manifest of a folder of this kind and version.
+
+    Raises:
+        InputError: no manifest, another kind or version, a changed byte, or a file that cannot be read.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = Manifest.decode(read_bytes(path))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        advice = "give the folder that was saved to"
+        raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); {advice}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: damaged, it is not the JSON that was written; {REBUILD}") from error
+    if manifest.kind != kind:
+        raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
+    if manifest.version != version:
+        raise InputError(
+            f"{folder}: written in version {manifest.version} of the {kind} layout, and this is version {version}; "
+            + REBUILD
+        )
+    return manifest
+
+
+def find_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a folder, whatever its kind; None where there is none, or one that una_fast did not write."""
+    try:
+        return Manifest.decode(read_bytes(folder / MANIFEST))
+    except (OSError, ValueError):
+        return None
+
+
+def read_seal(folder: Path) -> str | None:
+    """The seal of what lies in `folder` now; None where nothing was saved."""
+    manifest = find_manifest(folder)
+    return manifest.seal if manifest else None
