@@ -4,6 +4,7 @@ The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una
 read-only ones included), fills arrays that the caller allocated, holds no lock, moves no global state, and never sees a
 string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
+    one_process  the lock that lets processes compile one after the other
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
     chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
     strings      numbers distinct strings by first appearance                                 (Cython)

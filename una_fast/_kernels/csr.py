@@ -5,17 +5,14 @@ Kernels are compiled once for fixed types by `warm_up`, which several processes 
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
 from numba.core import config
+
+from una_fast._kernels.one_process import one_process_at_a_time
 
 
 def _compiled(function: Any) -> Any:
@@ -114,21 +111,16 @@ def warm_up() -> None:
     """
     if config.DISABLE_JIT or all(kernel.signatures for kernel in _SIGNATURES):  # type: ignore[attr-defined]
         return
-    with _one_process_at_a_time():
+    with one_process_at_a_time("numba"):
         for kernel, signature in _SIGNATURES.items():
             if not kernel.signatures:  # another thread may have been faster
-                kernel.compile(signature)
-                kernel.disable_compile()
+                _compile(kernel, signature)
 
 
-@contextmanager
-def _one_process_at_a_time() -> Iterator[None]:
+def _compile(kernel: Any, signature: tuple[Any, ...]) -> None:
     try:
-        import fcntl
-    except ImportError:  # Windows: Numba's own retries have to do
-        yield
-        return
-    user = os.getuid()
-    with (Path(tempfile.gettempdir()) / f"una_fast-numba-{user}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        kernel.compile(signature)
+    except OSError:  # the cache's disk is full: what was compiled can be used all the same
+        if not kernel.signatures:
+            raise
+    kernel.disable_compile()
