@@ -52,6 +52,12 @@ class Ragged:
         """int64 (N,), the number of values of each row."""
         return np.diff(self.indptr)
 
+    def take(self, rows: np.ndarray) -> Ragged:
+        """The rows ``rows``, in that order. rows: integers (m,)."""
+        bounds = row_bounds(self.lengths()[rows])
+        shift = self.indptr[:-1][rows] - bounds[:-1]
+        return Ragged(self.values[np.arange(bounds[-1]) + np.repeat(shift, np.diff(bounds))], bounds)
+
 
 @dataclass(frozen=True)
 class StringTable(Sequence[str]):
@@ -94,6 +100,8 @@ class StringTable(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         buffer = self.utf8.tobytes()
-        bounds = self.offsets.tolist()
-        for start, stop in itertools.pairwise(bounds):
-            yield buffer[start:stop].decode("utf-8")
+        bounds = itertools.pairwise(self.offsets.tolist())
+        if buffer.isascii():  # a byte a character: one decoding for all strings
+            text = buffer.decode("ascii")
+            return (text[start:stop] for start, stop in bounds)
+        return (buffer[start:stop].decode("utf-8") for start, stop in bounds)

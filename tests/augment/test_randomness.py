@@ -8,7 +8,7 @@ from scipy.stats import chisquare, kstest
 
 from support import reference
 from support.checks import law, ragged
-from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast.arrays import ID
 from una_fast.index.scores import TermScores
@@ -103,7 +103,7 @@ def test_the_output_of_one_seed_is_fixed():
     out = np.empty_like(words.values)
     found = {}
     for epoch in (0, 1):
-        kernel.terms(np.arange(3), epoch, Workspace(8), out)
+        kernel.terms(np.arange(3), epoch, NegativesWorkspace(8), out)
         found[epoch] = out.tolist()
     assert found == {
         0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support import checks, reference
 from support.checks import law, ragged, ranked, reference_negatives, score, weigh
-from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast.arrays import ID
 from una_fast.index.scores import rank
 
@@ -114,7 +114,7 @@ def test_a_row_is_the_same_in_every_batch(batch):
     rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
     words, scores = ragged(rows), score(rows)
     kernel = Negatives(words, law(scores, 100, window=("rank", 5)))
-    order, work = rng.permutation(100), Workspace(9)
+    order, work = rng.permutation(100), NegativesWorkspace(9)
     found = {}
     for start in range(0, 100, batch):
         part = order[start : start + batch]

@@ -13,7 +13,7 @@ import numpy as np
 from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.law import Law
-from una_fast._kernels.draws.negatives import Negatives, Workspace
+from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.ids.emit import TermTokens, write_tokens
@@ -147,7 +147,7 @@ def check_negatives(rows, setting, window, seed, epoch):
     words, scores = ragged(rows), score(rows)
     rules = law(scores, len(rows), seed=seed, window=window, **setting)
     out = np.empty_like(words.values)
-    Negatives(words, rules).terms(np.arange(len(rows)), epoch, Workspace(max(map(len, rows))), out)
+    Negatives(words, rules).terms(np.arange(len(rows)), epoch, NegativesWorkspace(max(map(len, rows))), out)
     expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
     assert out.tolist() == [term for row in expected for term in row]
 

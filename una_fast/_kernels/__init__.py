@@ -17,6 +17,8 @@ string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 
     replace      probabilities -> replaced terms, step 3                                      (Cython)
     frame        special tokens and padding around a text in a row of a batch                 (Cython)
     emit         terms -> padded token ids                                                    (Cython)
-    negatives    rows of the index -> the three stages above, block by block in cache         (Cython)
+    rows         rows of the index -> what is drawn of them, block by block in cache          (Cython)
+    negatives    the draws of UNA in those blocks                                             (Cython)
+    spell        terms -> text                                                                (Cython)
     encode       chunks -> token ids of the original sentences                                (Cython)
 """

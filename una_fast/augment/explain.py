@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from una_fast._kernels.draws.law import Law
-from una_fast.augment.term_rows import TermRows
+from una_fast.augment.draws import Draws
+from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
+
+
+class Weights(NamedTuple):
+    """What decides over each of T words.
+
+    first: int32 (T,), where in its row it stands first; z: float64 (T,), its tf-idf (equation 2); p: float64 (T,), its
+    replacement probability (equation 3).
+    """
+
+    first: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -57,14 +71,18 @@ class Explanation:
         return "\n".join([*_aligned([header, *rows]), "", self.negative])
 
 
-def explain_words(index: Index, law: Law, text: TermRows, replaced: Sequence[str], epoch: int) -> Explanation:
-    """The explanation of the one row of `text`, whose negative has the words `replaced`."""
-    words = []
-    for k, (word, new) in enumerate(zip(text.words[0], replaced, strict=True)):
-        term, z, p = int(text.ids[k]), float(text.z[k]), float(text.p[k])
-        position = k if law.released else int(text.first[k])
-        draw = (law.draw(int(text.keys[0]), epoch, position, 0) >> 11) * 2.0**-53
-        replacement = new if draw < p else None
+def explain_words(
+    index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: Draws
+) -> Explanation:
+    """The explanation of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
+    words, replaced = [], [text.word(term, index.terms) for term in new.tolist()]
+    for k, term in enumerate(text.terms.values.tolist()):
+        z, p = float(weights.z[k]), float(weights.p[k])
+        position = k if law.released else int(weights.first[k])
+        bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.set)
+        draw = (bits >> 11) * 2.0**-53
+        replacement = replaced[k] if draw < p else None
+        word = text.word(term, index.terms)
         words.append(WordExplanation(word, term >= 0, z, p, law.window(term, z), draw, replacement))
     return Explanation(words, " ".join(replaced))
 

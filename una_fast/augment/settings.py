@@ -52,13 +52,6 @@ def make_law(
     )
 
 
-def checked_epoch(epoch: int) -> int:
-    """`epoch`, an integer of 64 bits without a sign."""
-    if not 0 <= operator.index(epoch) < 2**64:
-        raise InputError(f"epoch={epoch}: epochs count from 0 to 2**64 - 1")
-    return operator.index(epoch)
-
-
 def _check_choice(name: str, value: str) -> None:
     if value not in CHOICES[name]:
         raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")

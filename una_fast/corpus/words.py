@@ -24,8 +24,9 @@ characters only the capital sigma looks at its neighbours, and it looks no furth
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from tqdm import tqdm
@@ -97,7 +98,7 @@ def parse_corpus(
             vocabulary, words = one_by_one.result()
         else:
             _warn(scripts.remark(split.name))
-            vocabulary, words = _words(workers, chunks, sentences, split)
+            vocabulary, words = document_words(workers, chunks, sentences, split)
     if len(vocabulary) == 0:
         raise InputError(f"the corpus has no word: each of its {len(sentences):,} sentences is blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
@@ -137,8 +138,15 @@ class SentenceWords:
         return vocabulary, Ragged(np.concatenate(self._words), bounds)
 
 
-def _words(
-    workers: Workers, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
+class Mapper(Protocol):
+    """What applies a function to items: `una_fast.parallel.Workers`, or the calling thread."""
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each item with its result, in order."""
+
+
+def document_words(
+    workers: Mapper, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
 ) -> tuple[StringTable, Ragged]:
     """Vocabulary and words of all documents. Entries come by first appearance, so their new words do too."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
@@ -176,7 +184,7 @@ def _spans(offsets: np.ndarray) -> np.ndarray:
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
-def _gather(workers: Workers, pieces: Ragged, entry_words: Ragged) -> Ragged:
+def _gather(workers: Mapper, pieces: Ragged, entry_words: Ragged) -> Ragged:
     """The words of each document: those of its entries."""
     lengths = np.empty(len(pieces), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(pieces))) for row in range(0, len(pieces), ROWS_PER_TASK)]

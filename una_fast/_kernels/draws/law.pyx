@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.draws.random cimport draw64, epoch_key, row_key
+from una_fast._kernels.draws.random cimport draw64, row_key, stream_key
 
 
 cdef class Law:
@@ -70,9 +70,9 @@ cdef class Law:
         self.find_window(term, score, &window)
         return window.start, window.stop
 
-    def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number):
+    def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t draw_set=0):
         """uint64, the bits that decide draw `number` at `position` of `row`."""
-        return draw64(row_key(epoch_key(self.seed, epoch), row), position, number)
+        return draw64(row_key(stream_key(self.seed, epoch, draw_set), row), position, number)
 
 
 cdef int64_t first_below(const double[::1] scores, double score, bint or_equal=False) except -1 nogil:

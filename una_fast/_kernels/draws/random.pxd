@@ -22,6 +22,12 @@ cdef inline uint64_t epoch_key(uint64_t seed, uint64_t epoch) noexcept nogil:
     return mix64(mix64(seed) + (epoch + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
 
 
+cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t draw_set) noexcept nogil:
+    """The epoch's key; of the further sets of draws, a key each."""
+    cdef uint64_t key = epoch_key(seed, epoch)
+    return key if draw_set == 0 else mix64(key + draw_set * <uint64_t>0xD1B54A32D192ED03ULL)
+
+
 cdef inline uint64_t row_key(uint64_t epoch_key, uint64_t row) noexcept nogil:
     return mix64(epoch_key + (row + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
 

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 import numpy as np
 
 from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window
-from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, epoch_key, row_key, unit
+from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, row_key, stream_key, unit
 
 
 cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1] ids, const int64_t[::1] bounds,
@@ -86,14 +86,14 @@ cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t b
 
 def replace_terms(Law law, const uint64_t[::1] rows, uint64_t epoch, const int32_t[::1] ids,
                   const int64_t[::1] indptr, const int32_t[::1] first, const double[::1] z, const double[::1] p,
-                  int32_t[::1] out):
+                  int32_t[::1] out, uint64_t draw_set=0):
     """Fill `out` (int32 (T,)) with the terms of the negatives of rows ``ids[indptr[i]:indptr[i + 1]]``.
 
     rows: uint64 (N,), what names each row in its draws; first, z, p: as `replacement_probabilities` fills them.
     """
     cdef uint64_t[::1] keys = np.empty(rows.shape[0], dtype=np.uint64)
     cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0), dtype=np.int32)
-    cdef uint64_t key = epoch_key(law.seed, epoch)
+    cdef uint64_t key = stream_key(law.seed, epoch, draw_set)
     cdef int64_t row
     with nogil:
         for row in range(rows.shape[0]):

@@ -1,0 +1,94 @@
+"""What holds for every text augmentation of the registry: rows, text, ids, draw sets, processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import una_fast
+from support.tokenizer_families import bert_uncased, roberta, training_lines
+from una_fast import InputError
+from una_fast.augment.base import TextAugmentation
+from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
+
+TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
+SETTINGS: dict[str, dict] = {}
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(TEXTS)
+
+
+@pytest.fixture(scope="module", params=AUGMENTATIONS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def augmentation(index, name) -> TextAugmentation:
+    return make_augmentation(name, index, tokenizer=bert_uncased(), n_jobs=2, **SETTINGS.get(name, {}))
+
+
+def test_a_row_becomes_the_same_in_every_batch_and_order(augmentation):
+    order = np.random.default_rng(0).permutation(len(TEXTS))
+    together = augmentation.texts(order, epoch=3)
+    assert [augmentation.texts([row], epoch=3)[0] for row in order] == together
+    assert together != augmentation.texts(order, epoch=4)
+
+
+@pytest.mark.parametrize("make_tokenizer", [bert_uncased, roberta])
+def test_ids_are_the_tokenizers_on_the_text(index, name, make_tokenizer):
+    tokenizer = make_tokenizer()
+    augmentation = make_augmentation(name, index, tokenizer=tokenizer, **SETTINGS.get(name, {}))
+    rows = np.arange(len(TEXTS))
+    for draw_set in (0, 2):
+        texts = augmentation.texts(rows, 1, draw_set=draw_set)
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
+        found = augmentation.token_ids(rows, 1, 24, draw_set=draw_set)
+        assert set(found) == set(expected)
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+
+def test_threads_and_a_given_tensor_change_nothing(augmentation):
+    rows = np.arange(5000) % len(TEXTS)
+    out = augmentation.token_ids(rows, 1)
+    one = augmentation.token_ids(rows[:300], 1)
+    assert torch.equal(out["input_ids"][:300], one["input_ids"])
+    assert augmentation.token_ids(rows, 2, out=out)["input_ids"] is out["input_ids"]
+
+
+def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):
+    rows = range(300)
+    sets = [augmentation.texts(rows, draw_set=k) for k in range(3)]
+    assert sets[0] == augmentation.texts(rows)
+    assert sets[0] != sets[1] != sets[2] != sets[0]
+    texts = [augmentation.augment(TEXTS, draw_set=k) for k in range(3)]
+    assert texts[0] == augmentation.augment(TEXTS)
+    assert texts[0] != texts[1] != texts[2]
+    assert augmentation.explain(TEXTS[5], 2, draw_set=1).to_dict()
+    for wrong in (-1, 2**64, "a", None):
+        with pytest.raises(InputError, match="draw_set="):
+            augmentation.texts([0], draw_set=wrong)
+
+
+def test_it_travels_to_another_process_and_says_what_it_is(augmentation, name):
+    again = pickle.loads(pickle.dumps(augmentation))
+    assert again.texts([0, 1, 2]) == augmentation.texts([0, 1, 2])
+    assert repr(again) == repr(augmentation)
+    assert repr(augmentation).startswith(f"<una_fast.{type(augmentation).__name__} of <una_fast.Index")
+    assert "seed=42" in repr(augmentation)
+
+
+def test_blank_text_stays_blank(augmentation):
+    assert augmentation.texts([300]) == [""]
+    assert augmentation.augment(["", "  \t", "the word"])[:2] == ["", ""]
+    assert augmentation.augment([]) == []
+
+
+def test_an_unknown_name_is_answered_with_those_that_there_are(index):
+    with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una"):
+        make_augmentation("eda-x", index)

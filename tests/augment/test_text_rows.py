@@ -1,0 +1,57 @@
+"""Text that is given rather than indexed: all of it at once by the kernels, against each sentence by plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import una_fast
+import una_fast.corpus.texts
+from support.alphabet import text
+from support.tokenizer_families import training_lines
+from una_fast._kernels.draws.probability import replacement_probabilities
+from una_fast._kernels.draws.replace import replace_terms
+from una_fast.arrays import ID
+from una_fast.corpus.word_tokenizers import word_tokenizer
+
+LINES = training_lines()[:200]
+SENTENCE = text | st.sampled_from(LINES) | st.builds("{} {}".format, text, st.sampled_from(LINES))
+
+
+@pytest.fixture(scope="module")
+def augmenters():
+    """Of both variants; even a few texts are split at once."""
+    index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(una_fast.corpus.texts, "FEW", 0)
+        yield [una_fast.Augmenter(index, radius=20, variant=variant) for variant in ("paper", "released")]
+
+
+def augmented_by_python(una, sentence: str, epoch: int) -> str:
+    """The words one by one; an unseen word is a negative number, one for each distinct word of the sentence."""
+    words = word_tokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
+    unseen: dict[str, int] = {}
+    known = una.index.term_ids
+    ids = np.array([known[w] if w in known else unseen.setdefault(w, -1 - len(unseen)) for w in words], dtype=ID)
+    indptr, first, out = np.array([0, len(ids)]), np.empty_like(ids), np.empty_like(ids)
+    z, p = np.empty((2, len(ids)))
+    key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
+    replacement_probabilities(una._law, ids, indptr, first, z, p)
+    replace_terms(una._law, key, epoch, ids, indptr, first, z, p, out)
+    return " ".join(una.index.terms[i] if i >= 0 else word for i, word in zip(out.tolist(), words, strict=True))
+
+
+@settings(max_examples=300)
+@given(sentences=st.lists(SENTENCE, min_size=1, max_size=5), epoch=st.integers(0, 2))
+def test_a_batch_of_any_text_is_each_sentence_by_itself(augmenters, sentences, epoch):
+    for una in augmenters:
+        assert una.augment(sentences, epoch) == [augmented_by_python(una, text, epoch) for text in sentences]
+
+
+def test_the_key_of_a_text_is_the_hash_of_its_words(augmenters):
+    rows = augmenters[0]._reader.read(["The  word\tstands", "", "Ünseen Wörds"])
+    expected = ["the word stands", "", "ünseen wörds"]
+    assert rows.keys.tolist() == [xxhash.xxh3_64_intdigest(words.encode()) for words in expected]

@@ -1,0 +1,37 @@
+"""Which draws: the part of their name that a caller chooses. The seed is an augmentation's, the row the text's."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+from una_fast.errors import InputError
+
+LIMIT = 2**64
+
+
+@dataclass(frozen=True)
+class Draws:
+    """An epoch, and one of its sets of draws: integers of 64 bits without a sign.
+
+    Raises:
+        InputError: not such an integer.
+
+    """
+
+    epoch: int = 0
+    set: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
+        object.__setattr__(self, "set", _checked("draw_set", self.set, "sets of draws"))
+
+
+def _checked(name: str, value: int, what: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r}: give an integer") from None
+    if not 0 <= number < LIMIT:
+        raise InputError(f"{name}={value}: {what} count from 0 to 2**64 - 1")
+    return number

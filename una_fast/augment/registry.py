@@ -1,0 +1,22 @@
+"""The text augmentations by name: a new one is a file in this folder and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from una_fast.augment.base import TextAugmentation
+from una_fast.augment.una import Augmenter
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+
+AUGMENTATIONS: dict[str, Callable[..., TextAugmentation]] = {
+    "una": Augmenter,
+}
+
+
+def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
+    """The augmentation of this name over `index`. Raises InputError for a name that is not among `AUGMENTATIONS`."""
+    if name not in AUGMENTATIONS:
+        raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
+    return AUGMENTATIONS[name](index, **settings)

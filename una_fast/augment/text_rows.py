@@ -1,0 +1,76 @@
+"""Any text -> rows of the index's terms; words that the index has not seen are negative ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import xxhash
+
+from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.augment.spelling import spell_utf8
+from una_fast.corpus.source import encode_sentence
+from una_fast.corpus.texts import split_texts
+from una_fast.corpus.word_tokenizers import word_tokenizer
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Sentences as rows of ids.
+
+    texts: UTF-8 of each; terms: `Ragged` int32, their words: a term's id, or -1 - k for word k of `unseen`; keys:
+    uint64 (N,), the hash of each row's words, which stands for its row number in the draws.
+    """
+
+    texts: list[bytes]
+    terms: Ragged
+    unseen: StringTable
+    keys: np.ndarray
+
+    def word(self, term: int, strings: StringTable) -> str:
+        """The word of an id."""
+        return strings[term] if term >= 0 else self.unseen[-1 - term]
+
+
+class TextReader:
+    """Splits text into words as an index was split, and looks them up."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
+
+    def read(self, sentences: Iterable[str]) -> TextRows:
+        """The rows of `sentences`. Raises InputError for what is no text."""
+        texts = _encoded(sentences)
+        vocabulary, words = split_texts(texts, self._split)
+        distinct, term_id = list(vocabulary), self._index.term_ids.get
+        known = np.array([term_id(word, -1) for word in distinct], dtype=ID)
+        new = np.flatnonzero(known < 0)
+        known[new] = -1 - np.arange(len(new), dtype=ID)
+        unseen = StringTable.from_strings([distinct[i] for i in new.tolist()])
+        terms = Ragged(known[words.values], words.indptr)
+        return TextRows(texts, terms, unseen, _keys(*spell_utf8(words, vocabulary)))
+
+
+def _encoded(sentences: Iterable[str]) -> list[bytes]:
+    """UTF-8 of each sentence."""
+    if isinstance(sentences, str):
+        raise InputError("sentences: got one str, and a list of them is needed: [sentence]")
+    try:
+        listed = list(sentences)
+    except TypeError:
+        raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed") from None
+    try:
+        return [str.encode(sentence) for sentence in listed]
+    except (TypeError, UnicodeEncodeError):  # say which one it is
+        return [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(listed)]
+
+
+def _keys(utf8: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """The hash of each row's words, joined by spaces."""
+    text = utf8.data
+    return np.array([xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds.tolist())], dtype=np.uint64)

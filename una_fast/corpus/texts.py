@@ -1,0 +1,49 @@
+"""A few texts -> words, at once and in the caller's thread, by the kernels that read a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from una_fast.arrays import ID, Ragged, StringTable, row_bounds
+from una_fast.corpus.chunks import encode_block
+from una_fast.corpus.source import Block
+from una_fast.corpus.word_tokenizers import NAMED, WordTokenizer
+from una_fast.corpus.words import document_words
+
+FEW = 16  # texts: fewer are split one by one, for the tables of `split_at_once` take 0.5 ms to set up
+
+
+class CallingThread:
+    """Does at once what `una_fast.parallel.Workers` hands to threads, which cost more than a few texts do."""
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each item with its result, in order."""
+        return ((item, function(item)) for item in items)
+
+
+def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
+    """The distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
+
+    The words are `tokenizer.words` of each text, which a test holds.
+    """
+    if tokenizer.name not in NAMED or len(texts) < FEW:
+        return _number([tokenizer.words(text.decode("utf-8")) for text in texts])
+    return split_at_once(texts, tokenizer)
+
+
+def split_at_once(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
+    """The same of at least one text, by a named tokenizer: each distinct chunk is split once."""
+    bounds = row_bounds([len(text) for text in texts])
+    encoded = encode_block(Block(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:]))
+    chunks = StringTable(encoded.utf8, encoded.offsets)
+    sentences = Ragged(encoded.ids, row_bounds(encoded.lengths))
+    return document_words(CallingThread(), chunks, sentences, tokenizer)
+
+
+def _number(rows: list[list[str]]) -> tuple[StringTable, Ragged]:
+    numbers: dict[str, int] = {}
+    ids = [numbers.setdefault(word, len(numbers)) for row in rows for word in row]
+    return StringTable.from_strings(list(numbers)), Ragged(np.array(ids, dtype=ID), row_bounds([len(r) for r in rows]))
