@@ -51,6 +51,11 @@ def simcse(views: Tensor, temperature: float) -> Tensor:
     return triplet(views[:2], temperature)
 
 
+def cosines(views: Tensor) -> Tensor:
+    """Float (1 or 2, B): the cosine of each anchor with its positive and, where there is one, with its negative."""
+    return functional.cosine_similarity(views[:1], views[1:3], dim=-1)
+
+
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
     """Similarities of all rows (R, R), row v * B + i being view v of sentence i; -inf between a row and itself."""
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)

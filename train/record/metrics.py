@@ -18,6 +18,7 @@ from train.record.files import replacing
 from train.record.folder import METRICS, TENSORBOARD, note_written, writing_into
 from una_fast.errors import InputError
 
+SAMPLED = 8  # sentences of a step with negatives whose cosines are kept: they are a tenth of metrics.jsonl
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
 
 
@@ -53,12 +54,17 @@ class Recorder:
             self._board = SummaryWriter(str(output / TENSORBOARD), purge_step=start)
         self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
 
-    def step(self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float) -> None:
-        """One optimiser step; `step` counts from 0."""
+    def step(
+        self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: Any
+    ) -> None:
+        """One optimiser step; `step` counts from 0. cosines: see `summary_of`."""
         if not self.active:
             return
         record = {"step": step, "loss": loss, "lr": lr, "negatives": negatives}
-        self._write({**record, "sentences_per_second": round(sentences_per_second, 2)})
+        self._write({**record, **cosines, "sentences_per_second": round(sentences_per_second, 2)})
+        for name in ("cosine_positive", "cosine_negative"):
+            if name in cosines:
+                self._board.add_scalar(name, cosines[name], step)
         self._board.add_scalar("loss/negatives" if negatives else "loss/plain", loss, step)
         self._board.add_scalar("lr", lr, step)
         self._board.add_scalar("sentences_per_second", sentences_per_second, step)
@@ -95,6 +101,20 @@ class Recorder:
             self._board.close()
 
 
+def summary_of(cosines: list[float], n: int) -> dict[str, Any]:
+    """What a line of metrics says of `n` cosines with positives and then, maybe, `n` with negatives.
+
+    The means of both; beside negatives some of the cosines themselves, of the first sentences of the shuffled batch.
+    """
+    kinds = dict(
+        zip(("positive", "negative"), (cosines[i : i + n] for i in range(0, len(cosines), n or 1)), strict=False)
+    )
+    means = {f"cosine_{kind}": round(sum(values) / n, 5) for kind, values in kinds.items()}
+    if "negative" not in kinds:
+        return means
+    return means | {f"sample_{kind}": [round(v, 4) for v in values[:SAMPLED]] for kind, values in kinds.items()}
+
+
 class LateLosses:
     """Losses on their way from the device: read some steps late on a GPU, so no step waits; at once on the CPU."""
 
@@ -102,13 +122,18 @@ class LateLosses:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, dict[str, Any]]] = deque()
 
-    def push(self, loss: Tensor, about: dict[str, Any]) -> None:
-        """A step's loss, and what else its line of metrics says."""
+    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor | None = None) -> None:
+        """A step's loss, its `cosines` (1 or 2, B), and what else its line of metrics says."""
+        about = dict(about)
+        read = loss.detach()[None]
+        if cosines is not None:
+            about["n_cosines"] = cosines.shape[1]
+            read = torch.cat([read, cosines.flatten()])  # one copy brings all
         if not self._late:
-            self._pending.append((loss.detach(), None, about))
+            self._pending.append((read, None, about))
             return
-        host = torch.empty((), dtype=loss.dtype, pin_memory=True)
-        host.copy_(loss.detach(), non_blocking=True)
+        host = torch.empty(read.shape, dtype=read.dtype, pin_memory=True)
+        host.copy_(read, non_blocking=True)
         event = torch.cuda.Event()
         event.record()
         self._pending.append((host, event, about))
@@ -123,7 +148,9 @@ class LateLosses:
             loss, event, about = self._pending.popleft()
             if event:
                 event.synchronize()
-            value = loss.item()
+            value, *cosines = loss.tolist()
+            n_cosines = about.pop("n_cosines", 0)
+            about.update(summary_of(cosines, n_cosines))
             if not math.isfinite(value):
                 raise InputError(
                     f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "

@@ -104,7 +104,9 @@ class Loop:
             now = time.perf_counter()
             rate = learning_rate(self.run, batch.step, self.trainer.plan.n_steps)
             about = {"step": batch.step, "lr": rate, "negatives": batch.negatives}
-            self.losses.push(loss, {**about, "sentences_per_second": sum(batch.sizes) / (now - ended)})
+            self.losses.push(
+                loss, {**about, "sentences_per_second": sum(batch.sizes) / (now - ended)}, self.trainer.cosines
+            )
             self._record_losses()
             if not warned and self.steps_here >= WAIT_STEPS:
                 warned = self._warn_of_waiting()

@@ -12,7 +12,7 @@ from torch import Tensor
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
-from train.objective.losses import LOSSES
+from train.objective.losses import LOSSES, cosines
 from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
@@ -60,6 +60,7 @@ class Trainer:
                 self.scaler.load_state_dict(state["scaler"])
         self.model = parallel(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
+        self.cosines = torch.empty(0, 0)  # of the last step, see `losses.cosines`
         self._warm_up()
         if run.compile in ("graphs", "both"):
             self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.first_token, ranks.device, self.autocast)
@@ -132,6 +133,7 @@ class Trainer:
         """The loss of the whole step from this rank's encoded rows (rows, D)."""
         own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
         views = gather(own, batch.sizes, self.ranks.rank)  # (V, B, D)
+        self.cosines = cosines(views.detach())
         return LOSSES[self.run.loss](views, self.run.temperature)
 
     def _backward_cached(self, batch: Batch) -> Tensor:

@@ -1,0 +1,41 @@
+"""The cosines of a step's views: what the loss saw, in the line of metrics of that step."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from support.small_runs import options, train_here
+from train.objective.losses import cosines
+from train.record.metrics import LateLosses
+
+
+def test_cosines_are_of_anchor_with_positive_and_with_negative() -> None:
+    views = torch.randn(4, 5, 7, generator=torch.Generator().manual_seed(0))
+    unit = views.numpy() / np.linalg.norm(views.numpy(), axis=-1, keepdims=True)
+    assert cosines(views).numpy() == pytest.approx((unit[:1] * unit[1:3]).sum(-1), abs=1e-6)
+    assert cosines(views[:2]).shape == (1, 5)
+
+
+def test_they_come_with_the_loss() -> None:
+    losses = LateLosses(torch.device("cpu"))
+    losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]))
+    losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]))
+    plain, negatives = losses.due(all_of_them=True)
+    assert plain == {"step": 0, "loss": 2.0, "cosine_positive": 0.75}
+    assert negatives == {
+        "step": 1, "loss": 3.0, "cosine_positive": 0.75, "cosine_negative": 0.0,
+        "sample_positive": [0.5, 1.0], "sample_negative": [0.25, -0.25],
+    }  # fmt: skip
+
+
+def test_a_run_writes_them(tmp_path: Path, tiny_model: Path) -> None:
+    train_here(options(tmp_path, tiny_model, max_steps=6))
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if "loss" in line]
+    assert [("cosine_negative" in step, len(step.get("sample_negative", []))) for step in steps] == [
+        (step["negatives"], 8 * step["negatives"]) for step in steps
+    ]
+    assert all(-1 <= step["cosine_positive"] <= 1 for step in steps) and any(step["negatives"] for step in steps)
