@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.encoder.pooling import DEFAULT_POOLING, POOLINGS
+from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
 from train.evaluation.tasks.names import task_names
@@ -24,7 +24,12 @@ def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentPar
     add("--tasks", default="sts", help="sts, transfer, full, or names with commas between (default: sts)")
     add("--mode", choices=MODES, default="test", help="as in SimCSE (default: test)")
     add("--aggregate", choices=AGGREGATES, default="all", help="over an STS task's subsets (default: all)")
-    add("--pooling", choices=POOLINGS, default=DEFAULT_POOLING, help=f"(default: {DEFAULT_POOLING})")
+    add(
+        "--pooling",
+        choices=(AUTO, *POOLINGS, "mean"),
+        default=AUTO,
+        help="as in SimCSE; auto: as the model's modules.json says, else cls_before_pooler (default: auto)",
+    )
     add(
         "--max-length",
         type=int,

@@ -13,7 +13,7 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from train.encoder.first_token import first_token_only
 from train.encoder.packed_linears import packed_linears
-from train.encoder.pooling import POOLINGS, needs_hidden_states, pool
+from train.encoder.pooling import POOLINGS, Pooling
 from train.evaluation.correlation import correlate, cosine, pearson, spearman
 from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
 from train.evaluation.files import downstream_folder
@@ -220,25 +220,35 @@ def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model
 def plain_pool(hidden: list[torch.Tensor], mask: torch.Tensor, pooling: str) -> torch.Tensor:
     """Each pooling as a loop over sentences and their tokens."""
     last = hidden[-1]
-    if pooling == "cls_before_pooler":
-        return last[:, 0]
-    layers = {"avg": last, "avg_first_last": (hidden[1] + last) / 2, "avg_top2": (hidden[-2] + last) / 2}[pooling]
-    return torch.stack([layers[i, : int(mask[i].sum())].mean(dim=0) for i in range(len(mask))])
+    layers = {"avg_first_last": (hidden[1] + last) / 2, "avg_top2": (hidden[-2] + last) / 2}.get(pooling, last)
+    of_tokens = {
+        "cls_before_pooler": lambda tokens: tokens[0],
+        "last": lambda tokens: tokens[-1],
+        "max": lambda tokens: torch.stack([column.max() for column in tokens.T]),
+        "mean_sqrt_len": lambda tokens: tokens.sum(0) / len(tokens) ** 0.5,
+        "weighted_mean": lambda tokens: (
+            sum((i + 1) * token for i, token in enumerate(tokens)) / sum(range(1, len(tokens) + 1))
+        ),
+    }.get(pooling, lambda tokens: tokens.mean(0))
+    return torch.stack([of_tokens(layers[i][mask[i].bool()]) for i in range(len(mask))])
 
 
+@pytest.mark.parametrize("padded", ["right", "left"])
 @pytest.mark.parametrize("pooling", [name for name in POOLINGS if name != "cls"])
-def test_poolings_equal_loops_over_tokens(pooling: str) -> None:
+def test_poolings_equal_loops_over_tokens(pooling: str, padded: str) -> None:
     torch.manual_seed(0)
     hidden = [torch.randn(3, 5, 4) for _ in range(4)]
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
+    mask = mask if padded == "right" else mask.flip(1)
     output = SimpleNamespace(last_hidden_state=hidden[-1], hidden_states=tuple(hidden))
-    assert needs_hidden_states(pooling) == (pooling in ("avg_first_last", "avg_top2"))
-    torch.testing.assert_close(pool(output, mask, pooling), plain_pool(hidden, mask, pooling))
+    assert Pooling(pooling).needs_hidden_states == (pooling in ("avg_first_last", "avg_top2"))
+    torch.testing.assert_close(Pooling(pooling)(output, mask), plain_pool(hidden, mask, pooling))
 
 
 def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
-    with pytest.raises(InputError, match="unknown pooling 'mean': choose one of cls, "):
-        load_model(str(tiny_model), "mean")
+    with pytest.raises(InputError, match="unknown pooling 'middle': choose one of auto, cls, "):
+        load_model(str(tiny_model), "middle")
+    assert load_model(str(tiny_model), "mean").pooling.name == "avg"
 
 
 def test_packed_linears_change_nothing_but_rounding_and_leave_the_model_as_it_was(tiny_model: Path) -> None:
@@ -303,7 +313,7 @@ def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> 
 
 
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
-    model = load_model(str(minilm), device="cpu")
+    model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
     with packed_linears(model.network):
         scores = PairScorer([dev], model.tokenizer)(model.encode, threads=None)

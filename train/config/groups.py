@@ -13,6 +13,8 @@ from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
 Schedule = Literal["linear", "constant"]
+Pooling = Literal["auto", "cls", "mean", "max", "last", "mean_sqrt_len", "weighted_mean"]
+Head = Literal["auto", "mlp", "none"]
 Compile = Literal["auto", "off", "graphs", "layers", "both"]
 
 
@@ -60,6 +62,14 @@ class Encoder:
         "Hugging Face encoder to start from: its name on the hub, or the folder that holds it",
         role="source",
         metavar="NAME_OR_FOLDER",
+    )
+    pooling: Pooling = option(
+        "auto", "how a sentence's tokens become its embedding; auto: as the model's modules.json says, cls without it"
+    )
+    head: Head = option(
+        "auto",
+        "mlp: Linear + tanh on the embedding, in training only; none: no head; auto: mlp with --pooling cls, as in "
+        "SimCSE, else none",
     )
     max_length: int = option(
         32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3

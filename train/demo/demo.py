@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-from transformers import AutoModel, AutoTokenizer
-
+from train.encoder.pooling import POOLINGS
+from train.evaluation.model import load_model
 from train.evaluation.tasks.sts import PairScorer, load_dev
 from una_fast.errors import InputError
 
@@ -47,20 +45,14 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def score_table(encoders: dict[str, str | Path]) -> str:
-    """Spearman x 100 of the demo's pairs under the encoder in each folder, by its label, as lines of text."""
+    """Spearman x 100 of the demo's pairs under the encoder in each folder, by its label, each with its own pooling."""
     task = load_dev(PAIRS)
-    lines = [f"{'Spearman x 100 of the ' + str(len(task)) + ' demo pairs':<36}{'[CLS]':>8}"]
+    lines = [f"Spearman x 100 of the {len(task)} demo pairs"]
     for label, folder in encoders.items():
-        model = AutoModel.from_pretrained(folder).eval()
-        scorer = PairScorer([task], AutoTokenizer.from_pretrained(folder))
-        score = scorer(partial(_raw_cls, model))[task.name]
-        lines.append(f"{label:<36}{100 * score:8.2f}")
+        model = load_model(str(folder), device="cpu")
+        score = PairScorer([task], model.tokenizer, model.max_length)(model.encode)[task.name]
+        lines.append(f"{f'{label} ({POOLINGS[model.layout.pooling].meaning})':<60}{100 * score:8.2f}")
     return "\n".join(lines)
-
-
-def _raw_cls(model: Any, batch: dict[str, Tensor]) -> Tensor:
-    """[CLS] of the last layer: (B, L) token ids -> (B, D)."""
-    return model(**batch).last_hidden_state[:, 0]
 
 
 def packaged_encoder() -> Path:

@@ -1,4 +1,4 @@
-"""Token ids -> embeddings: a Hugging Face encoder with dropout, and the head that training alone uses.
+"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and the head that training alone uses.
 
 Letters: B rows, L tokens, D width.
 """
@@ -17,9 +17,13 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
+from train.config.groups import Head
+from train.config.run import Run
 from train.encoder.dropout import use_cpu_dropout
 from train.encoder.graphs import Graphs
+from train.encoder.modules import Modules, read_modules
 from train.encoder.onednn import use_onednn
+from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Pooling
 from una_fast.errors import InputError
 
 # names by which configurations of encoders call the two dropouts
@@ -69,31 +73,46 @@ def is_roberta(config: Any) -> bool:
 
 
 class SentenceEncoder(nn.Module):
-    """[CLS] of the last layer through Linear + tanh."""
+    """An encoder and its pooling; in training with Linear + tanh on top, if `head` says so.
 
-    def __init__(self, backbone: nn.Module, width: int, seed: int) -> None:
+    layout: the pooling, and what else best/ has to say of the embeddings.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        width: int,
+        seed: int,
+        layout: Modules | None = None,
+        head: bool = True,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.head = nn.Linear(width, width)
+        self.layout = layout or Modules()
+        self.pooling = Pooling(self.layout.pooling)
+        self.head = nn.Linear(width, width) if head else None
         self.ready_mask = False  # True where the backbone is given its mask as its attention takes it
         self.graphs: Graphs | None = None  # that take the backbone's place
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.head.reset_parameters()
+        if self.head:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.head.reset_parameters()
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Embeddings (B, D) of parts of (B', L) token ids, one part below the other."""
+        """What the loss takes, (B, D), of parts of (B', L) token ids, one part below the other."""
         if self.graphs:
-            cls = [self.graphs(place, part) for place, part in enumerate(parts)]
+            pooled = [self.graphs(place, part) for place, part in enumerate(parts)]
         else:
-            cls = [self.first_token(part) for part in self._looked_up(parts)]
-        return torch.tanh(self.head(torch.cat(cls)))  # (B, D)
+            pooled = [self.embed(part) for part in self._looked_up(parts)]
+        rows = torch.cat(pooled)  # (B, D)
+        return torch.tanh(self.head(rows)) if self.head else rows
 
-    def first_token(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
-        """[CLS] of the last layer (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
+    def embed(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
+        """Embeddings (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
+        mask = part["attention_mask"]
         if self.ready_mask:
-            part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
-        return (backbone or self.backbone)(**part).last_hidden_state[:, 0]
+            part = {**part, "attention_mask": mask[:, None, None].bool()}  # (B', 1, 1, L)
+        return self.pooling((backbone or self.backbone)(**part), mask)
 
     @property
     def word_embeddings(self) -> nn.Module:
@@ -116,12 +135,33 @@ class SentenceEncoder(nn.Module):
         ]
 
 
-def load_encoder(name: str, config: Any, seed: int) -> SentenceEncoder:
+def pooling_of(name: str, pooling: str) -> Modules:
+    """What a model's folder says of its embeddings, with --pooling of training in the place of its own.
+
+    Raises:
+        InputError: "auto" for a model with a module that is not supported here.
+    """
+    return read_modules(name).chosen(pooling if pooling == AUTO else OF_TRAINING[pooling])
+
+
+def head_of(pooling: str, head: Head) -> Head:
+    """--head of training, "mlp" or "none"; "auto" is SimCSE's head on [CLS] and none on other poolings."""
+    return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
+
+
+def encoder_of(run: Run) -> SentenceEncoder:
+    """The encoder that a run starts from. run: settled."""
+    return load_encoder(run.model, load_config(run.model, run.dropout), run.seed, run.pooling, run.head)
+
+
+def load_encoder(name: str, config: Any, seed: int, pooling: str = AUTO, head: Head = "auto") -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
+    layout = pooling_of(name, pooling)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
         backbone = from_pretrained("weights", AutoModel, name, config=config).float()
-    encoder = SentenceEncoder(backbone, config.hidden_size, seed).train()
+    with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
+    encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head).train()
     use_onednn(encoder)
     use_cpu_dropout(encoder)
     _freeze_unused(encoder)

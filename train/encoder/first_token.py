@@ -1,12 +1,20 @@
-"""The last layer for [CLS] alone: what other tokens would become is never read."""
+"""The last layer for [CLS] alone: what the other tokens would become is never read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from torch import Tensor, nn
+
+from train.encoder.pooling import Pooling
+
+
+def without_unread_tokens(model: nn.Module, pooling: Pooling, tokenizer: Any) -> AbstractContextManager[None]:
+    """`first_token_only` where the pooling reads [CLS] alone and padding leaves it at position 0; else nothing."""
+    in_front = pooling.reads_first_token and tokenizer.padding_side == "right"
+    return first_token_only(model) if in_front else nullcontext()
 
 
 @contextmanager

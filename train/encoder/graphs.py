@@ -103,7 +103,7 @@ class _Replay(torch.autograd.Function):
 
 
 class Graphs:
-    """[CLS] of a part (B, L), forwards and backwards, replayed: graphs are captured when a shape is first met.
+    """Embeddings of a part (B, L), forwards and backwards, replayed: graphs are captured when a shape is first met.
 
     They end where ranks meet: loss, gathering, DDP and the optimiser stay outside, and take one rank or many, gradient
     caching and any loss as they come. The alternative, a whole step in one graph, would save some hundred launches
@@ -123,11 +123,11 @@ class Graphs:
     def __init__(
         self,
         backbone: nn.Module,
-        first_token: Callable[..., Tensor],
+        embed: Callable[..., Tensor],
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._device, self._first_token, self._waits = device, first_token, False
+        self._device, self._embed, self._waits = device, embed, False
         weights = dict(backbone.named_parameters())
         self._trained = [weight for weight in weights.values() if weight.requires_grad]
         leaves: dict[str, Tensor] = {
@@ -139,12 +139,12 @@ class Graphs:
 
         def run(part: Part) -> Tensor:
             with autocast():  # inside, so that no cast weight outlives a capture in its cache
-                return first_token(part, lambda **inputs: functional_call(backbone, leaves, (), inputs))
+                return embed(part, lambda **inputs: functional_call(backbone, leaves, (), inputs))
 
         self._run = run
 
     def __call__(self, place: int, part: Part) -> Tensor:
-        """[CLS] (B, D) of token ids (B, L); `place` numbers the parts of a step."""
+        """Embeddings (B, D) of token ids (B, L); `place` numbers the parts of a step."""
         key = (place, *((name, *tensor.shape) for name, tensor in part.items()))
         if key not in self._captured and not self._waits:
             try:
@@ -153,7 +153,7 @@ class Graphs:
                 warnings.warn(f"--compile: no CUDA graphs: the model waits for the GPU ({error})", stacklevel=2)
                 self._waits = True
         if self._waits:
-            return self._first_token(part)
+            return self._embed(part)
         return _Replay.apply(self._captured[key], part, *self._trained)
 
     def _capture(self, place: int, part: Part) -> Captured:
@@ -210,7 +210,8 @@ def takes_ready_mask(backbone: nn.Module) -> bool:
                 backbone(input_ids=ids.to(device), attention_mask=given.to(device)).last_hidden_state
                 for given in (mask, mask[:, None, None].bool())
             )
-        return torch.allclose(plain[:, 0], ready[:, 0], rtol=1e-4, atol=1e-5)
+        tokens = mask.bool()
+        return torch.allclose(plain[tokens], ready[tokens], rtol=1e-4, atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:

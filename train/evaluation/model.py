@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.encoder import from_pretrained, load_tokenizer, quiet
-from train.encoder.pooling import DEFAULT_POOLING, check_pooling, needs_hidden_states, pool
+from train.encoder.modules import Modules, read_modules
+from train.encoder.pooling import AUTO, Pooling, check_pooling
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError
 
@@ -21,18 +22,27 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # of protocol.PRECISIO
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """An encoder in evaluation mode; `encode` maps a padded batch to embeddings."""
+    """An encoder in evaluation mode; `encode` maps a padded batch to embeddings.
+
+    layout: its pooling, and with --pooling auto also what else the model's folder says of its embeddings.
+    """
 
     name: str
     network: Any
     tokenizer: Any
     device: torch.device
-    pooling: str
+    layout: Modules
+
+    @property
+    def pooling(self) -> Pooling:
+        """From the network's output to embeddings."""
+        return Pooling(self.layout.pooling)
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embeddings (B, D) of int64 (B, L) ids, by the model's pooling."""
-        output = self.network(**batch, output_hidden_states=needs_hidden_states(self.pooling))
-        return pool(output, batch["attention_mask"], self.pooling)
+        """Embeddings (B, D) of int64 (B, L) ids."""
+        output = self.network(**batch, output_hidden_states=self.pooling.needs_hidden_states)
+        embeddings = self.pooling(output, batch["attention_mask"])
+        return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
     def encode_from_host(self, batch: dict[str, Tensor]) -> Tensor:
         """`encode` of a batch on the CPU, with the embeddings back on the CPU."""
@@ -44,12 +54,12 @@ class EvaluatedModel:
 
     @property
     def max_length(self) -> int:
-        """Most tokens of a sentence that the model has positions for, or that its tokenizer allows."""
+        """Most tokens of a sentence that the model has positions for, or that its tokenizer or its folder allows."""
         positions = getattr(self.network.config, "max_position_embeddings", LONGEST)
         table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
         if (padding := getattr(table, "padding_idx", None)) is not None:
             positions -= padding + 1  # RoBERTa counts positions from after the padding's
-        return min(self.tokenizer.model_max_length, positions, LONGEST)
+        return min(self.tokenizer.model_max_length, positions, self.layout.max_length or LONGEST, LONGEST)
 
     @property
     def lower_cases(self) -> bool:
@@ -78,13 +88,16 @@ def pick_devices(device: str, n: int = 1) -> list[torch.device]:
     return [torch.device("cuda", index) for index in range(last - n + 1, last + 1)]
 
 
-def load_model(
-    name: str, pooling: str = DEFAULT_POOLING, precision: str = "fp32", device: str = "auto"
-) -> EvaluatedModel:
-    """The encoder of a hub name or folder; InputError if it, its tokenizer or its pooler is missing."""
-    check_pooling(pooling)
+def load_model(name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto") -> EvaluatedModel:
+    """The encoder of a hub name or folder, with one of POOLINGS or, for "auto", as its folder says.
+
+    Raises:
+        InputError: the model, its tokenizer or the pooler that "cls" reads is missing.
+    """
+    pooling = check_pooling(pooling)
     place, *_ = pick_devices(device)
     quiet()
+    layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)
     tokenizer = load_tokenizer(name)
     network, info = from_pretrained("weights", AutoModel, name, output_loading_info=True)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
@@ -92,5 +105,7 @@ def load_model(
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
+    if pooling == "cls" and tokenizer.padding_side == "left":
+        raise InputError(f"{name}: pooling 'cls' reads the first position, and this tokenizer pads there: use 'last'")
     network = network.to(place, DTYPES[precision]).eval()
-    return EvaluatedModel(name, network, tokenizer, place, pooling)
+    return EvaluatedModel(name, network, tokenizer, place, layout)

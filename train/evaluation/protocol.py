@@ -15,7 +15,7 @@ class Protocol:
 
     mode: str = "test"  # dev: dev splits, fast classifier; test; fasttest: test splits, fast classifier
     aggregate: str = "all"  # of an STS task's subsets
-    pooling: str = "cls_before_pooler"
+    pooling: str = "auto"  # the model's own, or a name of POOLINGS
     max_length: int | None = None  # tokens; None: as many as the model takes
     whiten: bool = False  # fitted on each task's own sentences
     precision: str = "fp32"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.encoder.first_token import first_token_only
+from train.encoder.first_token import without_unread_tokens
 from train.encoder.packed_linears import packed_linears
-from train.encoder.pooling import POOLINGS
+from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.correlation import correlate, cosine
 from train.evaluation.embed import GPU_BATCH_TOKENS, Batches, DistinctSentences
@@ -54,7 +54,7 @@ def evaluate(
     distinct = DistinctSentences()
     rows = [[distinct.add(texts) for texts in _texts(task)] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    embeddings = _embed(distinct.texts, [model, *copies], max_length, protocol.pooling)
+    embeddings = _embed(distinct.texts, [model, *copies], max_length)
     results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
@@ -69,14 +69,13 @@ def evaluate(
     return results
 
 
-def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: int, pooling: str) -> NDArray:
+def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: int) -> NDArray:
     """Embeddings (n, D) of the texts under one model, or shared among its copies."""
     first, *copies = models
     with contextlib.ExitStack() as stack:
         for model in models:
             stack.enter_context(packed_linears(model.network))
-            if pooling.startswith("cls"):
-                stack.enter_context(first_token_only(model.network))
+            stack.enter_context(without_unread_tokens(model.network, model.pooling, model.tokenizer))
         if not copies:
             batches = Batches(texts, first.tokenizer, max_length, device=first.device)
             return batches.embed(first.encode, threads=None).cpu().numpy()
@@ -86,13 +85,16 @@ def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: i
 
 def describe(protocol: Protocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
     """The protocol in words and numbers, as printed with a table."""
-    classifier = FULL if protocol.mode == "test" else FAST
+    classifier, layout = FULL if protocol.mode == "test" else FAST, model.layout
+    stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {
         "mode": protocol.mode,
         "split": protocol.split,
         "aggregate": protocol.aggregate,
-        "pooling": protocol.pooling,
-        "pooling_meaning": POOLINGS[protocol.pooling],
+        "pooling": layout.pooling,
+        "pooling_meaning": POOLINGS[layout.pooling].meaning,
+        "pooling_from": f"auto: {stated}" if protocol.pooling == AUTO else "--pooling",
+        "normalize": layout.normalize,
         "max_length": max_length,
         "lower_case": model.lower_cases,
         "whitening": "each task's own sentences" if protocol.whiten else "none",

@@ -79,8 +79,12 @@ def report(run: Run, outcome: Outcome) -> int:
     """Say how the run ended; returns the exit code."""
     progress = outcome.progress
     if outcome.status == "finished":
-        if progress.best_score is not None:
-            tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}")
+        if progress.best_step == 0:
+            score = f"dev Spearman {progress.best_score:.4f}"
+            tell(f"no step was better than the start ({score}): best/ is the model you gave")
+        elif progress.best_score is not None:
+            start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
+            tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
         tell(f"finished after {progress.step} steps: {Path(run.output) / 'best'}")
         if run.demo:
             tell(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))

@@ -12,7 +12,8 @@ import torch
 import una_fast
 from train.config.groups import Compile
 from train.config.run import Run
-from train.encoder.encoder import is_roberta, load_config, load_tokenizer, quiet
+from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
+from train.encoder.pooling import POOLINGS
 from train.evaluation.tasks.sts import load_dev
 from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
 from train.record.pointer import has_checkpoint
@@ -54,6 +55,7 @@ def settle(run: Run) -> Run:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
+    pooling: Any = POOLINGS[pooling_of(run.model, run.pooling).pooling].in_training
     plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
     return dataclasses.replace(
         run,
@@ -62,6 +64,8 @@ def settle(run: Run) -> Run:
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("none" if run.loss == "simcse" else "una"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        pooling=pooling,
+        head=head_of(pooling, run.head),
         schedule=run.schedule or ("constant" if roberta else "linear"),
         index=run.index or str(Path(run.output) / INDEX),
     )

@@ -13,7 +13,9 @@ from train.evaluation.tasks.names import task_names
 from train.record.files import write_json
 from train.record.folder import BEST, EVALUATION, note_written, read_object
 
-PROTOCOL = Protocol(keep_pairs=True)  # raw [CLS], fp32; the pairs are the report's scatter plot
+PROTOCOL = Protocol(
+    keep_pairs=True
+)  # the pooling that best/ was trained with, fp32; the pairs are the report's scatter plot
 
 
 def check_evaluation(run: Run) -> None:

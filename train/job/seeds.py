@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.encoder.encoder import load_config, load_encoder
+from train.encoder.encoder import encoder_of
 from train.job.launch import launch
 from train.job.prepare import make_index, settle
 from train.job.worker import identify
@@ -97,7 +97,7 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
         if not earlier:
             raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
         index = make_index(runs[0], tell)
-        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        encoder = encoder_of(run)
         for one in earlier:  # those that go on are checked again; the finished ones only here
             output = Path(one.output)
             check_identity(output, read_pointer(output).identity, identify(one, index, encoder))

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 import una_fast
 from train.config.run import Run, arguments_of
-from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, quiet, weights_digest
+from train.encoder.encoder import SentenceEncoder, encoder_of, load_tokenizer, quiet, weights_digest
 from train.evaluation.tasks.sts import PairScorer, load_dev
 from train.job.prepare import Material, check_output, make_index, open_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
@@ -151,10 +151,12 @@ class Job:
         lock = FolderLock(Path(run.output)) if ranks.first else None
         index = open_index(run)
         tokenizer = load_tokenizer(run.model)
-        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        encoder = encoder_of(run)
         identity = identify(run, index, encoder)
         material = Material.of(run, index)
-        scorer = PairScorer([load_dev(run.dev)], tokenizer, device=ranks.device) if run.dev else None
+        scorer = None
+        if run.dev:
+            scorer = PairScorer([load_dev(run.dev)], tokenizer, encoder.layout.max_length, device=ranks.device)
         start = _starting_point(run, identity)
         job = cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
         if ranks.first:

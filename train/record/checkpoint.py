@@ -1,4 +1,4 @@
-"""last/: all that --resume needs. best/: the encoder for use, in the layout of transformers and sentence-transformers.
+"""last/: all that --resume needs, written in the background as best/ is.
 
 last/checkpoint.json names the state file of its step with its checksum and what the run was; it is replaced after
 the state file is on the disk, so at any moment it names a complete one. The state holds no generator: dropout is
@@ -7,8 +7,7 @@ seeded from (seed, step, rank) and the data order from (seed, epoch), so they re
 
 from __future__ import annotations
 
-import json
-import shutil
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 import xxhash
 from torch import nn
 
-from train.record.files import replacing, sync, unwritable
+from train.record.files import replacing
 from train.record.folder import BEST, CUT_SHORT, LAST, POINTER, STATES, note_written, writing_into
 from train.record.pointer import Pointer, Progress, check_identity, read_pointer, write_pointer
 from una_fast.errors import InputError
@@ -75,11 +74,10 @@ class CheckpointWriter:
         self.wait()
         self._pending = self._pool.submit(self._write, replace(progress), snapshot(state), kind)
 
-    def save_best(self, backbone: nn.Module, tokenizer: Any, note: dict[str, Any]) -> None:
-        """Copy the encoder's weights now and put them into best/ while training goes on. Raises as `save` does."""
+    def save_best(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
+        """Copy the encoder's weights now and have `write` put them into best/ meanwhile. Raises as `save` does."""
         self.wait()
-        weights = snapshot(backbone.state_dict())
-        self._pending = self._pool.submit(self._write_best, backbone, weights, tokenizer, note)
+        self._pending = self._pool.submit(self._write_best, write, snapshot(backbone.state_dict()))
 
     def failed(self) -> bool:
         """True if the running save has ended with an error; `wait` raises it."""
@@ -106,9 +104,9 @@ class CheckpointWriter:
                 if old != path:
                     old.unlink(missing_ok=True)
 
-    def _write_best(self, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:
+    def _write_best(self, write: Callable[[dict[str, Any]], None], weights: dict[str, Any]) -> None:
         with writing_into(self._output, BEST):
-            save_best(self._output, backbone, weights, tokenizer, note)
+            write(weights)
 
 
 def _checksum(path: Path) -> str:
@@ -137,48 +135,3 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
             f"{path}: the checkpoint is cut short or altered: start again without --resume in a new --output"
         )
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
-
-
-def save_best(output: Path, backbone: nn.Module, weights: dict[str, Any], tokenizer: Any, note: dict[str, Any]) -> None:
-    """Put an encoder of these weights into best/, file by file: only the weights change, and a rename is whole."""
-    partial, folder = output / ".best.partial", output / "best"
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        backbone.save_pretrained(partial, state_dict=weights)  # type: ignore[operator]
-        tokenizer.save_pretrained(partial)
-        _describe_for_sentence_transformers(partial, backbone.config, tokenizer)
-        (partial / "best.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-        for path in [path for path in partial.rglob("*") if path.is_file()]:
-            sync(path)
-            target = folder / path.relative_to(partial)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
-        sync(folder)
-    except (OSError, RuntimeError) as error:
-        raise unwritable(folder, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _describe_for_sentence_transformers(folder: Path, config: Any, tokenizer: Any) -> None:
-    """The files by which SentenceTransformer(folder) embeds as the dev evaluation does: raw [CLS]."""
-    longest = min(tokenizer.model_max_length, config.max_position_embeddings)
-    kind = "sentence_transformers.models"
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": f"{kind}.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{kind}.Pooling"},
-    ]
-    pooling = {
-        "word_embedding_dimension": config.hidden_size,
-        "pooling_mode_cls_token": True,
-        "pooling_mode_mean_tokens": False,
-        "pooling_mode_max_tokens": False,
-        "pooling_mode_mean_sqrt_len_tokens": False,
-    }
-    (folder / "1_Pooling").mkdir()
-    for name, content in {
-        "modules.json": modules,
-        "sentence_bert_config.json": {"max_seq_length": longest, "do_lower_case": False},
-        "1_Pooling/config.json": pooling,
-    }.items():
-        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -23,14 +23,17 @@ LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, s
 
 
 def keep_metrics_until(path: Path, step: int) -> None:
-    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and a line cut short."""
+    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and a line cut short.
+
+    An evaluation after `step` steps is not repeated, unless it is that of the start.
+    """
     if not path.is_file():
         return
     kept = []
     for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
         try:
             record = json.loads(line)
-            if record["step"] < step or (record["step"] == step and "loss" not in record):
+            if record["step"] < step or (record["step"] == step > 0 and "loss" not in record):
                 kept.append(line)
         except (ValueError, KeyError, TypeError):
             break

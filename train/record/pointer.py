@@ -23,9 +23,10 @@ AGAIN = "start again without --resume in a new --output"
 
 @dataclass
 class Progress:
-    """Where a run stands: optimiser steps done, the best dev score and the last one, each with its step."""
+    """Where a run stands: optimiser steps done; the dev score of the start, the best and the last, with their steps."""
 
     step: int = 0
+    start_score: float | None = None
     best_score: float | None = None
     best_step: int | None = None
     last_score: float | None = None

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from train.encoder.first_token import first_token_only
+from train.encoder.export import save_best
+from train.encoder.first_token import without_unread_tokens
 from train.encoder.packed_linears import packed_linears
 from train.evaluation.tasks.sts import PairScorer
 from train.record.checkpoint import CheckpointWriter
@@ -79,6 +80,8 @@ class Loop:
     def _train(self) -> Outcome:
         batches = Prefetcher(self.trainer.plan, self.make, self.progress.step)
         try:
+            if self.scorer and self.progress.step == 0:
+                self._evaluate()  # the start: what a later score is better or worse than
             code = self._steps(batches)
         finally:
             batches.close()
@@ -162,25 +165,35 @@ class Loop:
             self.trainer.watch.phase("evaluation"),
             self.trainer.plain_kernels(),
             packed_linears(encoder),
-            first_token_only(encoder.backbone),
+            without_unread_tokens(encoder.backbone, encoder.pooling, self.tokenizer),
         ):
             self.trainer.encoder.eval()
             # ranks that gather rows must take the batches in one order; one rank alone may take several at once
             threads = 1 if self.trainer.ranks.world > 1 else None
             (score,) = self.scorer(self.trainer.embed, threads).values()
             self.trainer.encoder.train()
-        progress = self.progress
+        progress, before = self.progress, self.progress.last_score
         progress.last_score, progress.evaluated_step = score, progress.step
+        if progress.step == 0:
+            progress.start_score = score
         best = math.isfinite(score) and (progress.best_score is None or score > progress.best_score)
         if best:
             progress.best_score, progress.best_step = score, progress.step
             self._keep_best({"step": progress.step, "stsb_dev": score})
         self._guarded(lambda: self.recorder.evaluation(progress.step, score, best))
+        start = progress.start_score
+        if start is not None and score < start and (before is None or before >= start):
+            self.recorder.say(
+                f"warning: the dev score has fallen below the start's {start:.4f}: if it does not recover, "
+                f"try a --learning-rate below {self.run.learning_rate:g}"
+            )
 
     def _keep_best(self, note: dict[str, Any]) -> None:
         if self.writer:
             with self.trainer.watch.phase("saving"):
-                self._guarded(partial(self.writer.save_best, self.trainer.encoder.backbone, self.tokenizer, note))
+                encoder = self.trainer.encoder
+                write = partial(save_best, self.output, encoder, self.tokenizer, note)
+                self._guarded(partial(self.writer.save_best, encoder.backbone, write))
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs the newest encoder also counts as the best.

@@ -63,7 +63,7 @@ class Trainer:
         self.cosines = torch.empty(0, 0)  # of the last step, see `losses.cosines`
         self._warm_up()
         if run.compile in ("graphs", "both"):
-            self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.first_token, ranks.device, self.autocast)
+            self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps besides the progress."""
@@ -161,11 +161,11 @@ class Trainer:
         return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Raw [CLS] embeddings (B, D) of a batch whose rows all ranks share out; for the dev evaluation."""
+        """Embeddings (B, D), without the head, of a batch whose rows all ranks share out; for the dev evaluation."""
         n = len(batch["input_ids"])
         sizes = [len(range(n)[share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
         own = share(n, self.ranks.rank, self.ranks.world)
         mine = {name: ids[own] if sizes[self.ranks.rank] else ids[:1] for name, ids in batch.items()}
         with self.autocast():
-            cls = self.encoder.backbone(**mine).last_hidden_state[:, 0]
-        return gather_rows(cls.float()[: sizes[self.ranks.rank]], sizes, self.ranks.rank)
+            embeddings = self.encoder.embed(mine)
+        return gather_rows(embeddings.float()[: sizes[self.ranks.rank]], sizes, self.ranks.rank)

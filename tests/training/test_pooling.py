@@ -1,0 +1,194 @@
+"""Pooling is the model's: what its folder says is what is trained, scored and saved."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from support.small_runs import metrics, options, train_here
+from train.config.run import make_run
+from train.encoder.encoder import load_config, load_encoder, load_tokenizer
+from train.encoder.export import save_best
+from train.encoder.first_token import without_unread_tokens
+from train.encoder.modules import read_modules
+from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
+from train.evaluation.model import load_model
+from train.evaluation.tasks.sts import PairScorer, load_dev
+from train.job.launch import report
+from train.job.prepare import settle
+from una_fast.errors import InputError
+
+TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]
+PROMPTS = {"prompts": {"query": "query: "}, "default_prompt_name": None, "similarity_fn_name": "dot"}
+
+
+def describe(folder, *modules, pooling=None, max_length=64):
+    """Give a model's folder the files of sentence-transformers."""
+    kinds = ["Transformer", *modules]
+    listed = [
+        {"idx": i, "path": f"{i}_{kind}" if i else "", "type": f"st.models.{kind}"} for i, kind in enumerate(kinds)
+    ]
+    (folder / "1_Pooling").mkdir()
+    for name, content in {
+        "modules.json": listed,
+        "sentence_bert_config.json": {"max_seq_length": max_length, "do_lower_case": False},
+        "config_sentence_transformers.json": PROMPTS,
+        "1_Pooling/config.json": pooling or {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False},
+    }.items():
+        (folder / name).write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture
+def mean_model(tmp_path, tiny_model):
+    """The tiny model as a mean-pooled, normalised sentence encoder of at most 64 tokens."""
+    shutil.copytree(tiny_model, tmp_path / "mean")
+    return describe(tmp_path / "mean", "Pooling", "Normalize")
+
+
+def encoded(folder):
+    """Embeddings of TEXTS by sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+    return model, torch.from_numpy(model.encode(TEXTS))
+
+
+def ours(folder, pooling="auto"):
+    """Embeddings of TEXTS by the evaluation's model."""
+    model = load_model(str(folder), pooling, device="cpu")
+    with torch.no_grad():
+        return model.encode(dict(model.tokenizer(TEXTS, padding=True, return_tensors="pt")))
+
+
+def test_a_mean_pooled_model_is_trained_scored_and_saved_as_one(tmp_path, mean_model):
+    values = options(tmp_path, mean_model, max_steps=4)
+    train_here(values)
+    best, run = Path(values["output"]) / "best", json.loads((Path(values["output"]) / "run.json").read_text())
+    assert (run["settings"]["pooling"], run["settings"]["head"]) == ("mean", "none")
+    model, embeddings = encoded(best)
+    assert model.max_seq_length == 64 and model.prompts["query"] == "query: " and model.similarity_fn_name == "dot"
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize"]
+    torch.testing.assert_close(embeddings, ours(best), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(3))
+    dev = load_dev(values["dev"])
+    for folder, step in ((mean_model, 0), (best, run["progress"]["best_step"])):
+        evaluated = load_model(str(folder), device="cpu")
+        assert evaluated.layout.pooling == "avg"
+        score = PairScorer([dev], evaluated.tokenizer)(evaluated.encode)["dev"]
+        assert {"step": step, "stsb_dev": pytest.approx(score, abs=2e-3)} in metrics(values["output"])
+
+
+def test_the_start_is_best_if_no_step_was_better(tmp_path, tiny_model, capsys):
+    values = options(tmp_path, tiny_model, max_steps=4, learning_rate=0.5)
+    outcome = train_here(values)
+    assert outcome.progress.best_step == 0
+    assert outcome.progress.start_score == outcome.progress.best_score > outcome.progress.last_score
+    said = capsys.readouterr().err
+    assert "warning: the dev score has fallen below the start's" in said and "--learning-rate below 0.5" in said
+    start, best = (load_file(Path(folder) / "model.safetensors") for folder in (tiny_model, tmp_path / "run" / "best"))
+    assert all(torch.equal(best[name], weights) for name, weights in start.items())
+    report(make_run(values), outcome)
+    assert "no step was better than the start" in (said := capsys.readouterr().err) and "is the model you gave" in said
+
+
+def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_path, tiny_model, monkeypatch):
+    from train.steps.trainer import Trainer
+
+    values = options(tmp_path, tiny_model, max_steps=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", lambda trainer, batch: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_here(values)
+    (tmp_path / "run" / "run.json").unlink()
+    metrics_before = (tmp_path / "run" / "metrics.jsonl").read_text()
+    monkeypatch.setattr("train.job.launch.check_output", lambda run: None)  # as where the launcher starts ranks again
+    train_here(values)
+    lines = [line for line in metrics(values["output"]) if line["step"] == 0 and "stsb_dev" in line]
+    assert len(lines) == 1 and json.dumps(lines[0]) in metrics_before
+
+
+@pytest.mark.parametrize("name", list(OF_TRAINING))
+def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_path, tiny_model, name):
+    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, name)
+    tokenizer = load_tokenizer(str(tiny_model))
+    save_best(tmp_path, encoder, tokenizer, {}, encoder.backbone.state_dict())
+    assert read_modules(str(tmp_path / "best")).pooling == OF_TRAINING[name]
+    batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
+    with torch.no_grad():
+        trained = encoder.eval().embed(batch)
+    torch.testing.assert_close(encoded(tmp_path / "best")[1], trained, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours(tmp_path / "best"), trained, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"embedding_dimension": 32, "pooling_mode": "lasttoken"}, "last"),
+        ({"embedding_dimension": 32, "pooling_mode": ["max"]}, "max"),
+        ({"pooling_mode_cls_token": True}, "cls_before_pooler"),
+        ({"pooling_mode_weightedmean_tokens": True}, "weighted_mean"),
+        ({"word_embedding_dimension": 32}, "avg"),
+    ],
+)
+def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, pooling):
+    (mean_model / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    assert read_modules(str(mean_model)).chosen("auto").pooling == pooling
+
+
+def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
+    run = settle(make_run({**options(tmp_path, mean_model), "pooling": "cls"}))
+    assert (run.pooling, run.head) == ("cls", "mlp")
+    layout = load_encoder(str(mean_model), load_config(str(mean_model), 0.1), 1, "cls").layout
+    assert (layout.pooling, layout.normalize, layout.max_length) == ("cls_before_pooler", True, 64)
+    bare = settle(make_run(options(tmp_path, tiny_model)))
+    assert (bare.pooling, bare.head) == ("cls", "mlp")
+
+
+def test_what_is_not_supported_is_said(tmp_path, tiny_model):
+    values = options(tmp_path, shutil.copytree(tiny_model, tmp_path / "dense"))
+    dense = describe(tmp_path / "dense", "Pooling", "Dense")
+    with pytest.raises(InputError, match=r"modules.json of the model lists a module of type Dense, .*give --pooling"):
+        settle(make_run(values))
+    assert settle(make_run({**values, "pooling": "mean"})).pooling == "mean"
+    both = {"pooling_mode": ["cls", "mean"]}
+    (dense / "modules.json").write_text(json.dumps([{"path": "1_Pooling", "type": "Pooling"}]))
+    (dense / "1_Pooling" / "config.json").write_text(json.dumps(both))
+    with pytest.raises(InputError, match="lists a pooling of cls and mean"):
+        settle(make_run(values))
+    (dense / "modules.json").write_text("{")
+    with pytest.raises(InputError, match="modules.json cannot be read"):
+        settle(make_run(values))
+
+
+@pytest.mark.parametrize("head", ["mlp", "none"])
+def test_the_head_is_a_choice(tiny_model, head):
+    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "mean", head).eval()
+    batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
+    assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
+    assert torch.equal(encoder([batch]), encoder.embed(batch)) == (head == "none")
+
+
+def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(tiny_model):
+    model, tokenizer = load_model(str(tiny_model), device="cpu").network, load_tokenizer(str(tiny_model))
+    lengths = {}
+    for side in ("right", "left"):
+        tokenizer.padding_side = side
+        batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
+        for name in ("cls_before_pooler", "avg", "last"):
+            pooling = Pooling(name)
+            with torch.no_grad():
+                whole = pooling(model(**batch), batch["attention_mask"])
+                with without_unread_tokens(model, pooling, tokenizer):
+                    output = model(**batch)
+            lengths[side, name] = output.last_hidden_state.shape[1]
+            torch.testing.assert_close(pooling(output, batch["attention_mask"]), whole, atol=1e-6, rtol=1e-5)
+    assert [key for key, length in lengths.items() if length == 1] == [("right", "cls_before_pooler")]
+
+
+def test_one_table_names_the_poolings():
+    assert set(OF_TRAINING.values()) <= set(POOLINGS)
+    assert all(kind.meaning for kind in POOLINGS.values())

@@ -1,0 +1,149 @@
+"""How a model's folder says that its embeddings are made: the files of sentence-transformers, read and written.
+
+modules.json lists what follows the encoder (Pooling, Normalize), sentence_bert_config.json holds the maximum length,
+config_sentence_transformers.json the prompts and the similarity. A bare encoder has none of these files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers.utils.hub import cached_file
+
+from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
+from una_fast.errors import InputError
+
+LIST = "modules.json"
+LENGTH = "sentence_bert_config.json"
+SETTINGS = "config_sentence_transformers.json"
+PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
+FLAGS = {  # of 1_Pooling/config.json up to version 5, which version 6 reads too
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+@dataclass(frozen=True)
+class Modules:
+    """What follows the encoder on the way to an embedding.
+
+    pooling: a name of POOLINGS. max_length: tokens; None where it is not said. lower_case: the library lower-cases
+    texts before it tokenises. settings: the content of config_sentence_transformers.json (prompts, similarity_fn_name).
+    declared: modules.json is there. unknown: a module that is not supported here, or "".
+    """
+
+    pooling: str = DEFAULT_POOLING
+    include_prompt: bool = True
+    normalize: bool = False
+    max_length: int | None = None
+    lower_case: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    declared: bool = False
+    unknown: str = ""
+
+    def chosen(self, pooling: str) -> Modules:
+        """The same with another pooling, one of POOLINGS; "auto" leaves all as it is.
+
+        Raises:
+            InputError: "auto" for a model with a module that is not supported here.
+        """
+        if pooling != AUTO:
+            return dataclasses.replace(self, pooling=pooling, unknown="")
+        if self.unknown:
+            raise InputError(
+                f"--pooling auto: {LIST} of the model lists {self.unknown}, which is not supported here: "
+                "give --pooling cls or --pooling mean to use the encoder without it"
+            )
+        return self
+
+    def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
+        """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
+        types = ["Transformer", "Pooling", *(["Normalize"] if self.normalize else [])]
+        listed: list[dict[str, Any]] = [
+            {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"{PACKAGE}.{kind}"}
+            for i, kind in enumerate(types)
+        ]
+        positions = getattr(config, "max_position_embeddings", tokenizer.model_max_length)
+        longest = self.max_length or min(tokenizer.model_max_length, positions)
+        (folder / listed[1]["path"]).mkdir()
+        _write(folder / LIST, listed)
+        _write(folder / LENGTH, {"max_seq_length": longest, "do_lower_case": self.lower_case})
+        _write(folder / listed[1]["path"] / "config.json", self._pooling_config(config.hidden_size))
+        if self.settings:
+            _write(folder / SETTINGS, self.settings)
+
+    def _pooling_config(self, width: int) -> dict[str, Any]:
+        mode = POOLINGS[self.pooling].in_modules
+        flags = {flag: name == mode for flag, name in FLAGS.items()}
+        return {"word_embedding_dimension": width, **flags, "include_prompt": self.include_prompt}
+
+
+def read_modules(name: str) -> Modules:
+    """What the model of a folder or a hub name says of its embeddings; raw [CLS] where it says nothing.
+
+    Raises:
+        InputError: a file that is not JSON of the right form.
+    """
+    listed = _read(name, LIST, list)
+    if listed is None:
+        return Modules()
+    length = _read(name, LENGTH, dict) or {}
+    found = Modules(
+        max_length=length.get("max_seq_length"),
+        lower_case=bool(length.get("do_lower_case")),
+        settings=_read(name, SETTINGS, dict) or {},
+        declared=True,
+    )
+    for module in listed:
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        if kind == "Pooling":
+            found = dataclasses.replace(found, **_pooling(_read(name, f"{module.get('path')}/config.json", dict) or {}))
+        elif kind == "Normalize":
+            found = dataclasses.replace(found, normalize=True)
+        elif kind != "Transformer":
+            found = dataclasses.replace(found, unknown=f"a module of type {kind or 'unknown'}")
+    return found
+
+
+def _pooling(config: dict[str, Any]) -> dict[str, Any]:
+    """Fields of Modules from the content of 1_Pooling/config.json; the library's own default is the mean."""
+    mode: Any = config.get("pooling_mode") or [name for flag, name in FLAGS.items() if config.get(flag)] or "mean"
+    modes = [mode] if isinstance(mode, str) else mode
+    if len(modes) > 1 or modes[0] not in OF_MODULES:
+        return {"unknown": f"a pooling of {' and '.join(map(str, modes))}"}
+    return {"pooling": OF_MODULES[modes[0]], "include_prompt": bool(config.get("include_prompt", True))}
+
+
+def _read(name: str, file: str, kind: Any) -> Any:
+    """The JSON value, a `kind`, in a file of the model; None where there is no such file."""
+    path = Path(name) / file
+    if not Path(name).is_dir():
+        cached = cached_file(
+            name,
+            file,
+            _raise_exceptions_for_gated_repo=False,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        path = Path(cached) if cached else path
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"--model {name}: {file} cannot be read: {error}") from None
+    if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
+        raise InputError(f"--model {name}: {file} does not hold what sentence-transformers writes there")
+    return value
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
