@@ -8,6 +8,7 @@ not touch, are stood in for. Tokenising is outside the time of both.
 """
 
 import argparse
+import contextlib
 import importlib
 import statistics
 import sys
@@ -19,9 +20,9 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader
 
-from train.encoder.first_token import first_token_only
-from train.encoder.packed_linears import packed_linears
-from train.evaluation.model import load_model
+from train.encoder.encoder import load_config, load_encoder, load_tokenizer
+from train.encoder.first_token import without_unread_tokens
+from train.encoder.onednn import packed_linears
 from train.evaluation.tasks.sts import PairScorer, load_dev
 from una_fast.errors import InputError
 
@@ -53,7 +54,7 @@ def released_evaluation(folder: Path, model: str, dev: Path) -> Callable[[], flo
         device=torch.device("cpu"),
         do_train=False,
     )
-    tokenizer = load_model(model, device="cpu").tokenizer
+    tokenizer = load_tokenizer(model)
     pairs = importlib.import_module("data.dataset").SimcseEvalDataset(args=args, eval_mode="eval", tokenizer=tokenizer)
     network = importlib.import_module("model.models").SimcseModelUnsup(args=args)
     method = importlib.import_module("una").SimCSE(
@@ -63,17 +64,19 @@ def released_evaluation(folder: Path, model: str, dev: Path) -> Callable[[], flo
     return lambda: float(method.evaluate(network, loader))
 
 
-def our_evaluation(model: str, dev: Path, precision: str) -> Callable[[], float]:
-    """Ours, ready to be called: weights are packed anew every time, as they change in training."""
-    loaded = load_model(model, device="cpu")
-    scorer = PairScorer([load_dev(dev)], loaded.tokenizer, max_length=32)
+def our_evaluation(model: str, dev: Path, precision: str = "fp32", packed: bool = True) -> Callable[[], float]:
+    """Ours as training calls it, on [CLS]: weights are packed anew every time, as they change in training."""
+    encoder = load_encoder(model, load_config(model, 0.1), seed=0, pooling="cls").eval()
+    tokenizer = load_tokenizer(model)
+    scorer = PairScorer([load_dev(dev)], tokenizer, max_length=32)
 
     def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            return loaded.encode(batch)
+            return encoder.embed(batch)
 
     def evaluate() -> float:
-        with packed_linears(loaded.network), first_token_only(loaded.network):
+        packing = packed_linears(encoder) if packed else contextlib.nullcontext()
+        with packing, without_unread_tokens(encoder.backbone, encoder.pooling, tokenizer):
             return next(iter(scorer(encode, threads=None).values()))
 
     return evaluate
@@ -91,7 +94,8 @@ def main() -> int:
     try:
         kinds = {
             "released code": released_evaluation(options.released, options.model, options.dev),
-            "ours, fp32": our_evaluation(options.model, options.dev, "fp32"),
+            "ours, fp32": our_evaluation(options.model, options.dev),
+            "not packed": our_evaluation(options.model, options.dev, packed=False),
             "ours, bf16": our_evaluation(options.model, options.dev, "bf16"),
         }
     except InputError as error:

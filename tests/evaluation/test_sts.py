@@ -12,7 +12,7 @@ from scipy.stats import pearsonr, spearmanr
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from train.encoder.first_token import first_token_only
-from train.encoder.packed_linears import packed_linears
+from train.encoder.onednn import packed_linears
 from train.encoder.pooling import POOLINGS, Pooling
 from train.evaluation.correlation import correlate, cosine, pearson, spearman
 from train.evaluation.embed import Batches, DistinctSentences, batch_bounds

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.encoder.first_token import without_unread_tokens
-from train.encoder.packed_linears import packed_linears
+from train.encoder.onednn import packed_linears
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.classifier import FAST, FULL
 from train.evaluation.correlation import correlate, cosine
