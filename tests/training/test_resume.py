@@ -162,7 +162,7 @@ class TestRefusals:
         assert "--resume: corpus (fingerprint) was" in said
 
     def test_another_model(self, stopped, minilm):
-        assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(minilm)}))
+        assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(minilm), "pooling": "cls"}))
 
     def test_a_checkpoint_cut_short(self, stopped):
         state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))

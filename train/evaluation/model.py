@@ -97,8 +97,8 @@ def load_model(name: str, pooling: str = AUTO, precision: str = "fp32", device: 
     pooling = check_pooling(pooling)
     place, *_ = pick_devices(device)
     quiet()
-    layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)
     tokenizer = load_tokenizer(name)
+    layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)
     network, info = from_pretrained("weights", AutoModel, name, output_loading_info=True)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
     if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
