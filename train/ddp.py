@@ -17,6 +17,7 @@ from train.steps.signals import handled, leave_at_once
 
 if TYPE_CHECKING:
     from train.config.run import Run
+    from una_fast.errors import InputError
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
@@ -42,8 +43,18 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
         from train.job.launch import launch
 
         return launch(run)
+    except ModuleNotFoundError as error:
+        fail(_missing(error))
     except InputError as error:
         fail(error)
+
+
+def _missing(error: ModuleNotFoundError) -> InputError:
+    from una_fast.extras import missing_package
+
+    if sentence := missing_package(error, "train"):
+        return sentence
+    raise error
 
 
 def _with_demo(values: dict[str, Any]) -> dict[str, Any]:

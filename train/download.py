@@ -18,6 +18,7 @@ from pathlib import Path
 from train.evaluation.files import downstream_folder
 from train.evaluation.tasks.names import SIZES, STS_TASKS, TEST_PAIRS, TRANSFER_TASKS
 from una_fast.errors import InputError
+from una_fast.extras import missing_package
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.do
         for part in parts:
             fetch(part, options.to, options.repository, options.revision)
         wrong = [problem for part in parts for problem in check(part, options.to)]
+    except ModuleNotFoundError as error:
+        print(f"error: {missing_package(error, 'train') or error}", file=sys.stderr)
+        return 2
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
 from train.evaluation.tasks.names import task_names
 from train.record.files import write_json
 from una_fast.errors import InputError
+from una_fast.extras import missing_package
 
 
 def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentParser:
@@ -57,6 +58,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ev
     options = build_parser(prog).parse_args(arguments)
     try:
         _run(options)
+    except ModuleNotFoundError as error:
+        print(f"error: {missing_package(error, 'evaluate') or error}", file=sys.stderr)
+        return 2
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

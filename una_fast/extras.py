@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from una_fast.errors import InputError
 
 EXTRA_OF = {
@@ -18,10 +21,26 @@ EXTRA_OF = {
 }
 
 
-def missing_package(error: ModuleNotFoundError) -> InputError | None:
-    """What to say of a package that is not installed: the extra that brings it. None if no extra does."""
+def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
+    """What to say of a package that is not installed. extra: what the command needs; None: what brings the package.
+
+    None if `error` is about a package that no extra brings: then it is a mistake of ours.
+    """
     package = (error.name or "").split(".")[0]
-    extra = EXTRA_OF.get(package)
-    if extra is None:
+    if package not in EXTRA_OF:
         return None
-    return InputError(f"the package {package} is not installed: run `pip install 'una_fast[{extra}]'`")
+    return InputError(
+        f"the package {package} is not installed: run `pip install 'una_fast[{extra or EXTRA_OF[package]}]'`"
+    )
+
+
+def need(package: str) -> Any:
+    """A package that is imported when it is first needed.
+
+    Raises:
+        InputError: it is not installed; the message names the extra that brings it.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        raise missing_package(error) or error from None

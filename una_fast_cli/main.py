@@ -29,13 +29,14 @@ class Command:
 
     module: str
     about: str
+    extra: str | None = None  # of `pip install`, with what the command needs
 
 
 COMMANDS = {
-    "train": Command("train.ddp", "train a sentence encoder with hard negatives"),
-    "evaluate": Command("train.evaluate", "score an encoder on the tasks of SentEval"),
-    "report": Command("train.report.__main__", "show runs as one HTML page"),
-    "download": Command("train.download", "fetch the corpus and the evaluation data of the paper"),
+    "train": Command("train.ddp", "train a sentence encoder with hard negatives", "train"),
+    "evaluate": Command("train.evaluate", "score an encoder on the tasks of SentEval", "evaluate"),
+    "report": Command("train.report.__main__", "show runs as one HTML page", "report"),
+    "download": Command("train.download", "fetch the corpus and the evaluation data of the paper", "train"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
     "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
     "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),
@@ -75,7 +76,7 @@ def _run(words: list[str]) -> int:
     try:
         return import_module(COMMANDS[name].module).main(rest, prog=f"una-fast {name}")
     except ModuleNotFoundError as error:
-        raise missing_package(error) or error from None
+        raise missing_package(error, COMMANDS[name].extra) or error from None
 
 
 def overview() -> str:

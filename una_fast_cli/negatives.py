@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,11 +93,11 @@ def _of_corpus(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> 
 
 def _batches(path: Path, column: str) -> Iterator[tuple[int, list[str]]]:
     """(row of the first, sentences) of a file, in order."""
+    from una_fast.corpus.reading import Reading
     from una_fast.corpus.sources import open_sources
 
     row = 0
-    (source,) = open_sources(path, column)
-    for block in source.blocks():
+    for block in chain.from_iterable(source.blocks() for source in open_sources(path, Reading(column))):
         data = block.data
         texts = [bytes(data[a:b]).decode() for a, b in zip(block.starts, block.stops, strict=True)]
         for start in range(0, len(texts), BATCH_ROWS):

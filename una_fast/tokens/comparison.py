@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from una_fast.arrays import Ragged
 from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from una_fast.index.index import Index
 
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms

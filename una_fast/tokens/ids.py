@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, row_bounds
 from una_fast.errors import InputError
+from una_fast.extras import need
 from una_fast.parallel import n_cores
 from una_fast.tokens.binding import bind
 from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
@@ -22,6 +21,9 @@ from una_fast.tokens.subwords import SubwordEncoder, check_settings
 from una_fast.tokens.whole_text import WholeText
 
 if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
     from una_fast.index.index import Index
 
 
@@ -172,6 +174,7 @@ def token_tensors(
         raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
     if out is None:
+        torch = need("torch")
         out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
     elif set(out) != set(names):
         raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
@@ -184,7 +187,7 @@ def token_tensors(
 
 
 def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> None:
-    if tensor.dtype != torch.int64 or tensor.shape != shape:
+    if str(tensor.dtype) != "torch.int64" or tensor.shape != shape:
         raise InputError(
             f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
         )

@@ -22,14 +22,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 from una_fast.tokens.pipelines import KINDS, SPACE_MARK, Ends, Kind, Step
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
 ASKING_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends

@@ -6,17 +6,20 @@ import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tokenizers
 import xxhash
-from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerBase
 
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
+from una_fast.extras import need
 from una_fast.tokens.regularity import NotByWordError, Pipeline
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerBase
 
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
 GROUP = 128  # chunks that are one input of the Rust library: 3.5 us a chunk as such, 4.9 us if kept apart, 14 us alone
@@ -45,7 +48,7 @@ class SubwordEncoder:
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        settings = [tokenizers.__version__, self._backend.encode_special_tokens, description]
+        settings = [need("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
         self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
@@ -149,7 +152,7 @@ class SubwordEncoder:
 def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
     """Raise `InputError` for what no way of making ids can do without: a padding token and an attention mask."""
     name = type(tokenizer).__name__
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+    if not isinstance(tokenizer, need("transformers").PreTrainedTokenizerBase):
         raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
     if tokenizer.pad_token_id is None:
         raise InputError(
@@ -175,7 +178,7 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     """The Rust tokenizer behind `tokenizer`, without truncation and padding."""
     try:
-        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend = need("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # what the Rust library raises is a bare Exception
         raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()

@@ -7,11 +7,14 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from una_fast.errors import InputError, InputWarning
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class WholeText:

