@@ -132,4 +132,4 @@ def show_warnings_as_lines() -> None:
         else:
             shown(message, category, *place)
 
-    warnings.showwarning = show
+    warnings.showwarning = show  # type: ignore[assignment]
