@@ -29,6 +29,7 @@ from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_mul
 from train.steps.prefetch import Prefetcher
 from train.steps.ranks import Ranks, repeat_exactly
 from train.steps.trainer import Trainer
+from train.steps.views import Altered, Sentences, Views
 from una_fast.errors import InputError
 
 MAX_LENGTH, ALPHA = 32, 5
@@ -93,8 +94,9 @@ class Bench:
     def maker(self, n_parts: int | None = None) -> BatchMaker:
         """What makes this project's batches on the device."""
         on_gpu = self.device.type == "cuda"
+        negatives = Altered(self.una)
         return BatchMaker(
-            self.una.tokens, self.una, MAX_LENGTH, ALPHA, NEGATIVE_VIEWS["pairs"], None, 0, 1,
+            Views(Sentences(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, NEGATIVE_VIEWS["pairs"]), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
             multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from support.fake_tokens import SENTENCES, FakeTokens
+from support.fake_tokens import SENTENCES, fake_views
 from support.fake_tokens import train as train_on_cpu
 from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
 from train.config.run import Run
@@ -49,7 +49,7 @@ def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts
               device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
     encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
-    make = BatchMaker(FakeTokens(0), FakeTokens(1), 32, 3, 2, None, 0, 1, n_parts=n_parts, multiple=8)
+    make = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
     trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan, Progress(), None)
     return trainer, [make(*batch).to(gpu) for batch in plan.batches()]
 

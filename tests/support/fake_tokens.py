@@ -10,6 +10,7 @@ from train.steps.batches import BatchMaker
 from train.steps.plan import Plan
 from train.steps.ranks import Ranks
 from train.steps.trainer import Trainer
+from train.steps.views import Altered, Sentences, Views
 
 CPU = torch.device("cpu")
 BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
@@ -41,6 +42,11 @@ class FakeTokens:
         return self.anchor_ids(rows, max_length)
 
 
+def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
+    """A sentence, itself, and a negative that has nothing to do with it."""
+    return Views(Sentences(kind(0)), None, Altered(kind(1)) if negatives else None, max_length, alpha, negative_views)
+
+
 def train(model, **settings):
     """Losses and weights of 20 steps, the last one uneven; parts of a step as `n_parts` says."""
     n_parts = settings.pop("n_parts", 2)
@@ -48,7 +54,7 @@ def train(model, **settings):
     encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), BATCH, run.seed)
     make = BatchMaker(
-        FakeTokens(0), FakeTokens(1), 32, run.alpha, 2, None, 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
+        fake_views(run.alpha, 2), 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
         multiple=8,
     )  # fmt: skip
     trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None)

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens
+from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
 from train.config.run import Run
 from una_fast.errors import InputError
 
@@ -52,8 +52,8 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(
-        FakeTokens(0), FakeTokens(1) if run.augment == "una" else None, 32, run.alpha, NEGATIVE_VIEWS[run.loss],
-        None, rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
+        fake_views(run.alpha, NEGATIVE_VIEWS[run.loss], run.augment == "una"),
+        rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
     )  # fmt: skip
     trainer = Trainer(run, ranks, encoder, plan, Progress(), None)

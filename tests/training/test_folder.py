@@ -141,7 +141,7 @@ def content(folder):
 
 def test_a_finished_run_keeps_its_weights_and_no_optimiser(finished):
     state = final_state(finished["output"])
-    assert list(state) == ["model"] and flat(state)
+    assert list(state) == ["model", "scaler"] and flat(state)
     assert [path.name for path in (Path(finished["output"]) / "last").glob("*.pt")] == ["weights-00000004.pt"]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from support.fake_tokens import FakeTokens
+from support.fake_tokens import FakeTokens, fake_views
 from train.steps.batches import BatchMaker
 
 
@@ -23,7 +23,7 @@ def test_parts_hold_the_same_sub_words_on_either_side():
     rows = np.arange(16)
     for multiple in (1, 12):  # 12: wider than the batch itself
         right, left = (
-            BatchMaker(kind(0), kind(1), 16, 1, 1, None, 0, 1, n_parts=3, multiple=multiple)(0, 0, rows)
+            BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple)(0, 0, rows)
             for kind in (FakeTokens, PaddedLeft)
         )
         assert torch.equal(right.place, left.place)

@@ -11,6 +11,7 @@ class Event:
 
     clock = 0.0
     passed = False
+    waited = 0
 
     def __init__(self, enable_timing):
         assert enable_timing
@@ -22,7 +23,7 @@ class Event:
         return Event.passed
 
     def synchronize(self):
-        self.waited_for = True
+        Event.waited += 1
 
     def elapsed_time(self, other):
         return 1000 * (other.time - self.time)
@@ -34,7 +35,7 @@ def test_a_gpu_is_timed_by_events_and_never_waited_for(monkeypatch):
     for seconds in (2.0, 3.0):
         with watch.phase("forward"):
             Event.clock += seconds
-    assert not watch.seconds  # the GPU is not there yet
+    assert not watch.seconds and not Event.waited  # the GPU is not there yet
     monkeypatch.setattr(Event, "passed", True)
     with watch.phase("backward"):
         Event.clock += 4.0
@@ -42,8 +43,9 @@ def test_a_gpu_is_timed_by_events_and_never_waited_for(monkeypatch):
     monkeypatch.setattr(Event, "passed", False)
     with watch.phase("forward"):
         Event.clock += 1.0
+    assert not Event.waited
     watch.finish()
-    assert watch.seconds["forward"] == 6.0
+    assert watch.seconds["forward"] == 6.0 and Event.waited == 1
 
 
 def test_a_cpu_is_timed_at_once():

@@ -158,6 +158,21 @@ def test_paraphrases_are_the_positives(tmp_path, tiny_model):
     assert json.loads((tmp_path / "run2" / "run.json").read_text())["corpus"]["blank_paraphrases"] == 2
 
 
+def test_a_paraphrase_is_that_of_its_own_line(tmp_path, tiny_model):
+    """The corpus as its own paraphrases changes nothing; moved by one line, it does."""
+    values = options(tmp_path, tiny_model, dropout=0.0, max_steps=2, augment="none", dev="")
+    lines = Path(values["corpus"][0]).read_text().splitlines()
+    losses = {}
+    for name, text in {"none": None, "same": lines, "moved": lines[1:] + lines[:1]}.items():
+        one = {**values, "output": str(tmp_path / name), "index": str(tmp_path / f"index {name}")}
+        if text:
+            (tmp_path / f"{name}.txt").write_text("\n".join(text) + "\n")
+            one["paraphrases"] = str(tmp_path / f"{name}.txt")
+        train_here(one)
+        losses[name] = metrics(one["output"])[0]["loss"]
+    assert losses["same"] == pytest.approx(losses["none"], abs=1e-6) and losses["moved"] > losses["none"] + 5e-5
+
+
 @pytest.mark.parametrize("precision", ["bf16"])
 def test_precision(tmp_path, tiny_model, precision):
     values = options(tmp_path, tiny_model, precision=precision, max_steps=6, dropout=0.0)

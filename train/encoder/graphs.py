@@ -22,8 +22,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from una_fast.errors import InputError
-
 SHAPES = 64  # of parts that a run may meet: 8 widths, with and without negatives, the last batch, training or not
 TRIALS = 3  # plain passes before a capture, so that what a kernel sets up at its first call is not captured
 
@@ -117,7 +115,8 @@ class Graphs:
     Parts of one step have graphs of their own, by `place`: a second replay would overwrite what the first keeps for
     its backward pass. Graphs of one place are never between forward and backward together, so they share memory.
 
-    A model that waits for the GPU on its way runs as it is written, after a warning.
+    Where a capture fails for any reason but memory, one warning says why, and the run goes on with the plain kernels:
+    the results are the same bits, so ranks may differ in this.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class Graphs:
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._device, self._embed, self._waits = device, embed, False
+        self._device, self._embed, self._plain = device, embed, False
         weights = dict(backbone.named_parameters())
         self._trained = [weight for weight in weights.values() if weight.requires_grad]
         leaves: dict[str, Tensor] = {
@@ -146,36 +145,37 @@ class Graphs:
     def __call__(self, place: int, part: Part) -> Tensor:
         """Embeddings (B, D) of token ids (B, L); `place` numbers the parts of a step."""
         key = (place, *((name, *tensor.shape) for name, tensor in part.items()))
-        if key not in self._captured and not self._waits:
+        if key not in self._captured and not self._plain:
             try:
                 self._captured[key] = self._capture(place, part)
-            except WaitsError as error:
-                warnings.warn(f"--compile: no CUDA graphs: the model waits for the GPU ({error})", stacklevel=2)
-                self._waits = True
-        if self._waits:
+            except torch.OutOfMemoryError:
+                raise  # what one rank meets alone must end it, or the others would wait for it
+            except Exception as error:
+                self._go_on_plain(part, error)
+        if self._plain:
             return self._embed(part)
         return _Replay.apply(self._captured[key], part, *self._trained)
+
+    def _go_on_plain(self, part: Part, error: Exception) -> None:
+        """Say why there are no graphs from here on, and free those that there are."""
+        shape = " x ".join(map(str, part["input_ids"].shape))
+        why = "the model waits for the GPU" if isinstance(error, WaitsError) else f"{shape} tokens cannot be captured"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        warnings.warn(f"--compile: no CUDA graphs, the run goes on without: {why} ({reason})", stacklevel=3)
+        self._plain = True
+        self._captured.clear()
 
     def _capture(self, place: int, part: Part) -> Captured:
         if place not in self._memory:
             self._memory[place] = torch.cuda.graph_pool_handle()
-        try:
-            # the trials must neither use up the step's random numbers nor run under the caller's autocast, which
-            # would reach into their backward pass
-            with (
-                torch.random.fork_rng(devices=[self._device]),
-                torch.autocast(self._device.type, enabled=False),
-                torch.enable_grad(),
-            ):
-                return Captured(self._run, self._leaves, part, self._memory[place])
-        except (torch.OutOfMemoryError, WaitsError):
-            raise  # memory: what one rank meets alone must end it, or the others would wait for it
-        except RuntimeError as error:
-            shape = " x ".join(map(str, part["input_ids"].shape))
-            raise InputError(
-                f"the encoder's {shape} tokens cannot be captured as CUDA graphs ({str(error).splitlines()[0]}): "
-                "give --compile off or layers"
-            ) from error
+        # the trials must neither use up the step's random numbers nor run under the caller's autocast, which would
+        # reach into their backward pass
+        with (
+            torch.random.fork_rng(devices=[self._device]),
+            torch.autocast(self._device.type, enabled=False),
+            torch.enable_grad(),
+        ):
+            return Captured(self._run, self._leaves, part, self._memory[place])
 
 
 def compile_layers(backbone: nn.Module) -> None:

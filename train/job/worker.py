@@ -27,6 +27,7 @@ from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_mul
 from train.steps.loop import Loop, Outcome
 from train.steps.ranks import Ranks, end_with_launcher, join, leave
 from train.steps.trainer import Trainer
+from train.steps.views import Altered, Sentences, Views
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
@@ -183,14 +184,17 @@ class Job:
             augmenter = una_fast.Augmenter(self.index, **law, tokenizer=self.tokenizer, n_jobs=1)
         tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
         assert tokens is not None
+        offset = self.material.paraphrase_offset
         few_shapes = self.ranks.device.type == "cuda" or run.compile != "off"
         return BatchMaker(
-            tokens=tokens,
-            augmenter=augmenter,
-            max_length=run.max_length,
-            alpha=run.alpha,
-            negative_views=NEGATIVE_VIEWS[run.loss],
-            paraphrase_offset=self.material.paraphrase_offset,
+            views=Views(
+                anchor=Sentences(tokens),
+                positive=Sentences(tokens, offset) if offset is not None else None,
+                negative=Altered(augmenter) if augmenter else None,
+                max_length=run.max_length,
+                alpha=run.alpha,
+                negative_views=NEGATIVE_VIEWS[run.loss],
+            ),
             rank=self.ranks.rank,
             world=self.ranks.world,
             rows_of_part=run.grad_cache,

@@ -6,7 +6,6 @@ Letters: B sentences of a step over all ranks, b those of one rank, V views, L t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,24 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from train.steps.plan import share
+from train.steps.views import Views
 
 CPU_PARTS = 4  # parts of a step by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # half of 64 sentences does not fill a GPU: two halves would take as long as the whole
 GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets graphs or compiled code of its own
-
-
-class NegativeSource(Protocol):
-    """What the loop asks of una_fast.Augmenter."""
-
-    def negative_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> dict[str, Tensor]:
-        """Token ids of the negatives of rows, int64 (B, L)."""
-
-
-class AnchorSource(Protocol):
-    """What the loop asks of una_fast.tokens.ids.TokenIds."""
-
-    def anchor_ids(self, rows: NDArray, max_length: int = 32) -> dict[str, Tensor]:
-        """Token ids of the sentences of rows, int64 (B, L)."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +25,9 @@ class Batch:
     """One rank's part of a step, as the encoder takes it.
 
     parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,), the row of the encoded
-    parts that holds view v of sentence i at v * b + i. sizes: b of every rank. A rank without sentences (b = 0)
-    encodes one that no loss sees, since gradients are exchanged by all.
+    parts that holds view v of sentence i at v * b + i. sizes: b of every rank. epoch, rows: those of the whole step,
+    rows int64 (B,) of the index, by which a noise on embeddings is drawn. A rank without sentences (b = 0) encodes one
+    that no loss sees, since gradients are exchanged by all.
     """
 
     step: int
@@ -49,6 +36,8 @@ class Batch:
     n_views: int
     sizes: list[int]
     negatives: bool
+    epoch: int
+    rows: NDArray[np.int64]
 
     def to(self, device: torch.device) -> Batch:
         """The same on `device`, without waiting for it.
@@ -73,51 +62,25 @@ def gpu_column_multiple(max_length: int) -> int:
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """From the rows of a step to one rank's Batch; makes negatives on the steps that use them only.
+    """From the rows of a step to one rank's Batch."""
 
-    paraphrase_offset: row of the first paraphrase in the index, or None where a sentence is its own positive.
-    negative_views: views of a negative that the loss takes (1 or 2), or 0. alpha: see Run.
-    """
-
-    tokens: AnchorSource
-    augmenter: NegativeSource | None
-    max_length: int
-    alpha: int
-    negative_views: int
-    paraphrase_offset: int | None
+    views: Views
     rank: int
     world: int
     rows_of_part: int = 0  # at most so many rows in a part; 0: as n_parts says
     n_parts: int = CPU_PARTS  # of as many rows
     multiple: int = 1  # of which a part's columns are
 
-    def uses_negatives(self, step: int) -> bool:
-        """True on the optimiser steps that alpha divides, counted from 0."""
-        return bool(self.augmenter and self.negative_views and self.alpha and step % self.alpha == 0)
-
     def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> Batch:
         """The part of this rank."""
         sizes = [len(rows[share(len(rows), rank, self.world)]) for rank in range(self.world)]
         mine = rows[share(len(rows), self.rank, self.world)]
-        negatives = self.uses_negatives(step)
-        views = self._views(mine if len(mine) else rows[:1], epoch, negatives)
+        views = self.views(step, epoch, mine if len(mine) else rows[:1])
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         parts, place = self._cut(texts)
         if not len(mine):
             place = place[:0]
-        return Batch(step, parts, place, len(views), sizes, negatives)
-
-    def _views(self, rows: NDArray[np.int64], epoch: int, negatives: bool) -> list[dict[str, Tensor]]:
-        """Token ids (b, L) of each view: the anchor twice or with its paraphrase, the negative once or twice."""
-        anchors = self.tokens.anchor_ids(rows, self.max_length)
-        positives = anchors
-        if self.paraphrase_offset is not None:
-            positives = self.tokens.anchor_ids(rows + self.paraphrase_offset, self.max_length)
-        if not negatives:
-            return [anchors, positives]
-        assert self.augmenter is not None
-        negative = self.augmenter.negative_ids(rows, epoch, self.max_length)
-        return [anchors, positives] + [negative] * self.negative_views
+        return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows)
 
     def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""

@@ -207,7 +207,7 @@ class Loop:
             with self.trainer.watch.phase("saving"):
                 self._guarded(self.recorder.flush)
                 state = self.trainer.state()
-                kept = {"model": state["model"]} if finished else state
+                kept = {name: part for name, part in state.items() if not (finished and name == "optimizer")}
                 self._guarded(partial(self.writer.save, self.progress, kept, "weights" if finished else "state"))
 
     def _guarded(self, action: Callable[[], None]) -> None:

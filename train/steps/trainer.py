@@ -18,6 +18,7 @@ from train.record.timing import Stopwatch
 from train.steps.batches import Batch
 from train.steps.plan import Plan, share
 from train.steps.ranks import Ranks, gather, gather_rows, parallel
+from train.steps.views import Noise
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -44,8 +45,9 @@ class Trainer:
         plan: Plan,
         progress: Progress,
         state: dict | None,
+        noise: Noise | None = None,
     ) -> None:
-        self.run, self.ranks, self.plan, self.progress = run, ranks, plan, progress
+        self.run, self.ranks, self.plan, self.progress, self.noise = run, ranks, plan, progress, noise
         self.encoder = encoder.to(ranks.device)
         self._settle_kernels()
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
@@ -57,7 +59,7 @@ class Trainer:
             self.encoder.load_state_dict(state["model"])
             if "optimizer" in state:  # a finished run has none, and takes no step
                 self.optimizer.load_state_dict(state["optimizer"])
-                self.scaler.load_state_dict(state["scaler"])
+            self.scaler.load_state_dict(state["scaler"])
         self.model = parallel(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
         self.cosines = torch.empty(0, 0)  # of the last step, see `losses.cosines`
@@ -134,6 +136,8 @@ class Trainer:
         own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
         views = gather(own, batch.sizes, self.ranks.rank)  # (V, B, D)
         self.cosines = cosines(views.detach())
+        if self.noise:
+            views = self.noise(views, batch.epoch, batch.rows)
         return LOSSES[self.run.loss](views, self.run.temperature)
 
     def _backward_cached(self, batch: Batch) -> Tensor:

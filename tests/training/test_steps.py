@@ -1,0 +1,186 @@
+"""What a step takes and does: rows, views, batches; and whole steps beside a loop that shares no code with them."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity
+
+from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
+from train.config.run import Run
+from train.encoder.encoder import load_config, load_encoder
+from train.record.pointer import Progress
+from train.steps.batches import BatchMaker
+from train.steps.plan import Plan, share, usable_rows
+from train.steps.ranks import Ranks
+from train.steps.trainer import Trainer
+from train.steps.views import Altered, Sentences, Views
+
+
+class TestPlan:
+    def test_every_row_once_an_epoch_in_an_order_of_its_own(self):
+        rows = np.arange(100, 123)
+        steps = list(Plan(rows, 5, seed=3, epochs=2).batches())
+        assert [step for step, _, _ in steps] == list(range(10))
+        assert [epoch for _, epoch, _ in steps] == [0] * 5 + [1] * 5
+        assert [len(batch) for _, _, batch in steps] == [5, 5, 5, 5, 3] * 2
+        orders = [np.concatenate([batch for _, e, batch in steps if e == epoch]) for epoch in (0, 1)]
+        assert all(sorted(order) == rows.tolist() for order in orders)
+        assert not np.array_equal(*orders) and not np.array_equal(orders[0], rows)
+        other = Plan(rows, 5, seed=4).order(0)
+        assert not np.array_equal(orders[0], other)
+
+    @pytest.mark.parametrize("start", [1, 4, 5, 7, 10])
+    def test_a_start_in_the_middle_goes_on_with_the_same_rows(self, start):
+        plan = Plan(np.arange(23), 5, seed=3, epochs=2)
+        whole, rest = list(plan.batches()), list(plan.batches(start))
+        assert len(rest) == 10 - start
+        for one, other in zip(whole[start:], rest, strict=True):
+            assert one[:2] == other[:2] and np.array_equal(one[2], other[2])
+
+    def test_max_steps_cuts_and_never_adds(self):
+        assert Plan(np.arange(23), 5, 0, epochs=2, max_steps=7).n_steps == 7
+        assert Plan(np.arange(23), 5, 0, epochs=2, max_steps=70).n_steps == 10
+
+    @pytest.mark.parametrize(("n", "world"), [(8, 3), (3, 4), (0, 2), (64, 1)])
+    def test_shares_are_consecutive_and_even(self, n, world):
+        parts = [list(range(n))[share(n, rank, world)] for rank in range(world)]
+        assert [row for part in parts for row in part] == list(range(n))
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+    def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
+        rows, anchors, paraphrases = usable_rows([3, 0, 2, 5, 1, 1, 0, 4], 4)
+        assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
+        assert usable_rows([3, 0, 2], 3)[0].tolist() == [0, 2]
+
+
+class ByEpoch(FakeTokens):
+    """Negatives that are others in every epoch."""
+
+    def negative_ids(self, rows, epoch=0, max_length=32):
+        return self.anchor_ids(rows + 10_000 * (epoch + 1), max_length)
+
+
+class TestViews:
+    rows = np.array([4, 0, 9])
+
+    def ids(self, views):
+        return [view["input_ids"] for view in views]
+
+    def test_a_paraphrase_is_the_row_as_far_behind_as_there_are_sentences(self):
+        tokens = FakeTokens(0)
+        views = Views(Sentences(tokens), Sentences(tokens, 100), None, 16, 5, 2)(0, 0, self.rows)
+        anchors, positives = self.ids(views)
+        for i, row in enumerate(self.rows):
+            assert torch.equal(anchors[i], tokens.anchor_ids([row], 16)["input_ids"][0])
+            assert torch.equal(positives[i], tokens.anchor_ids([row + 100], 16)["input_ids"][0])
+
+    def test_without_a_source_the_positive_is_the_sentence(self):
+        anchors, positives = self.ids(Views(Sentences(FakeTokens(0)), None, None, 16, 5, 2)(0, 0, self.rows))
+        assert torch.equal(anchors, positives)
+
+    @pytest.mark.parametrize("negative_views", [0, 1, 2])
+    def test_negatives_on_the_steps_that_alpha_divides(self, negative_views):
+        views = Views(Sentences(FakeTokens(0)), None, Altered(ByEpoch(1)), 16, 3, negative_views)
+        counts = [len(views(step, 0, self.rows)) for step in range(7)]
+        assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
+        assert [views.uses_negatives(step) for step in (0, 1, 2)] == [bool(negative_views), False, False]
+
+    def test_negatives_are_drawn_by_epoch_and_row(self):
+        views = Views(Sentences(FakeTokens(0)), None, Altered(ByEpoch(1)), 16, 1, 2)
+        first, again, later = (self.ids(views(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
+        assert torch.equal(first[2], again[2]) and torch.equal(first[2], first[3])
+        assert not torch.equal(first[2], later[2]) and torch.equal(first[0], later[0])
+
+    def test_alpha_0_is_never(self):
+        assert not Views(Sentences(FakeTokens(0)), None, Altered(FakeTokens(1)), 16, 0, 2).uses_negatives(0)
+
+
+@pytest.mark.parametrize("world", [1, 3, 8])
+@pytest.mark.parametrize("settings", [{"n_parts": 1}, {"n_parts": 4}, {"rows_of_part": 3}, {"multiple": 8}])
+def test_batches_hold_every_view_of_every_row_once(world, settings):
+    """Whatever the parts, the rows that `place` points at are the views of the rank's sentences."""
+    rows, views = np.array([7, 3, 11, 5, 2]), fake_views(1, 2)
+    whole = [view["input_ids"] for view in views(0, 0, rows)]
+    for rank in range(world):
+        batch = BatchMaker(views, rank, world, **settings)(0, 2, rows)
+        assert (batch.step, batch.epoch, batch.n_views, batch.negatives) == (0, 2, 4, True)
+        assert np.array_equal(batch.rows, rows) and sum(batch.sizes) == 5
+        lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
+        mine = share(5, rank, world)
+        wanted = [view[mine][i] for view in whole for i in range(batch.sizes[rank])]
+        assert len(batch.place) == len(wanted)
+        for place, ids in zip(batch.place, wanted, strict=True):
+            assert torch.equal(lines[place], ids[ids > 0])
+        if "rows_of_part" in settings:
+            assert max(len(part["input_ids"]) for part in batch.parts) <= 3
+        assert all(part["input_ids"].shape[1] % settings.get("multiple", 1) == 0 for part in batch.parts)
+
+
+def plain_loss(anchors, positives, negatives, temperature):
+    """The contrastive loss over all rows [a, p, n, n'] against all others, one row after the other."""
+    rows = torch.cat([anchors, positives, *negatives])
+    n = len(anchors)
+    partner = {**{i: i + n for i in range(n)}, **{i + n: i for i in range(n)}}
+    if negatives:
+        partner |= {i + 2 * n: i + 3 * n for i in range(n)} | {i + 3 * n: i + 2 * n for i in range(n)}
+    losses = []
+    for i in range(len(rows)):
+        similarities = cosine_similarity(rows[i : i + 1], rows) / temperature
+        others = torch.cat([similarities[:i], similarities[i + 1 :]])
+        losses.append(others.logsumexp(0) - similarities[partner[i]])
+    return torch.stack(losses).mean()
+
+
+def test_steps_are_those_of_a_few_plain_lines(tiny_model):
+    """Whole steps, negatives and an uneven last batch included: own forward, own loss, torch's AdamW."""
+    from transformers import AutoModel
+
+    run = Run(model=str(tiny_model), augment="una", **SETTINGS)
+    encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
+    plan, views = Plan(np.arange(19), 8, run.seed, epochs=2), fake_views(run.alpha, 2)
+    backbone = AutoModel.from_pretrained(tiny_model, add_pooling_layer=False)
+    head = torch.nn.Linear(32, 32)
+    own = {name.split(".")[-1]: weight for name, weight in encoder.state_dict().items() if "backbone" not in name}
+    head.load_state_dict({"weight": own["weight"].clone(), "bias": own["bias"].clone()})
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None)
+    make = BatchMaker(views, 0, 1)
+    optimiser = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.0)
+
+    def embed(ids):
+        kept = ids[ids > 0][None]
+        return torch.tanh(head(backbone(input_ids=kept).last_hidden_state[0, 0]))
+
+    backbone.eval()  # no dropout
+    for step, epoch, rows in plan.batches():
+        loss = trainer.step(make(step, epoch, rows)).item()
+        texts = [view["input_ids"] for view in views(step, epoch, rows)]
+        anchors, positives, *negatives = [torch.stack([embed(ids) for ids in view]) for view in texts]
+        optimiser.param_groups[0]["lr"] = 3e-4 * (1 - step / 6)
+        optimiser.zero_grad()
+        plain = plain_loss(anchors, positives, negatives, 0.05)
+        plain.backward()
+        optimiser.step()
+        assert loss == pytest.approx(plain.item(), abs=2e-5)
+    for name, weight in backbone.state_dict().items():
+        if not name.endswith("key.bias"):  # 0 but for rounding, which Adam scales to full steps
+            trained = encoder.backbone.state_dict()[name]
+            assert (trained - weight).norm() <= 1e-4 * weight.norm(), name
+
+
+def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
+    seen = []
+
+    def noise(views, epoch, rows):
+        seen.append((views.shape, epoch, rows.tolist()))
+        return views * math.inf
+
+    run = Run(model=str(tiny_model), augment="una", **SETTINGS)
+    encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
+    plan = Plan(np.arange(8), 8, run.seed, epochs=2)
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None, noise)
+    losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1)(*batch)).item() for batch in plan.batches()]
+    assert [entry[:2] for entry in seen] == [((4, 8, 32), 0), ((2, 8, 32), 1)]
+    assert [rows for _, _, rows in seen] == [batch[2].tolist() for batch in plan.batches()]
+    assert all(math.isnan(loss) for loss in losses)

@@ -1,0 +1,98 @@
+"""Which texts a step compares: a sentence, its positive and its negative; and what changes their embeddings.
+
+A source gives token ids by (rows, epoch) and nothing else, so a text is the same whatever the ranks and the batch. The
+same holds for a noise on embeddings: it is drawn by (seed, epoch, row), never by rank.
+
+Letters: B sentences of a step over all ranks, b those of one rank, V views, L tokens, D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
+
+
+class NegativeSource(Protocol):
+    """What is asked of una_fast.Augmenter."""
+
+    def negative_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> Ids:
+        """Token ids of the negatives of rows."""
+
+
+class AnchorSource(Protocol):
+    """What is asked of una_fast.tokens.ids.TokenIds."""
+
+    def anchor_ids(self, rows: NDArray, max_length: int = 32) -> Ids:
+        """Token ids of the sentences of rows."""
+
+
+class Source(Protocol):
+    """A text for every row."""
+
+    def __call__(self, rows: NDArray[np.int64], epoch: int, max_length: int) -> Ids:
+        """Token ids of the texts of rows."""
+
+
+class Noise(Protocol):
+    """What changes the embeddings of a step before the loss sees them."""
+
+    def __call__(self, views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
+        """Embeddings (V, B, D) from those of the whole step; rows: int64 (B,), of the index."""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
+
+    tokens: AnchorSource
+    offset: int = 0
+
+    def __call__(self, rows: NDArray[np.int64], epoch: int, max_length: int) -> Ids:
+        """Token ids of the sentences, the same in every epoch."""
+        return self.tokens.anchor_ids(rows + self.offset, max_length)
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The sentence of a row with words replaced, drawn afresh in every epoch."""
+
+    augmenter: NegativeSource
+
+    def __call__(self, rows: NDArray[np.int64], epoch: int, max_length: int) -> Ids:
+        """Token ids of the altered sentences."""
+        return self.augmenter.negative_ids(rows, epoch, max_length)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The plan of a run's views.
+
+    positive: None where a sentence is its own positive, under another dropout mask. negative: None where there are
+    none. negative_views: how often the loss takes the negative, 1 or 2, or 0 times. alpha: negatives on the
+    optimiser steps that it divides, counted from 0; 0: never.
+    """
+
+    anchor: Source
+    positive: Source | None
+    negative: Source | None
+    max_length: int
+    alpha: int
+    negative_views: int
+
+    def uses_negatives(self, step: int) -> bool:
+        """True on the optimiser steps that alpha divides, counted from 0."""
+        return bool(self.negative and self.negative_views and self.alpha and step % self.alpha == 0)
+
+    def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> list[Ids]:
+        """Token ids (b, L) of each view: the anchor, its positive, and on some steps the negative once or twice."""
+        anchors = self.anchor(rows, epoch, self.max_length)
+        views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
+        if self.negative and self.uses_negatives(step):
+            views += [self.negative(rows, epoch, self.max_length)] * self.negative_views
+        return views
