@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ import pytest
 import una_fast
 from support import reference
 from una_fast import InputError
+from una_fast.augment.radius import resolve_radius
+from una_fast.errors import InputWarning
+from una_fast.index.scores import inverse_document_frequency
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog .",
@@ -85,7 +89,7 @@ def test_negatives_are_those_of_the_reference(index, variant, radius):
 
 
 def test_a_negative_differs_from_its_sentence_in_the_paper_variant(index):
-    una = una_fast.Augmenter(index, beta=0.0)
+    una = una_fast.Augmenter(index, beta=0.0, radius=4000)
     for row, negative in enumerate(una.negatives(range(len(CORPUS)))):
         words, new = index.words(row), negative.split()
         p = una.replacement_probabilities(CORPUS[row])[1]
@@ -143,8 +147,30 @@ def test_explain_says_what_augment_did(index):
                 if word.replacement:
                     assert word.window[0] <= index.term_ids[word.replacement] < word.window[1]
             table = str(told)
-            assert all(text in table for text in ("tf-idf", "window", "draw", "replacement"))
+            assert all(text in table for text in ("tf-idf", "window", "draw", "replacement", "why p", "candidates"))
+            for word in told.words:
+                assert 1 <= len(word.candidates) <= 5
+                for term, score in word.candidates:
+                    assert word.window[0] <= index.term_ids[term] < word.window[1]
+                    assert score == index.max_tfidf[index.term_ids[term]]
+                    assert term != word.word or variant == "released"
             assert told.to_dict()["words"][0]["word"] == words[0]
+
+
+def test_explain_says_why_a_probability_is_what_it_is(index):
+    def reasons(sentence, **settings):
+        return [w.reason for w in una_fast.Augmenter(index, **settings).explain(sentence).words]
+
+    told = una_fast.Augmenter(index, beta=0.9).explain("the cat sat , zebra")  # "," and "zebra" have the same tf-idf
+    by_reason = {w.reason: w for w in told.words}
+    assert by_reason["highest tf-idf"].probability == 1.0
+    assert by_reason["highest tf-idf"].tfidf == max(w.tfidf for w in told.words)
+    assert by_reason["equation 3, cut at 1"].probability == 1.0
+    assert by_reason["lowest tf-idf"].probability == 0.0
+    assert "equation 3" in reasons("the cat sat , zebra", beta=0.1)
+    assert reasons("zebra yak") == ["highest tf-idf", "all tf-idf equal: beta"]
+    assert reasons("the cat", select="random") == ["select is random: beta"] * 2
+    assert "highest tf-idf" in reasons("the cat sat", variant="released", beta=0.01)
 
 
 def test_window_is_clipped_not_shifted(index):
@@ -160,6 +186,68 @@ def test_a_radius_beyond_the_vocabulary_is_the_whole_of_it(index):
         una = una_fast.Augmenter(index, radius=radius)
         assert una.window(0) == una.window(index.n_terms - 1) == (0, index.n_terms)
         assert una.negatives(range(7)) == expected
+
+
+@pytest.mark.parametrize(
+    ("radius", "n_terms", "expected"),
+    [
+        (None, 451_691, 4000),
+        (None, 400_000, 4000),
+        (None, 23_515, 235),
+        (None, 599, 5),
+        (None, 40, 1),
+        ("1%", 451_691, 4516),
+        ("1%", 599, 5),
+        (" 0.5 %", 1000, 5),
+        (".1%", 99, 1),
+        ("100%", 599, 599),
+        (4000, 451_691, 4000),
+        (4000, 599, 599),
+        (np.int64(7), 599, 7),
+        (7.0, 599, 7),
+    ],
+)
+def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_terms, expected):
+    assert resolve_radius(radius, n_terms) == expected
+    assert isinstance(resolve_radius(radius, n_terms), int)
+
+
+def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
+    v = index.n_terms
+    for given, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
+        una = una_fast.Augmenter(index, radius=given)
+        assert una.radius == expected and f"radius={expected}," in repr(una)
+        assert una.window(v // 2) == (max(0, v // 2 - expected), min(v, v // 2 + expected + 1))
+        assert pickle.loads(pickle.dumps(una)).radius == expected
+    assert una_fast.Augmenter(index, radius=0.05, window="score").radius == 0.05
+
+
+def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
+    with pytest.warns(InputWarning, match=f"radius=4000: a window holds up to {index.n_terms} of the"):
+        una_fast.Augmenter(index, radius=4000)
+    with pytest.warns(InputWarning, match="radius='20%'"):
+        una_fast.Augmenter(index, radius="20%")
+    with pytest.warns(InputWarning, match="radius=9.0"):
+        una_fast.Augmenter(index, radius=9.0, window="score")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        una_fast.Augmenter(index)
+        una_fast.Augmenter(index, radius=4000, replace="random")
+
+
+def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
+    """For every number of documents: a difference in the last bit makes one of equal words the highest."""
+    for n in range(2, 2000):
+        expected = inverse_document_frequency(np.ones(3), n)
+        assert inverse_document_frequency(1, n) == expected[0] == expected[2], n
+    index = una_fast.build_index([*(f"filler{i}" for i in range(9)), "alpha beta gamma"])
+    assert una_fast.Augmenter(index).replacement_probabilities("alpha zebra gamma")[1].tolist() == [1.0, 0.5, 0.5]
+    assert una_fast.Augmenter(index).replacement_probabilities("zebra alpha beta gamma")[1].tolist() == [
+        1,
+        0.5,
+        0.5,
+        0.5,
+    ]
 
 
 def test_score_windows_replace_by_terms_within_the_distance(index):
@@ -254,6 +342,20 @@ def test_indexes_are_equal_byte_for_byte_for_any_number_of_threads(tmp_path):
         ({"beta": math.nan}, "beta=nan"),
         ({"radius": 0}, "radius=0: a number of ranks must be an integer of at least 1"),
         ({"radius": 2.5}, "radius=2.5"),
+        ({"radius": True}, "radius=True: a number of ranks"),
+        ({"radius": "4000"}, "radius='4000': give a number of ranks as a number"),
+        ({"radius": "wide"}, "radius='wide': a share must be a percentage"),
+        ({"radius": "0%"}, "radius='0%': a share must be a percentage above 0 and up to 100"),
+        ({"radius": "101%"}, "radius='101%'"),
+        ({"radius": np.array([1, 2])}, "radius=array"),
+        ({"radius": None, "window": "score"}, "radius=None: a distance in score"),
+        ({"radius": "1%", "window": "score"}, "radius='1%': a distance in score"),
+        ({"beta": "0.5"}, r"beta='0.5': give a number in \[0, 1\]"),
+        ({"beta": None}, "beta=None: give a number"),
+        ({"beta": True}, "beta=True: give a number"),
+        ({"beta": np.array([0.5, 0.6])}, "beta=array"),
+        ({"seed": "x"}, "seed='x': give an integer"),
+        ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
         ({"radius": math.nan}, "radius=nan"),
         ({"radius": math.inf}, "radius=inf: a number of ranks"),
         ({"radius": math.inf, "window": "score"}, "radius=inf: a distance in score must be finite"),

@@ -16,7 +16,7 @@ from una_fast.errors import InputError
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
 DESIGN = {  # names and defaults of design.md, section 2
-    "alpha": 5, "beta": 0.5, "radius": 4000, "variant": "paper", "batch_size": 64, "max_length": 32,
+    "alpha": 5, "beta": 0.5, "radius": None, "variant": "paper", "batch_size": 64, "max_length": 32,
     "temperature": 0.05, "dropout": 0.1, "loss": "pairs", "epochs": 1, "max_steps": None, "eval_every": 100,
     "seed": 42, "precision": "fp32", "device": "auto", "nproc": 1, "resume": False,
 }  # fmt: skip
@@ -24,6 +24,11 @@ DESIGN = {  # names and defaults of design.md, section 2
 
 def parse(arguments):
     return make_run(option_values(arguments))
+
+
+def test_a_radius_is_ranks_or_a_share_of_the_words():
+    assert [parse([*NEEDED, "--radius", given]).radius for given in ("1%", "300")] == ["1%", 300]
+    assert parse(NEEDED).radius is None
 
 
 def test_defaults_are_those_of_the_design():
@@ -84,7 +89,7 @@ def test_a_checkpoint_from_before_an_option_has_its_default(tmp_path):
     before = {name: value for name, value in parse(NEEDED).identity().items() if name != "window"}
     check_identity(tmp_path, {"settings": before}, {"settings": parse(NEEDED).identity()})
     changed = parse([*NEEDED, "--window", "score", "--radius", "0.5"]).identity()
-    with pytest.raises(InputError, match="--resume: --(radius|window) was (4000|rank)"):
+    with pytest.raises(InputError, match="--resume: --(radius|window) was (None|rank)"):
         check_identity(tmp_path, {"settings": before}, {"settings": changed})
 
 
@@ -135,7 +140,7 @@ def test_what_is_suggested_is_there():
 
 
 def test_defaults_are_by_name():
-    assert defaults().keys() == options().keys() and defaults()["radius"] == 4000
+    assert defaults().keys() == options().keys() and defaults()["beta"] == 0.5
 
 
 def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
@@ -204,6 +209,9 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--loss", "simcse", "--augment", "una"], "--loss simcse has no place for negatives"),
         (["--radius", "0.5"], "--radius is 0.5: a number of ranks must be whole; --window score takes a distance"),
         (["--window", "score"], "--window score: give --radius too"),
+        (["--radius", "1 in 10"], "--radius='1 in 10': a share must be a percentage above 0 and up to 100"),
+        (["--radius", "0%"], "--radius='0%': a share must be a percentage"),
+        (["--radius", "1%", "--window", "score"], "--radius='1%': a distance in score"),
         (["--compile", "fast"], "--compile: invalid choice: 'fast'"),
     ],
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from train.config.options import option
+from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
@@ -92,9 +93,10 @@ class Draws:
     """How hard negatives are drawn."""
 
     beta: float = option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
-    radius: int | float = option(
-        4000,
-        "how far from a word its replacement may be: a number of ranks, or a score with --window score",
+    radius: int | float | str | None = option(
+        None,
+        "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
+        "with --window score; default 1%, and at most the paper's 4000 ranks",
         above=0,
         metavar="N_OR_X",
     )
@@ -113,12 +115,16 @@ class Draws:
 
     def check_radius(self) -> None:
         """Refuse a radius that cannot be what `window` counts; InputError says what can."""
-        if self.window == "rank" and self.radius % 1:
+        if self.window == "score" and self.radius is None:
+            raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
+        if self.window == "rank" and isinstance(self.radius, float) and self.radius % 1:
             raise InputError(
                 f"--radius is {self.radius}: a number of ranks must be whole; --window score takes a distance"
             )
-        if self.window == "score" and self.radius == Draws.radius:
-            raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
+        try:
+            resolve_radius(self.radius, 1, self.window)
+        except InputError as error:
+            raise InputError(f"--{error}") from None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from train.steps.loop import Loop, Outcome
 from train.steps.ranks import Ranks, end_with_launcher, join, leave
 from train.steps.trainer import Trainer
 from train.steps.views import Altered, Sentences, Views
+from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
@@ -169,6 +170,7 @@ class Job:
         """What run.json says of the run, however it ends."""
         return {
             "settings": vars(self.run),
+            "resolved": {"radius": resolve_radius(self.run.radius, self.index.n_terms, self.run.window)},
             "versions": versions(),
             "machine": machine(),
             "ranks": self.ranks.world,

@@ -12,6 +12,8 @@ from una_fast.augment.draws import Draws
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 
+SHOWN = 5  # candidates of a word
+
 
 class Weights(NamedTuple):
     """What decides over each of T words.
@@ -30,16 +32,19 @@ class WordExplanation:
     """One word of the sentence.
 
     word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2); probability:
-    p (equation 3); window: (start, stop), the ids of its candidates; draw: uniform in [0, 1), the word is replaced
-    where it is below p; replacement: the word that stands in the negative, None if it was kept. Under variant "paper"
-    a term has one draw, that of its first place.
+    p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates; candidates: some of
+    them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the
+    word is replaced where it is below p; replacement: the word that stands in the negative, None if it was kept. Under
+    variant "paper" a term has one draw, that of its first place.
     """
 
     word: str
     seen: bool
     tfidf: float
     probability: float
+    reason: str
     window: tuple[int, int]
+    candidates: list[tuple[str, float]]
     draw: float
     replacement: str | None
 
@@ -56,7 +61,7 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
-        header = ("word", "tf-idf", "p", "window", "draw", "replacement")
+        header = ("word", "tf-idf", "p", "window", "draw", "replacement", "why p", "some candidates and their scores")
         rows = [
             (
                 word.word if word.seen else f"{word.word} (unseen)",
@@ -65,6 +70,8 @@ class Explanation:
                 "{}-{}".format(*word.window),
                 f"{word.draw:.4f}",
                 word.replacement or "",
+                word.reason,
+                ", ".join(f"{term} {score:.3g}" for term, score in word.candidates),
             )
             for word in self.words
         ]
@@ -83,8 +90,32 @@ def explain_words(
         draw = (bits >> 11) * 2.0**-53
         replacement = replaced[k] if draw < p else None
         word = text.word(term, index.terms)
-        words.append(WordExplanation(word, term >= 0, z, p, law.window(term, z), draw, replacement))
+        window = law.window(term, z)
+        near = _candidates(index, window, -1 if law.released else term)
+        reason = _reason(law, weights, k)
+        words.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
     return Explanation(words, " ".join(replaced))
+
+
+def _candidates(index: Index, window: tuple[int, int], excluded: int) -> list[tuple[str, float]]:
+    """SHOWN terms of the window at most, the first and the last among them, never the one that cannot be drawn."""
+    ids = np.linspace(window[0], window[1] - 1, SHOWN).round().astype(int)
+    return [(index.terms[i], float(index.max_tfidf[i])) for i in np.unique(ids[ids != excluded]).tolist()]
+
+
+def _reason(law: Law, weights: Weights, k: int) -> str:
+    """Why word `k` has its replacement probability."""
+    z, p = weights.z, float(weights.p[k])
+    highest = int(np.argmax(z))  # the first of them
+    if law.random_select:
+        return "select is random: beta"
+    if (k if law.released else weights.first[k]) == highest:
+        return "highest tf-idf"
+    if np.all(z == z[0]):
+        return "all tf-idf equal: beta"
+    if p == 1.0:
+        return "equation 3, cut at 1"
+    return "lowest tf-idf" if z[k] == z.min() else "equation 3"
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

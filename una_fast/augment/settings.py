@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import operator
 
 import numpy as np
 
 from una_fast._kernels.draws.law import Law
 from una_fast.arrays import ID
+from una_fast.augment.radius import is_number, resolve_radius, warn_if_wide
 from una_fast.augment.windows import score_windows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.index.scores import inverse_document_frequency
 
 CHOICES = {
     "select": ("tfidf", "random"),
@@ -22,7 +23,15 @@ CHOICES = {
 
 
 def make_law(
-    index: Index, *, beta: float, radius: float, seed: int, select: str, replace: str, variant: str, window: str
+    index: Index,
+    *,
+    beta: float,
+    radius: int | float | str | None,
+    seed: int,
+    select: str,
+    replace: str,
+    variant: str,
+    window: str,
 ) -> Law:
     """The law of an augmenter, whose docstring says what each setting means.
 
@@ -33,18 +42,21 @@ def make_law(
     for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
         _check_choice(name, value)
     _check_beta(beta)
-    _check_radius(radius, window)
     _check_index(index)
     by_score = window == "score"
-    bounds = score_windows(index.max_tfidf, radius) if by_score else (np.empty(0, ID),) * 2
+    resolved = resolve_radius(radius, index.n_terms, window)
+    bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
+    if radius is not None and replace != "random":
+        widest = int((bounds[1] - bounds[0]).max()) if by_score else min(2 * int(resolved) + 1, index.n_terms)
+        warn_if_wide(radius, widest, index.n_terms)
     return Law(
         index.idf,
         index.max_tfidf,
         *bounds,
-        unseen_idf=math.log(index.n_documents),
+        unseen_idf=float(inverse_document_frequency(1, index.n_documents)),  # of a term of one document, bit for bit
         beta=beta,
-        radius=radius if by_score else min(radius, index.n_terms),  # ranks must fit an int64
-        seed=operator.index(seed) % 2**64,
+        radius=resolved,
+        seed=checked_seed(seed),
         by_score=by_score,
         released=variant == "released",
         random_select=select == "random",
@@ -52,21 +64,24 @@ def make_law(
     )
 
 
+def checked_seed(seed: int) -> int:
+    """`seed`, any integer, as one of 64 bits without a sign."""
+    try:
+        return operator.index(seed) % 2**64
+    except TypeError:
+        raise InputError(f"seed={seed!r}: give an integer") from None
+
+
 def _check_choice(name: str, value: str) -> None:
-    if value not in CHOICES[name]:
+    if not isinstance(value, str) or value not in CHOICES[name]:
         raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")
 
 
 def _check_beta(beta: float) -> None:
+    if not is_number(beta):
+        raise InputError(f"beta={beta!r}: give a number in [0, 1]; the paper takes 0.5")
     if not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
-
-
-def _check_radius(radius: float, window: str) -> None:
-    if window == "rank" and not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
-        raise InputError(f"radius={radius}: a number of ranks must be an integer of at least 1; the paper takes 4000")
-    if window == "score" and not 0 < radius < math.inf:
-        raise InputError(f"radius={radius}: a distance in score must be finite and above 0")
 
 
 def _check_index(index: Index) -> None:

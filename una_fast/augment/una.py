@@ -31,8 +31,10 @@ class Augmenter(TextAugmentation):
     Args:
         index: the corpus that says how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how far around a term its candidates reach: ranks on either side (window="rank", an integer of at least
-            1), or a distance in highest tf-idf (window="score", above 0).
+        radius: how far around a term its candidates reach. With window="rank": so many ranks on either side, or a share
+            of the V terms of the index such as "1%"; None is 1 % of V and at most 4,000, which the paper takes of its
+            451,691 terms. With window="score": a distance in highest tf-idf, above 0. The attribute `radius` is the
+            number that it came to.
         seed: any integer.
         select: "tfidf" (step 2), or "random": every term with probability `beta`, none for certain (ablation).
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
@@ -44,13 +46,16 @@ class Augmenter(TextAugmentation):
     Raises:
         InputError: a setting out of its range, or a vocabulary of one term, which nothing could replace.
 
+    Warns:
+        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
+
     """
 
     def __init__(
         self,
         index: Index,
         beta: float = 0.5,
-        radius: float = 4000,
+        radius: int | float | str | None = None,
         seed: int = 42,
         select: Literal["tfidf", "random"] = "tfidf",
         replace: Literal["tfidf", "random"] = "tfidf",
@@ -76,6 +81,11 @@ class Augmenter(TextAugmentation):
     negatives = TextAugmentation.texts
     negative_ids = TextAugmentation.token_ids
 
+    @property
+    def radius(self) -> int | float:
+        """Ranks on either side of a term, or with window="score" a distance: what the setting came to."""
+        return self._law.radius if self._law.by_score else int(self._law.radius)
+
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         text = self._reader.read([sentence])
@@ -100,6 +110,9 @@ class Augmenter(TextAugmentation):
         weights = self._weigh(text.terms)
         new = self._replace(text, weights, draws)
         return explain_words(self.index, self._law, text, weights, new, draws)
+
+    def _shown_settings(self) -> dict[str, Any]:
+        return {**super()._shown_settings(), "radius": self.radius}
 
     def _make_kernel(self) -> RowKernel:
         return Negatives(self.index.word_ids, self._law, self._term_tokens())

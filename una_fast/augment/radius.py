@@ -1,0 +1,69 @@
+"""How far a window reaches: ranks, a share of the vocabulary, or a distance in score."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from numbers import Real
+
+from una_fast.errors import InputError, InputWarning
+
+PAPER_RADIUS = 4000  # of 451,691 terms, 0.9 %
+SHARE = 100  # by default one term in SHARE, PAPER_RADIUS at most
+WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
+
+WHAT_TO_GIVE = 'give a number of ranks (the paper takes 4000), a share of the vocabulary such as "1%", or None'
+
+
+def resolve_radius(radius: int | float | str | None, n_terms: int, window: str = "rank") -> int | float:
+    """`radius` as a number: of ranks, an int of 1 to `n_terms` (V), or with window="score" a distance, a float.
+
+    None is the paper's share: 1 % of V, and 4,000 from V = 400,000 on (the paper has 4,000 of 451,691 terms). "1%", or
+    another percentage above 0 and up to 100, is that share of V, rounded down; each is at least 1.
+
+    Raises:
+        InputError: none of these.
+
+    """
+    if window == "score":
+        return _distance(radius)
+    if radius is None:
+        return min(PAPER_RADIUS, max(1, n_terms // SHARE))
+    if isinstance(radius, str):
+        return _share(radius, n_terms)
+    if not is_number(radius) or not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
+        raise InputError(f"radius={radius!r}: a number of ranks must be an integer of at least 1: {WHAT_TO_GIVE}")
+    return int(min(radius, n_terms))  # ranks must fit an int64
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is one real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def warn_if_wide(radius: object, widest: int, n_terms: int) -> None:
+    """Warn where windows of the given `radius` hold more than a tenth of the vocabulary. widest: terms of one."""
+    if widest * WIDE > n_terms:
+        warnings.warn(
+            f"radius={radius!r}: a window holds up to {widest:,} of the {n_terms:,} terms, so replacements need not be "
+            'of like importance: give radius="1%", or leave radius away',
+            InputWarning,
+            stacklevel=4,
+        )
+
+
+def _share(radius: str, n_terms: int) -> int:
+    match = re.fullmatch(r"\s*(\d+|\d*\.\d+)\s*(%?)\s*", radius, re.ASCII)
+    percent = float(match[1]) if match and match[2] else math.nan
+    if match and not match[2]:
+        raise InputError(f"radius={radius!r}: give a number of ranks as a number, not as a str")
+    if not 0 < percent <= 100:
+        raise InputError(f"radius={radius!r}: a share must be a percentage above 0 and up to 100: {WHAT_TO_GIVE}")
+    return max(1, math.floor(n_terms * percent / 100))
+
+
+def _distance(radius: object) -> float:
+    if not is_number(radius) or not 0 < radius < math.inf:  # type: ignore[operator]
+        raise InputError(f"radius={radius!r}: a distance in score must be a finite number above 0")
+    return float(radius)  # type: ignore[arg-type]
