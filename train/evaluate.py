@@ -48,6 +48,11 @@ def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentPar
         help="GPUs that share the sentences (default: 1); a CPU has --threads",
     )
     add("--threads", type=int, metavar="N", help="on a CPU: a batch each (default: PyTorch's choice)")
+    add(
+        "--trust-remote-code",
+        action="store_true",
+        help="run Python code that the model brings along; without it, such a model is refused",
+    )
     add("--pairs", action="store_true", help="keep every pair's similarity in the JSON, for train.report")
     add("--json", type=Path, metavar="FILE", help="write all scores and the protocol there")
     return parser
@@ -65,6 +70,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ev
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def model_folder(name: str) -> str:
+    """`name`, or its best/ where it is the folder of a training run, which is then said."""
+    folder = Path(name)
+    if (folder / "best" / "config.json").is_file() and not (folder / "config.json").exists():
+        print(f"note: {name} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
+        return str(folder / "best")
+    return name
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -91,7 +105,9 @@ def _run(options: argparse.Namespace) -> None:
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    results = score_model(options.model, downstream, names, protocol, options.device, options.nproc)
+    model = model_folder(options.model)
+    trust = options.trust_remote_code
+    results = score_model(model, downstream, names, protocol, options.device, options.nproc, trust)
     n_tasks = len(results.sts) + len(results.transfer)
     print(format_results(results))
     print(f"\n{n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")

@@ -1,5 +1,6 @@
 """`python -m train.evaluate` on small files in SentEval's layout: what it prints, keeps, and says of bad input."""
 
+import io
 import json
 import shutil
 import threading
@@ -68,7 +69,7 @@ def test_scores_with_their_protocol_are_printed_and_kept(
         capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept, "--pairs"
     )
     assert code == 0
-    for said in ("STS13", "STS-B", "Avg.", "aggregate: all", "pooling: cls_before_pooler", "max_length: 128",
+    for said in ("STS13", "STS-B", "mean of 2", "aggregate: all", "pooling: cls_before_pooler", "max_length: 128",
                  "lower_case: True", "mode: test", "precision: fp32", "sts13: without SMT"):  # fmt: skip
         assert said in out
     scores = json.loads(kept.read_text())
@@ -210,7 +211,7 @@ def test_bad_models_and_options_are_refused(
     common = ("--data", data, "--tasks", "STSBenchmark")
     for arguments, message in (
         (("--model", without, *common), "has no tokenizer"),
-        (("--model", broken, *common), "no weights in this folder"),
+        (("--model", broken, *common), "no weights in this folder that can be read"),
         (("--model", tmp_path / "none", *common), "there is no such folder"),
         (("--model", tiny_model, "--data", data, "--tasks", "STSBenchmrk"), "did you mean STSBenchmark?"),
         (("--model", tiny_model, "--data", data, "--tasks", ","), "names no task"),
@@ -266,6 +267,8 @@ def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
 def test_task_names_are_sets_or_lists() -> None:
     assert len(task_names("full", "test")) == 14
     assert task_names("mr, sts12,MR", "test") == ["MR", "STS12"]
+    assert task_names("sts-b,stsb, STS_B,sick-r", "test") == ["STSBenchmark", "SICKRelatedness"]
+    assert task_names("sst-2,SST2,sts-12", "test") == ["SST2", "STS12"]
     with pytest.raises(InputError, match="unknown task 'nothing'"):
         task_names("nothing", "test")
 
@@ -277,3 +280,62 @@ def test_sentevals_batcher_gives_the_models_embeddings(tiny_model: Path) -> None
     alone = batcher({}, [["a", "man"]])
     assert both.shape == (2, 32)
     assert both[0] == pytest.approx(alone[0], abs=1e-5)
+
+
+def test_the_folder_of_a_run_stands_for_its_best(
+    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(tiny_model, tmp_path / "run" / "best")
+    code, out, err = run(capsys, "--model", tmp_path / "run", "--data", data, "--tasks", "sts-b")
+    assert code == 0 and f"model: {tmp_path / 'run' / 'best'}" in out
+    assert "is the folder of a training run: its best/ is evaluated" in err and "Avg." not in out
+
+
+CODE = """
+from pathlib import Path
+Path({marker!r}).write_text("ran")
+from transformers import BertConfig
+class OwnConfig(BertConfig):
+    model_type = "own_code"
+"""
+
+
+def test_code_of_a_model_runs_only_if_trusted(
+    data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even where standard input answers "y" to whoever asks."""
+    folder, marker = tmp_path / "own", tmp_path / "marker"
+    shutil.copytree(tiny_model, folder)
+    (folder / "code.py").write_text(CODE.format(marker=str(marker)))
+    config = json.loads((folder / "config.json").read_text())
+    own = {"model_type": "own_code", "auto_map": {"AutoConfig": "code.OwnConfig"}}
+    (folder / "config.json").write_text(json.dumps({**config, **own}))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
+    monkeypatch.setattr("builtins.input", lambda *args: "y")
+    arguments = ("--model", folder, "--data", data, "--tasks", "sts-b")
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and "give --trust-remote-code" in err and not marker.exists()
+    run(capsys, *arguments, "--trust-remote-code")
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "shapes", "types", "not json", "list"])
+def test_damaged_models_get_one_sentence(
+    data: Path, tiny_model: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(tiny_model, tmp_path / "damaged")
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    settings = json.loads(config.read_text())
+    if damage == "cut":
+        weights.write_bytes(weights.read_bytes()[:5000])
+    else:
+        config.write_text(
+            {
+                "shapes": json.dumps({**settings, "hidden_size": 64}),
+                "types": json.dumps({**settings, "hidden_size": "wide"}),
+                "not json": "{",
+                "list": "[]",
+            }[damage]
+        )
+    code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
+    assert code == 2 and err.startswith(f"error: --model {folder}: no ") and err.count("\n") == 1, err

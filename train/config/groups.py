@@ -72,6 +72,9 @@ class Encoder:
         "mlp: Linear + tanh on the embedding, in training only; none: no head; auto: mlp with --pooling cls, as in "
         "SimCSE, else none",
     )
+    trust_remote_code: bool = option(
+        False, "run Python code that the model brings along; without it, such a model is refused", role="running"
+    )
     max_length: int = option(
         32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
     )

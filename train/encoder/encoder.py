@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import xxhash
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -30,6 +31,13 @@ from una_fast.errors import InputError
 DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
+# what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
+DAMAGED = (
+    OSError, ValueError, KeyError, ImportError, SafetensorError, RuntimeError, TypeError, AttributeError, IndexError,
+    ArithmeticError, AssertionError, StrictDataclassError,
+)  # fmt: skip
+
+
 def quiet() -> None:
     """Silence transformers' progress bars and its notes on weights that are not used here."""
     hf_logging.disable_progress_bar()
@@ -37,34 +45,42 @@ def quiet() -> None:
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
-def from_pretrained(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
-    """kind.from_pretrained, with an InputError for what is not there or cannot be read."""
+def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
+    """kind.from_pretrained, with an InputError for what is not there or cannot be read.
+
+    trust: run Python code that the model brings along; without it, a model that needs such code is refused.
+    """
     if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
         raise InputError(f"--model {name}: there is no such folder")
     try:
-        return kind.from_pretrained(name, **kwargs)
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
+    except DAMAGED as error:
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                f"--model {name}: the {what} needs Python code that the model brings along: read that code, and give "
+                "--trust-remote-code if it may run here"
+            ) from error
         where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"--model {name}: no {what} in this {where}: {first_line}") from error
+        raise InputError(f"--model {name}: no {what} in this {where} that can be read: {first_line}") from error
 
 
-def load_config(name: str, dropout: float) -> Any:
+def load_config(name: str, dropout: float, trust: bool = False) -> Any:
     """The encoder's configuration, with `dropout` in hidden states and attention."""
-    config = from_pretrained("configuration", AutoConfig, name)
+    config = from_pretrained("configuration", AutoConfig, name, trust)
     for attribute in DROPOUT_NAMES:
         if hasattr(config, attribute):
             setattr(config, attribute, dropout)
     return config
 
 
-def load_tokenizer(name: str) -> Any:
+def load_tokenizer(name: str, trust: bool = False) -> Any:
     """The fast tokenizer of an encoder; InputError where there is none."""
     folder = Path(name)
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"--model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
-    return from_pretrained("tokenizer", AutoTokenizer, name)
+    return from_pretrained("tokenizer", AutoTokenizer, name, trust)
 
 
 def is_roberta(config: Any) -> bool:
@@ -151,15 +167,19 @@ def head_of(pooling: str, head: Head) -> Head:
 
 def encoder_of(run: Run) -> SentenceEncoder:
     """The encoder that a run starts from. run: settled."""
-    return load_encoder(run.model, load_config(run.model, run.dropout), run.seed, run.pooling, run.head)
+    trust = run.trust_remote_code
+    config = load_config(run.model, run.dropout, trust)
+    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
 
 
-def load_encoder(name: str, config: Any, seed: int, pooling: str = AUTO, head: Head = "auto") -> SentenceEncoder:
+def load_encoder(
+    name: str, config: Any, seed: int, pooling: str = AUTO, head: Head = "auto", trust: bool = False
+) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
     layout = pooling_of(name, pooling)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
-        backbone = from_pretrained("weights", AutoModel, name, config=config).float()
+        backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head).train()
     use_onednn(encoder)

@@ -88,7 +88,9 @@ def pick_devices(device: str, n: int = 1) -> list[torch.device]:
     return [torch.device("cuda", index) for index in range(last - n + 1, last + 1)]
 
 
-def load_model(name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto") -> EvaluatedModel:
+def load_model(
+    name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto", trust: bool = False
+) -> EvaluatedModel:
     """The encoder of a hub name or folder, with one of POOLINGS or, for "auto", as its folder says.
 
     Raises:
@@ -97,9 +99,9 @@ def load_model(name: str, pooling: str = AUTO, precision: str = "fp32", device: 
     pooling = check_pooling(pooling)
     place, *_ = pick_devices(device)
     quiet()
-    tokenizer = load_tokenizer(name)
+    tokenizer = load_tokenizer(name, trust)
     layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)
-    network, info = from_pretrained("weights", AutoModel, name, output_loading_info=True)
+    network, info = from_pretrained("weights", AutoModel, name, trust, output_loading_info=True)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
     if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
         raise InputError(

@@ -30,7 +30,13 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 
 
 def score_model(
-    name: str, downstream: Path, names: Sequence[str], protocol: Protocol, device: str = "auto", n_gpus: int = 1
+    name: str,
+    downstream: Path,
+    names: Sequence[str],
+    protocol: Protocol,
+    device: str = "auto",
+    n_gpus: int = 1,
+    trust: bool = False,
 ) -> Results:
     """Scores of a hub name's or folder's model on the named tasks; tasks that cannot be read are notes.
 
@@ -39,7 +45,7 @@ def score_model(
     """
     tasks, notes = read_tasks(downstream, names, protocol.split)
     first, *others = pick_devices(device, n_gpus)
-    model = load_model(name, protocol.pooling, protocol.precision, str(first))
+    model = load_model(name, protocol.pooling, protocol.precision, str(first), trust)
     started = time.perf_counter()
     results = evaluate(model, tasks, protocol, [model.copy_on(other) for other in others])
     results.seconds = round(time.perf_counter() - started, 3)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from train.evaluation.results import Results
 
+TASKS_OF_AVERAGE = 7  # of STS and of transfer: what papers call the average
 SHORT = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
 
 
@@ -35,8 +36,12 @@ def format_results(results: Results) -> str:
 
 
 def _table(title: str, scores: dict[str, float | None], average: float | None, scale: float) -> str:
-    heads = [SHORT.get(name, name) for name in scores] + ["Avg."]
-    cells = ["-" if value is None else f"{value * scale:.2f}" for value in [*scores.values(), average]]
+    heads = [SHORT.get(name, name) for name in scores]
+    values = list(scores.values())
+    if len(scores) > 1:
+        heads.append("Avg." if len(scores) == TASKS_OF_AVERAGE else f"mean of {len(scores)}")
+        values.append(average)
+    cells = ["-" if value is None else f"{value * scale:.2f}" for value in values]
     widths = [max(len(head), len(cell)) for head, cell in zip(heads, cells, strict=True)]
 
     def line(values: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ def settle(run: Run) -> Run:
         )
     if device == "cpu" and run.compile in ("graphs", "both"):
         raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
-    config = load_config(run.model, run.dropout)
+    config = load_config(run.model, run.dropout, run.trust_remote_code)
     roberta = is_roberta(config)
     positions = config.max_position_embeddings - (2 if roberta else 0)  # RoBERTa's positions start behind its padding
     if run.max_length > positions:
@@ -117,7 +117,7 @@ def open_index(run: Run, corpus: Any = None) -> Index:
 
 def make_index(run: Run, say: Any) -> Index:
     """The index of the corpus with the tokenizer bound to it: loaded from run.index, or built and saved there."""
-    tokenizer = load_tokenizer(run.model)
+    tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
         index = una_fast.build_index(

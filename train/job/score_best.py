@@ -9,7 +9,7 @@ from train.config.run import Run
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import Protocol
 from train.evaluation.scoring import read_tasks, score_model
-from train.evaluation.tasks.names import task_names
+from train.evaluation.tasks.names import STS_TASKS, task_names
 from train.record.files import write_json
 from train.record.folder import BEST, EVALUATION, note_written, read_object
 
@@ -35,12 +35,13 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     output = Path(run.output)
     n_gpus = run.nproc if run.device == "cuda" else 1
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
-    results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, n_gpus)
+    results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, n_gpus, run.trust_remote_code)
     note_written(output, [EVALUATION])
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:
         say(f"note: {note}")
-    parts = [("STS average", results.sts, results.averages["sts"], 100)]
+    all_seven = {*STS_TASKS} <= {*results.sts}
+    parts = [("STS average" if all_seven else "mean of some STS tasks", results.sts, results.averages["sts"], 100)]
     parts += [("transfer average", results.transfer, results.averages["transfer"], 1)]
     said = [f"{name} {scale * mean:.2f} ({len(tasks)} tasks)" for name, tasks, mean, scale in parts if mean is not None]
     say(f"{', '.join(said) or 'no score is defined'}: {output / EVALUATION}")

@@ -152,7 +152,7 @@ class Job:
         """Open the index and load the model and, to go on, the checkpoint."""
         lock = FolderLock(Path(run.output)) if ranks.first else None
         index = open_index(run)
-        tokenizer = load_tokenizer(run.model)
+        tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
         identity = identify(run, index, encoder)
         material = Material.of(run, index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 from una_fast.errors import InputError
 
@@ -18,6 +19,7 @@ STS_TASKS = (*SUBSETS, "STSBenchmark", "SICKRelatedness")
 DEV_TASKS = ("STSBenchmark", "SICKRelatedness")
 TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 TASK_SETS = {"sts": STS_TASKS, "transfer": TRANSFER_TASKS, "full": (*STS_TASKS, *TRANSFER_TASKS)}
+SHORT_NAMES = {"stsb": "STSBenchmark", "sickr": "SICKRelatedness", "sick": "SICKRelatedness", "sst": "SST2"}
 TEST_PAIRS = {  # the paper's table of test sizes
     "STS12": 3108,
     "STS13": 1500,
@@ -46,13 +48,18 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
     """
     if tasks in TASK_SETS:
         return [name for name in TASK_SETS[tasks] if mode != "dev" or name in (*DEV_TASKS, *TRANSFER_TASKS)]
-    known = {name.lower(): name for name in TASK_SETS["full"]}
+    known = {_plain(name): name for name in TASK_SETS["full"]} | SHORT_NAMES
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     for name in names:
-        if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-            hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(known.values())}"
+        if _plain(name) not in known:
+            near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
+            hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASK_SETS['full'])}"
             raise InputError(f"unknown task {name!r}: {hint}")
     if not names:
         raise InputError(f"--tasks {tasks!r} names no task: give sts, transfer, full or names of tasks")
-    return list(dict.fromkeys(known[name.lower()] for name in names))
+    return list(dict.fromkeys(known[_plain(name)] for name in names))
+
+
+def _plain(name: str) -> str:
+    """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
+    return re.sub(r"[-_\s]", "", name).lower()
