@@ -51,7 +51,7 @@ cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, i
             end = write_term(tokens.first_records, tokens.first_values, terms[k], input_ids, row, end, room)
         else:
             end = write_term(tokens.records, tokens.values, terms[k], input_ids, row, end, room)
-    tokens.frame.write_around(input_ids, attention_mask, row, begin, end)
+    tokens.frame.write_around(&input_ids[row, 0], &attention_mask[row, 0], input_ids.shape[1], begin, end)
     return 0
 
 

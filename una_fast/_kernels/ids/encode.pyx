@@ -94,4 +94,4 @@ def pad_rows(
             begin = frame.begin(n, width)
             for i in range(n):
                 input_ids[line, begin + i] = values[start + i]
-            frame.write_around(input_ids, attention_mask, line, begin, begin + n)
+            frame.write_around(&input_ids[line, 0], &attention_mask[line, 0], width, begin, begin + n)

@@ -8,5 +8,4 @@ cdef class Frame:
     cdef readonly bint pads_left
 
     cdef int64_t begin(self, int64_t n_inner, int64_t width) noexcept nogil
-    cdef int write_around(self, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row, int64_t begin,
-                          int64_t end) except -1 nogil
+    cdef void write_around(self, int64_t* ids, int64_t* mask, int64_t width, int64_t begin, int64_t end) noexcept nogil

@@ -18,21 +18,19 @@ cdef class Frame:
         cdef int64_t n_prefix = self.prefix.shape[0]
         return width - self.suffix.shape[0] - n_inner if self.pads_left else n_prefix
 
-    cdef int write_around(self, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row, int64_t begin,
-                          int64_t end) except -1 nogil:
-        """Write all of a row but its sub-words, which stand in the columns ``begin .. end - 1``."""
-        cdef int64_t n_prefix = self.prefix.shape[0], width = input_ids.shape[1], k
-        cdef int64_t first = begin - n_prefix, stop = end + self.suffix.shape[0]
+    cdef void write_around(self, int64_t* ids, int64_t* mask, int64_t width, int64_t begin, int64_t end) noexcept nogil:
+        """Write all of a row of `width` columns but its sub-words, which stand in the columns ``begin .. end - 1``."""
+        cdef int64_t n_prefix = self.prefix.shape[0], n_suffix = self.suffix.shape[0], pad_id = self.pad_id, k
+        cdef int64_t first = begin - n_prefix, stop = end + n_suffix
         for k in range(first):
-            input_ids[row, k] = self.pad_id
-            attention_mask[row, k] = 0
+            ids[k] = pad_id
+            mask[k] = 0
         for k in range(n_prefix):
-            input_ids[row, first + k] = self.prefix[k]
-        for k in range(end, stop):
-            input_ids[row, k] = self.suffix[k - end]
+            ids[first + k] = self.prefix[k]
+        for k in range(n_suffix):
+            ids[end + k] = self.suffix[k]
         for k in range(first, stop):
-            attention_mask[row, k] = 1
+            mask[k] = 1
         for k in range(stop, width):
-            input_ids[row, k] = self.pad_id
-            attention_mask[row, k] = 0
-        return 0
+            ids[k] = pad_id
+            mask[k] = 0
