@@ -1,8 +1,13 @@
-"""Where the time goes: on a GPU by events on its own clock, read when they have passed."""
+"""What a run says while it runs; where the time goes: on a GPU by events on its own clock, read when they passed."""
+
+import json
 
 import pytest
 import torch
 
+from train.record import metrics, screen
+from train.record.metrics import Recorder
+from train.record.screen import FIRST_LINE, LINE, Screen
 from train.record.timing import Stopwatch
 
 
@@ -62,3 +67,50 @@ def test_a_phase_that_fails_is_not_counted():
     with pytest.raises(ZeroDivisionError), watch.phase("data"):
         raise ZeroDivisionError
     assert not watch.seconds
+
+
+def test_the_idle_share_is_what_no_phase_of_the_device_fills():
+    watch = Stopwatch(torch.device("cpu"))
+    watch.seconds.update(data=1.0, forward=3.0, backward=5.0)
+    assert watch.idle_share(10.0) == 0.1
+    watch._on_gpu = True
+    assert watch.idle_share(10.0) == pytest.approx(0.2)
+
+
+def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: seconds[0])
+    recorder = Recorder(tmp_path, True, 0, 100)
+    recorder.step(0, 1.0, 1e-3, False, 10.0)
+    assert not (tmp_path / "metrics.jsonl").read_text()
+    seconds[0] = metrics.FLUSH_SECONDS + 0.1
+    recorder.step(1, 1.0, 1e-3, False, 10.0)
+    lines = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    recorder.close()
+    assert lines == [0, 1]
+
+
+def test_without_a_terminal_a_line_now_and_then(capsys):
+    clock = [100.0]
+    shown = Screen(20, 1020, clock=lambda: clock[0])
+    shown.dev = ", dev 0.8123 (start 0.8203)"
+    for step in range(20, 120):
+        clock[0] += 1.0
+        shown.step(step, 0.5, 640.0)
+    shown.close()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 + (100 - FIRST_LINE) // LINE
+    assert said[0] == "step 30 of 1,020, loss 0.5000, dev 0.8123 (start 0.8203), 640 sentences/s, 0:16:30 left"
+
+
+def test_a_reader_that_is_gone_stops_no_run(monkeypatch):
+    class Gone:
+        def write(self, text):
+            raise BrokenPipeError
+
+        flush = isatty = lambda self: False
+
+    shown = Screen(0, 9)
+    monkeypatch.setattr(screen.sys, "stderr", Gone())
+    shown.say("a line")
+    shown.close()

@@ -229,12 +229,14 @@ def _summarise(loop: Loop, outcome: Outcome, about: dict[str, Any]) -> None:
                 "steps": loop.steps_here,
                 "seconds": loop.seconds,
                 "share_of_time": shares,
+                "idle_share": watch.idle_share(loop.seconds),
                 "share_of_time_making_batches_beside": loop.batches_busy / loop.seconds,
                 "peak_memory": peak_memory(),
             },
         },
     )
     if loop.run.profile:
+        loop.recorder.say(f"the device waited for the host {100 * watch.idle_share(loop.seconds):.1f} % of the time")
         loop.recorder.say(profile_table(dict(watch.seconds), loop.seconds, loop.steps_here, loop.batches_busy))
         peak = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in peak_memory().items())
         loop.recorder.say(f"peak memory of rank 0: {peak}")

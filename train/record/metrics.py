@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from train.record.files import replacing
 from train.record.folder import METRICS, TENSORBOARD, note_written, writing_into
+from train.record.screen import Screen
 from una_fast.errors import InputError
 
 SAMPLED = 8  # sentences of a step with negatives whose cosines are kept: they are a tenth of metrics.jsonl
+FLUSH_SECONDS = 3.0  # between two moments at which others see all lines of metrics.jsonl
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
 
 
@@ -44,8 +45,8 @@ def keep_metrics_until(path: Path, step: int) -> None:
 class Recorder:
     """metrics.jsonl, TensorBoard events and the bar of one run; on ranks other than the first it does nothing."""
 
-    def __init__(self, output: Path, active: bool, start: int, n_steps: int) -> None:
-        self.active = active
+    def __init__(self, output: Path, active: bool, start: int, n_steps: int, start_score: float | None = None) -> None:
+        self.active, self._start_score, self._flushed = active, start_score, time.monotonic()
         if not active:
             return
         from torch.utils.tensorboard import SummaryWriter  # 1 s to import, and rank 0 alone needs it
@@ -55,7 +56,7 @@ class Recorder:
         self._file = (output / METRICS).open("a", encoding="utf-8")
         with writing_into(output, TENSORBOARD):
             self._board = SummaryWriter(str(output / TENSORBOARD), purge_step=start)
-        self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
+        self._screen = Screen(start, n_steps)
 
     def step(
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: Any
@@ -71,8 +72,9 @@ class Recorder:
         self._board.add_scalar("loss/negatives" if negatives else "loss/plain", loss, step)
         self._board.add_scalar("lr", lr, step)
         self._board.add_scalar("sentences_per_second", sentences_per_second, step)
-        self._bar.set_postfix(loss=f"{loss:.4f}", sentences_s=f"{sentences_per_second:.0f}", refresh=False)
-        self._bar.update(step + 1 - self._bar.n)
+        self._screen.step(step, loss, sentences_per_second)
+        if time.monotonic() - self._flushed >= FLUSH_SECONDS:
+            self.flush()
 
     def evaluation(self, step: int, score: float, best: bool) -> None:
         """A dev score after `step` steps."""
@@ -80,13 +82,16 @@ class Recorder:
             return
         self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
         self._board.add_scalar("stsb_dev", score, step)
+        if step == 0:
+            self._start_score = score
+        start = "" if self._start_score is None else f" (start {self._start_score:.4f})"
+        self._screen.dev = f", dev {score:.4f}{start}"
         self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
 
     def say(self, message: str) -> None:
         """A line above the bar."""
         if self.active:
-            tqdm.write(message, file=sys.stderr)
-            sys.stderr.flush()
+            self._screen.say(message)
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record) + "\n")
@@ -94,12 +99,14 @@ class Recorder:
     def flush(self) -> None:
         """Hand all lines to the system: they outlive a killed process."""
         if self.active:
+            self._flushed = time.monotonic()
             self._file.flush()
+            self._board.flush()
 
     def close(self) -> None:
         """Close the files and the bar."""
         if self.active:
-            self._bar.close()
+            self._screen.close()
             self._file.close()
             self._board.close()
 

@@ -45,6 +45,15 @@ class Stopwatch:
             self._running[0][-1].synchronize()
             self._read()
 
+    def idle_share(self, total: float) -> float:
+        """The share of `total` seconds in which the device waited for the host; on a CPU, the steps for their data.
+
+        A GPU counts as waiting between the phases of its work; gaps between the kernels of a phase are not seen.
+        """
+        if self._on_gpu:
+            return max(0.0, 1 - sum(spent for name, spent in self.seconds.items() if name != "data") / total)
+        return self.seconds["data"] / total
+
     def _read(self) -> None:
         name, begins, ends = self._running.popleft()
         self.seconds[name] += begins.elapsed_time(ends) / 1000

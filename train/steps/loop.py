@@ -53,7 +53,9 @@ class Loop:
         self.output = Path(self.run.output)
         first = trainer.ranks.first
         self.writer = CheckpointWriter(self.output, vars(self.run), identity) if first else None
-        self.recorder = Recorder(self.output, first, self.progress.step, trainer.plan.n_steps)
+        self.recorder = Recorder(
+            self.output, first, self.progress.step, trainer.plan.n_steps, self.progress.start_score
+        )
         self.losses = LateLosses(trainer.ranks.device)
         self.stop = StopAgreement(trainer.ranks)
         self.error: InputError | None = None
@@ -64,6 +66,11 @@ class Loop:
     def __call__(self) -> Outcome:
         """Train to the end, a signal or an error."""
         begun = time.perf_counter()
+        ranks = self.trainer.ranks
+        self.recorder.say(
+            f"training on {ranks.device.type}, {ranks.world} rank{'s' if ranks.world > 1 else ''}: "
+            f"steps {self.progress.step:,} to {self.trainer.plan.n_steps:,}"
+        )
         if (self.run.device, self.run.precision) == ("cpu", "fp16"):
             self.recorder.say("warning: fp16 takes some 30 times as long as bf16 on a CPU: use it for trials only")
         try:
