@@ -115,6 +115,11 @@ class Draws:
     variant: Literal["paper", "released"] = option(
         "paper", "make negatives as the paper says, or as the code that its authors released does"
     )
+    surface: Literal["lower", "kept"] = option(
+        "lower",
+        "lower: a negative is words in lower case with spaces between; kept: it is the sentence as it is written, but "
+        "for the words that are replaced",
+    )
 
     def check_radius(self) -> None:
         """Refuse a radius that cannot be what `window` counts; InputError says what can."""

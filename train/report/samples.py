@@ -35,7 +35,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     from una_fast import Augmenter, load_index
 
     index = load_index(Path(settings["index"]))
-    augmenter = Augmenter(index, **arguments_of(Augmenter, settings))
+    augmenter = Augmenter(index, **{**arguments_of(Augmenter, settings), "surface": "lower"})  # word by word
     rows = np.unique(np.linspace(0, index.n_documents - 1, num=4 * n).astype(np.int64))
     samples = []
     for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):

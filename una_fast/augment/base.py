@@ -40,6 +40,7 @@ class TextAugmentation(ABC):
     """
 
     growth = 1  # the most words that a word of a row can become
+    joins = True  # a text is its words joined by spaces, so the kernel writes its tokens; else the tokenizer does
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         self._n_jobs = n_cores(n_jobs)
@@ -84,12 +85,12 @@ class TextAugmentation(ABC):
 
         """
         text = self._reader.read(sentences)
-        return spell(self._draw_text(text, Draws(epoch, draw_set)), self._strings, text.unseen)
+        return self._spell_text(text, self._draw_text(text, Draws(epoch, draw_set)))
 
     def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
         """What each document in `rows` becomes, as text; a blank document gives ""."""
         rows = checked_rows(rows, self.index.n_documents)
-        return spell(self._draw_rows(rows, Draws(epoch, draw_set)), self._strings)
+        return self._spell_rows(rows, self._draw_rows(rows, Draws(epoch, draw_set)))
 
     def token_ids(
         self,
@@ -121,6 +122,9 @@ class TextAugmentation(ABC):
         rows = checked_rows(rows, self.index.n_documents)
         out = token_tensors(len(rows), max_length, self.tokens, out)
         draws = Draws(epoch, draw_set)
+        if not self.joins:
+            self.tokens.write_texts(self.texts(rows, epoch, draw_set=draw_set), np.arange(len(rows)), out)
+            return out
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
         if len(self.tokens.irregular):
             self._write_irregular(rows, draws, out)
@@ -140,6 +144,14 @@ class TextAugmentation(ABC):
         else:
             bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
             list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
+
+    def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
+        """The texts of the ids that `rows` became."""
+        return spell(drawn, self._strings)
+
+    def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
+        """The texts of the ids that the rows of `text` became."""
+        return spell(drawn, self._strings, text.unseen)
 
     def _draw_rows(self, rows: np.ndarray, draws: Draws) -> Ragged:
         """int32 ids of what `rows` become."""

@@ -65,5 +65,5 @@ def _share(radius: str, n_terms: int) -> int:
 
 def _distance(radius: object) -> float:
     if not is_number(radius) or not 0 < radius < math.inf:  # type: ignore[operator]
-        raise InputError(f"radius={radius!r}: a distance in score must be a finite number above 0")
+        raise InputError(f"radius={radius!r}: a distance in score must be finite and above 0")
     return float(radius)  # type: ignore[arg-type]

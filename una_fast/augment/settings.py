@@ -19,6 +19,7 @@ CHOICES = {
     "replace": ("tfidf", "random"),
     "variant": ("paper", "released"),
     "window": ("rank", "score"),
+    "surface": ("lower", "kept"),
 }
 
 
@@ -40,7 +41,7 @@ def make_law(
 
     """
     for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
-        _check_choice(name, value)
+        check_choice(name, value)
     _check_beta(beta)
     _check_index(index)
     by_score = window == "score"
@@ -72,7 +73,8 @@ def checked_seed(seed: int) -> int:
         raise InputError(f"seed={seed!r}: give an integer") from None
 
 
-def _check_choice(name: str, value: str) -> None:
+def check_choice(name: str, value: str) -> None:
+    """Refuse a value that is not among CHOICES."""
     if not isinstance(value, str) or value not in CHOICES[name]:
         raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ from una_fast.arrays import ID, SCORE, Ragged
 from una_fast.augment.base import TextAugmentation
 from una_fast.augment.draws import Draws
 from una_fast.augment.explain import Explanation, Weights, explain_words
-from una_fast.augment.settings import make_law
+from una_fast.augment.settings import check_choice, make_law
+from una_fast.augment.surface import keep_surface
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -41,6 +43,9 @@ class Augmenter(TextAugmentation):
         variant: "paper", or "released" for the law of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
         window: what `radius` counts.
+        surface: "lower", the words as the index has them, joined by spaces (the paper's); or "kept": the sentence as it
+            is written, but for replaced words, which take the case of the word that they replace. The draws are the
+            same. Token ids of "kept" are made by the tokenizer, so they take its time (some 50 us a sentence).
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
@@ -63,8 +68,10 @@ class Augmenter(TextAugmentation):
         tokenizer: Any = None,
         *,
         window: Literal["rank", "score"] = "rank",
+        surface: Literal["lower", "kept"] = "lower",
         n_jobs: int | None = None,
     ):
+        check_choice("surface", surface)
         law: dict[str, Any] = {
             "beta": beta,
             "radius": radius,
@@ -75,7 +82,8 @@ class Augmenter(TextAugmentation):
             "window": window,
         }
         self._law = make_law(index, **law)
-        super().__init__(index, tokenizer, n_jobs, law)
+        self.joins = surface == "lower"
+        super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
 
     # of the words of UNA, where the base has those of any augmentation
     negatives = TextAugmentation.texts
@@ -109,7 +117,9 @@ class Augmenter(TextAugmentation):
         text, draws = self._reader.read([sentence]), Draws(epoch, draw_set)
         weights = self._weigh(text.terms)
         new = self._replace(text, weights, draws)
-        return explain_words(self.index, self._law, text, weights, new, draws)
+        told = explain_words(self.index, self._law, text, weights, new, draws)
+        (negative,) = self._spell_text(text, Ragged(new, text.terms.indptr))
+        return dataclasses.replace(told, negative=negative)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
@@ -122,6 +132,25 @@ class Augmenter(TextAugmentation):
 
     def _draw_text(self, text: TextRows, draws: Draws) -> Ragged:
         return Ragged(self._replace(text, self._weigh(text.terms), draws), text.terms.indptr)
+
+    def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
+        if self.joins:
+            return super()._spell_rows(rows, drawn)
+        texts, old = [self.index.sentence(row) for row in rows.tolist()], self.index.word_ids.take(rows)
+        return [self._keep(*row) for row in zip(texts, old, drawn, strict=True)]
+
+    def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
+        if self.joins:
+            return super()._spell_text(text, drawn)
+        texts = [text.decode("utf-8") for text in text.texts]
+        return [self._keep(*row, text) for row in zip(texts, text.terms, drawn, strict=True)]
+
+    def _keep(self, sentence: str, old: np.ndarray, new: np.ndarray, text: TextRows | None = None) -> str:
+        """`sentence` with the ids `new` in the place of its words `old`, both int32 (n,), on its own surface."""
+        terms = self.index.terms
+        words = [text.word(i, terms) if text else terms[i] for i in old.tolist()]
+        drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
+        return keep_surface(sentence, words, drawn, self.index.lowercase)
 
     def _weigh(self, terms: Ragged) -> Weights:
         first = np.empty_like(terms.values)

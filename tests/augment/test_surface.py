@@ -1,0 +1,113 @@
+"""surface="kept": the sentence as it is written, but for the words that are replaced."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import una_fast
+from support.alphabet import nasty_text, text
+from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
+from una_fast import InputError
+from una_fast.augment.surface import QUOTES, take_case, word_spans
+from una_fast.corpus.word_tokenizers import word_tokenizer
+
+LINES = training_lines()[:200]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index([*LINES, 'He said "Don\'t  STOP!" (twice) ,', "İstanbul Σας"])
+
+
+@settings(max_examples=500)
+@given(text=text | nasty_text)
+@pytest.mark.parametrize("named", ["treebank", "whitespace"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_the_words_and_the_white_space_between_are_the_whole_text(named, lowercase, text):
+    words = word_tokenizer(named, lowercase).words(text)
+    spans, end = word_spans(text, words, lowercase), 0
+    for (start, stop), word in zip(spans, words, strict=True):
+        assert end <= start and not text[end:start].strip(), "something is between two words"
+        written = text[start:stop].lower() if lowercase else text[start:stop]
+        assert written.replace("ς", "σ") == word.replace("ς", "σ") or text[start:stop] in QUOTES[word]
+        end = stop
+    assert not text[end:].strip()
+
+
+@settings(max_examples=300)
+@given(sentences=st.lists(text | st.sampled_from(LINES), min_size=1, max_size=4), epoch=st.integers(0, 2))
+def test_the_words_that_change_are_those_of_the_lower_surface(index, sentences, epoch):
+    lower, kept = (una_fast.Augmenter(index, surface=surface) for surface in ("lower", "kept"))
+    for sentence, plain, result in zip(
+        sentences, lower.augment(sentences, epoch), kept.augment(sentences, epoch), strict=True
+    ):
+        told = kept.explain(sentence, epoch)
+        assert told.negative == result and " ".join(w.replacement or w.word for w in told.words) == plain
+        spans = word_spans(sentence, [w.word for w in told.words], True)
+        expected, end = "", 0
+        for (start, stop), word in zip(spans, told.words, strict=True):
+            expected += sentence[end:start]
+            expected += take_case(word.replacement, sentence[start:stop]) if word.replacement else sentence[start:stop]
+            end = stop
+        assert result == (expected + sentence[end:] if told.words else "")
+
+
+@pytest.mark.parametrize("make_tokenizer", [bert_uncased, bert_cased, roberta])
+def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
+    tokenizer = make_tokenizer()
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, surface="kept", radius=50)
+    rows = list(range(index.n_documents))
+    for length in (8, 40):
+        texts = una.negatives(rows, 1)
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt")
+        found = una.negative_ids(rows, 1, length)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_rows_and_text_keep_their_surface(index):
+    una = una_fast.Augmenter(index, surface="kept", beta=0.0)
+    for row, negative in enumerate(una.negatives(range(index.n_documents))):
+        if index.words(row):
+            assert re.findall(r"\s+", negative) == re.findall(r"\s+", index.sentence(row))
+    row = index.n_documents - 2
+    probabilities = una.replacement_probabilities(index.sentence(row))[1]
+    spans = word_spans(index.sentence(row), index.words(row), True)
+    for (start, stop), p in zip(spans, probabilities, strict=True):
+        assert p or index.sentence(row)[start:stop] in una.negatives([row])[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "model", "expected"),
+    [
+        ("dog", "cat", "dog"),
+        ("dog", "Cat", "Dog"),
+        ("dog", "CAT", "DOG"),
+        ("dog", "I", "Dog"),
+        ("dog", "iPod", "dog"),
+        ("Dog", "cat", "dog"),
+        ("dog", "42", "dog"),
+        ("o'neill", "Smith", "O'neill"),
+        ("dog", "O'Neill", "dog"),
+        ("ß", "CAT", "SS"),
+        ("'s", "Cat", "'s"),
+    ],
+)
+def test_a_new_word_takes_the_case_of_the_old_one(word, model, expected):
+    assert take_case(word, model) == expected
+
+
+def test_a_word_tokenizer_that_rewrites_words_is_refused_with_its_word():
+    index = una_fast.build_index(["some words here", "other words there"], word_tokenizer=spell_backwards)
+    with pytest.raises(InputError, match="surface=\"kept\": the word tokenizer made 'emos' of 'some words here'"):
+        una_fast.Augmenter(index, surface="kept").negatives([0])
+    with pytest.raises(InputError, match="surface='x': must be 'lower' or 'kept'"):
+        una_fast.Augmenter(index, surface="x")
+
+
+def spell_backwards(sentence):
+    return [word[::-1] for word in sentence.split()]
