@@ -136,14 +136,15 @@ class Augmenter(TextAugmentation):
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         if self.joins:
             return super()._spell_rows(rows, drawn)
-        texts, old = [self.index.sentence(row) for row in rows.tolist()], self.index.word_ids.take(rows)
-        return [self._keep(*row) for row in zip(texts, old, drawn, strict=True)]
+        indexed = self.index.word_ids
+        return [self._keep(self.index.sentence(row), indexed[row], drawn[i]) for i, row in enumerate(rows.tolist())]
 
     def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
         if self.joins:
             return super()._spell_text(text, drawn)
-        texts = [text.decode("utf-8") for text in text.texts]
-        return [self._keep(*row, text) for row in zip(texts, text.terms, drawn, strict=True)]
+        return [
+            self._keep(sentence.decode("utf-8"), text.terms[i], drawn[i], text) for i, sentence in enumerate(text.texts)
+        ]
 
     def _keep(self, sentence: str, old: np.ndarray, new: np.ndarray, text: TextRows | None = None) -> str:
         """`sentence` with the ids `new` in the place of its words `old`, both int32 (n,), on its own surface."""
