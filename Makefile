@@ -1,5 +1,5 @@
 # Needs Python 3.10 to 3.13, a C compiler and make. The first target run sets up .venv; PYTHON=python3.12 picks another Python.
-.PHONY: demo test bench bench-gpu lint kernels clean
+.PHONY: demo test bench bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -22,6 +22,10 @@ bench-gpu: kernels .venv/peers
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(RELEASED),--released "$(RELEASED)") $(if $(PARTS),--only $(PARTS))
 	$(BIN)/python -m bench.report
 
+# fails on a warning: a dead link, a name that is not there
+docs: kernels
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 lint: .venv/packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,7 +45,7 @@ clean:
 .venv/packages: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy
-	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test,lint]'
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test,lint,docs]'
 	touch $@
 
 .venv/peers: .venv/packages

@@ -1,6 +1,6 @@
-"""Saved results -> the tables of the README, between its markers: ``python -m bench.report``.
+"""Saved results -> docs/benchmarks.md and the small table of the README: ``python -m bench.report``.
 
-Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds
+Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds
 {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one such table by itself. Ratios are
 taken within one run, never between files.
 """
@@ -19,59 +19,94 @@ from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 README = FOLDER.parent / "README.md"
+PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NLTK = "NLTK word_tokenize"
 RELEASED = {  # operation: passes of NLTK that the released code takes for it
     "index: build and save": RELEASED_STATISTICS,
     "negative_ids": RELEASED_NEGATIVE_IDS,
 }
+HEADLINES = (  # what the work is, the operation of a benchmark, our contender, and the peer beside it
+    ("a negative as token ids, 1 thread", "negative_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
+    ("a negative as text", "negatives as text", "una_fast", "nlpaug TfIdfAug"),
+    ("the index, a sentence", "index: build and save", "una_fast", "released code"),
+    ("words of a sentence", "words", "una_fast", NLTK),
+    ("token ids of the sentences themselves", "anchors: encode", "una_fast, terms included", "fast tokenizer, one batch call"),
+)  # fmt: skip
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds a sentence
 
 
 def main() -> int:
-    """Write the tables into the README; 2 if there is nothing to write or nowhere to write it."""
-    saved = RESULTS / "benchmarks.json"
-    if not saved.is_file():
-        print(f"error: {saved} is not there: run `make bench`", file=sys.stderr)
+    """Write the tables into both pages; 2 if there is nothing to write or nowhere to write it."""
+    file = RESULTS / "benchmarks.json"
+    if not file.is_file():
+        print(f"error: {file} is not there: run `make bench`", file=sys.stderr)
         return 2
-    text = README.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        print(f"error: {README} lacks the line {BEGIN} or {END}", file=sys.stderr)
-        return 2
-    others = sorted(path for path in RESULTS.glob("*.json") if path != saved)
+    saved = _load(file)
+    others = sorted(path for path in RESULTS.glob("*.json") if path != file)
     tables = [table for path in others for table in _tables(_load(path))]
-    parts = [benchmark_tables(_load(saved)), *map(single_table, tables)]
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    README.write_text("\n\n".join([before + BEGIN, *parts, END + after]), encoding="utf-8")
+    pages = {README: [headline_table(saved)], PAGE: [benchmark_tables(saved), *map(single_table, tables)]}
+    for path, parts in pages.items():
+        text = path.read_text(encoding="utf-8")
+        if BEGIN not in text or END not in text:
+            print(f"error: {path} lacks the line {BEGIN} or {END}", file=sys.stderr)
+            return 2
+        before, _, rest = text.partition(BEGIN)
+        path.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
     return 0
 
 
-def benchmark_tables(saved: dict[str, Any]) -> str:
-    """One table an operation: contenders down, sizes of the corpus across, microseconds a sentence."""
-    notes = [{"seconds": run["stats"]["min"], **run["extra_info"]} for run in saved["benchmarks"]]
+def headline_table(saved: dict[str, Any]) -> str:
+    """One row a kind of work: our microseconds, the peer's, and their ratio, at the largest corpus."""
+    operations, rows = operation_times(saved), []
+    for work, operation, ours, peer in HEADLINES:
+        times = operations[operation]
+        size = max(times[ours])
+        name = next(contender for contender in times if contender.startswith(peer))
+        mine, theirs = times[ours][size], times[name][size]
+        rows.append([work, f"{_short(mine)} µs", f"{_short(theirs)} µs ({peer})", f"{_short(theirs / mine)} x"])
+    machine = saved["machine_info"]["una_fast"]
+    where = (
+        f"{machine['cores']} cores of {machine['processor']}, Python {machine['python']}, corpus {machine['corpus']}"
+    )
+    return f"{table(['work', 'una_fast', 'peer', 'ratio'], rows)}\n\nMeasured on {where}."
+
+
+def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
+    """Microseconds a sentence by operation, contender and size; the released code's by its passes of NLTK."""
     operations: dict[str, Cells] = {}
-    for note in notes:
+    for note in _notes(saved):
         if note["sentences"]:
             cells = operations.setdefault(note["operation"], {})
             cells.setdefault(note["contender"], {})[note["size"]] = note["seconds"] / note["sentences"] * 1e6
     nltk = operations.get("words", {}).get(NLTK, {})
+    for operation, passes in RELEASED.items():
+        if operation in operations and nltk:
+            label = f"released code ({passes:g} passes of NLTK)"
+            operations[operation][label] = {size: passes * time for size, time in nltk.items()}
+    return operations
+
+
+def benchmark_tables(saved: dict[str, Any]) -> str:
+    """One table an operation: contenders down, sizes of the corpus across, microseconds a sentence."""
+    notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
-    for operation, cells in operations.items():
-        if operation in RELEASED and nltk:
-            label = f"released code ({RELEASED[operation]:g} passes of NLTK)"
-            cells[label] = {size: RELEASED[operation] * time for size, time in nltk.items()}
-        parts.append(f"**{operation}**, microseconds a sentence\n\n{_times(cells)}")
+    for operation, cells in operation_times(saved).items():
+        parts.append(f"## {operation}\n\nMicroseconds a sentence.\n\n{_times(cells)}")
         if operation.startswith("index"):
             mine = [note for note in notes if (note["operation"], note["contender"]) == (operation, "una_fast")]
             parts.append(_wholes(mine))
     once = [[note["contender"], _short(note["seconds"] * 1e3)] for note in notes if not note["sentences"]]
-    return "\n\n".join([*parts, table(["before the first call, once a process", "milliseconds"], once)])
+    return "\n\n".join([*parts, "## first call", table(["once a process", "milliseconds"], once)])
+
+
+def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"seconds": run["stats"]["min"], **run["extra_info"]} for run in saved["benchmarks"]]
 
 
 def single_table(saved: dict[str, Any]) -> str:
     """A table that a script measured and saved by itself."""
-    lines = [f"**{saved['title']}**", table(saved["columns"], saved["rows"])]
+    lines = [f"## {saved['title']}", table(saved["columns"], saved["rows"])]
     lines += [saved[key] for key in ("machine", "note") if saved.get(key)]
     return "\n\n".join(lines)
 

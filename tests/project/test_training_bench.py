@@ -113,7 +113,7 @@ def test_operations_are_those_of_the_formula():
 def test_the_report_takes_in_every_table():
     tables = [{"title": name, "columns": ["a", "b"], "rows": [["x", "1"]], "note": "n"} for name in ("one", "two")]
     assert report._tables({"tables": tables}) == tables and report._tables(tables[0]) == tables[:1]
-    assert report.single_table(tables[1]).startswith("**two**\n\n| a | b |")
+    assert report.single_table(tables[1]).startswith("## two\n\n| a | b |")
 
 
 def test_an_epoch_stands_beside_the_released_codes_steps():

@@ -1,0 +1,124 @@
+"""Every Python and shell block of the README and of docs/ runs, on small files of the names that they use."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import una_fast
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n<!-- not run: (.+?) -->)?", re.MULTILINE | re.DOTALL)
+# commands that need more than a test can give, each with its reason
+NOT_RUN = {
+    "make": "the targets are read from the Makefile below",
+    "pip": "it changes the environment",
+    "hf": "it needs a network",
+    "mteb": "it needs a network",
+    "torchrun": "it needs several machines",
+    "python -m train.download": "it needs a network",
+    "python -m bench": "it takes minutes; bench has tests of its own",
+}
+FEW_STEPS = ["--max-steps", "2", "--batch-size", "4", "--device", "cpu"]
+SENTENCES = [
+    "She plays the violin in a small orchestra.",
+    "The old orchestra plays in the hall near the river.",
+    "A violin is a small instrument with four strings.",
+    "Trains leave the station every ten minutes in the morning.",
+    "He reads old books about ships and distant islands.",
+    "The river was frozen for most of the winter.",
+    "Nobody knew the name of the small island.",
+    "Ten ships left the harbour before the storm.",
+    "The library keeps letters that were written long ago.",
+    "Their garden is full of apple trees and old roses.",
+    "A storm closed the harbour for most of the week.",
+    "The letters describe the winter on a distant island.",
+]
+
+
+def blocks() -> Iterator[tuple[str, str, str]]:
+    """(page, language, code) of every block that is to run."""
+    for page in PAGES:
+        for language, code, reason in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if not reason:
+                yield page.name, language, code
+
+
+def commands(code: str) -> list[str]:
+    """The commands of a shell block, continued lines joined and comments taken away."""
+    lines = code.replace("\\\n", " ").splitlines()
+    return [" ".join(shlex.split(line, comments=True)) for line in lines if shlex.split(line, comments=True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """A folder with what the examples name: sentences.txt, an index, an encoder, scored pairs, a finished run."""
+    folder = tmp_path_factory.mktemp("examples")
+    text = "".join(f"{sentence}\n" for sentence in SENTENCES)
+    for name in ("sentences.txt", "paraphrases.txt"):
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "bert-base-uncased").symlink_to(tiny_model)
+    dev = folder / "data/senteval/downstream/STS/STSBenchmark/sts-dev.csv"
+    dev.parent.mkdir(parents=True)
+    pairs = [f"x\tx\tx\t{i}\t{i % 6}\t{SENTENCES[i]}\t{SENTENCES[i - 1]}\n" for i in range(len(SENTENCES))]
+    for name in ("sts-dev.csv", "sts-test.csv"):
+        dev.with_name(name).write_text("".join(pairs), encoding="utf-8")
+    una_fast.build_index(folder / "sentences.txt").save(folder / "index")
+    run_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
+    return folder
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+def run_shell(command: str, folder: Path) -> None:
+    """Run a command of the docs; a training takes two steps, into a folder of its own."""
+    words = shlex.split(command)
+    assert words[0] in ("python", "una-fast"), command
+    program = [sys.executable, *words[1:]] if words[0] == "python" else [str(Path(sys.executable).with_name(words[0]))]
+    arguments = [*program, *(words[1:] if words[0] != "python" else [])]
+    if "train.ddp" in words and "--resume" not in words:
+        output = words[words.index("--output") + 1]
+        if (folder / output / "run.json").exists():
+            arguments[arguments.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
+        arguments += FEW_STEPS
+    done = subprocess.run(arguments, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize(("page", "code"), [(page, code) for page, kind, code in blocks() if kind == "python"])
+def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "import mteb" in code:
+        pytest.skip("mteb fetches its tasks from a hub")
+    monkeypatch.chdir(folder)
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def shell_commands() -> list[tuple[str, str]]:
+    found = [(page, command) for page, kind, code in blocks() if kind == "bash" for command in commands(code)]
+    return [(page, command) for page, command in found if not command.startswith(tuple(NOT_RUN))]
+
+
+@pytest.mark.parametrize(("page", "command"), shell_commands())
+def test_commands_run(page: str, command: str, folder: Path) -> None:
+    run_shell(command, folder)
+
+
+def test_make_targets_are_there() -> None:
+    targets = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert targets
+    named = {word for page in PAGES for word in re.findall(r"`?make ([a-z-]+)`?(?=[ `\n])", page.read_text("utf-8"))}
+    named &= {match for page in PAGES for match in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.M)}
+    assert named and named <= set(targets[1].split()), named
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150 and max(map(len, lines)) <= 140
