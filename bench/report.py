@@ -1,8 +1,8 @@
 """Saved results -> docs/benchmarks.md and the small table of the README: ``python -m bench.report``.
 
-Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and every other ``results/*.json``, which holds
-{"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one such table by itself. Ratios are
-taken within one run, never between files.
+Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and
+every other ``results/*.json``, which holds {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one
+such table by itself. Ratios are taken within one run, never between files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADLINES = (  # what the work is, the operation of a benchmark, our contender, 
     ("a negative as text", "negatives as text", "una_fast", "nlpaug TfIdfAug"),
     ("the index, a sentence", "index: build and save", "una_fast", "released code"),
     ("words of a sentence", "words", "una_fast", NLTK),
-    ("token ids of the sentences themselves", "anchors: encode", "una_fast, terms included", "fast tokenizer, one batch call"),
+    ("token ids of the sentences", "anchors: encode", "una_fast, terms included", "fast tokenizer, one batch call"),
 )  # fmt: skip
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds a sentence
 
