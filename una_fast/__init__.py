@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from una_fast.augment.eda import EDA
     from una_fast.augment.una import Augmenter
     from una_fast.errors import InputError, InputWarning
     from una_fast.index.build import build_index
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
     from una_fast.tokens.ids import TokenIds
 
 __version__ = "0.1.0"
-__all__ = ["Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
+__all__ = ["EDA", "Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
 
 # Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the
 # commands' --help and refusals need none of them.
 _HOMES = {
     "Augmenter": "augment.una",
+    "EDA": "augment.eda",
     "Index": "index.index",
     "InputError": "errors",
     "InputWarning": "errors",

@@ -52,6 +52,11 @@ class Ragged:
         """int64 (N,), the number of values of each row."""
         return np.diff(self.indptr)
 
+    def followed_by(self, other: Ragged) -> Ragged:
+        """These rows, then those of `other`."""
+        values = np.concatenate([self.values, other.values])
+        return Ragged(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
+
     def take(self, rows: np.ndarray) -> Ragged:
         """The rows ``rows``, in that order. rows: integers (m,)."""
         bounds = row_bounds(self.lengths()[rows])

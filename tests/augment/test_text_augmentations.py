@@ -15,7 +15,8 @@ from una_fast.augment.base import TextAugmentation
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 
 TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
-SETTINGS: dict[str, dict] = {}
+TABLE = {"the": ["that one", "zorg"], "of": ["from"], "is": ["seems", "appears to be"], "statement": ["utterance"]}
+SETTINGS: dict[str, dict] = {"eda-synonym": {"synonyms": TABLE}, "eda-insert": {"synonyms": TABLE}}
 
 
 @pytest.fixture(scope="module")
@@ -90,5 +91,5 @@ def test_blank_text_stays_blank(augmentation):
 
 
 def test_an_unknown_name_is_answered_with_those_that_there_are(index):
-    with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una"):
+    with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una, eda-synonym"):
         make_augmentation("eda-x", index)

@@ -176,3 +176,69 @@ def negative(
             drawn[position] = new
         out.append(drawn[position])
     return out
+
+
+# --- EDA (Wei and Zou 2019, section 2), where it is silent as una_fast.EDA's docstring says ------------------------
+
+
+def below(bits, n):
+    return (bits * n) >> 64
+
+
+def edit(words, operation, strength, synonyms_of, bits_of):
+    """What the list `words` becomes. synonyms_of(word) -> list; bits_of(step, number) -> the draw."""
+    if not words:
+        return []
+    if operation == "delete":
+        return delete(words, strength, bits_of)
+    n = max(1, int(strength * len(words)))
+    if operation == "swap":
+        return swap(words, n, bits_of)
+    if operation == "synonym":
+        return replace_by_synonyms(words, n, synonyms_of, bits_of)
+    return insert_synonyms(words, n, synonyms_of, bits_of)
+
+
+def delete(words, strength, bits_of):
+    if len(words) == 1:
+        return list(words)
+    left = [word for k, word in enumerate(words) if unit(bits_of(k, 0)) >= strength]
+    chosen = below(bits_of(len(words), 0), len(words))
+    if not left:
+        return [words[chosen]]
+    return left if len(left) < len(words) else words[:chosen] + words[chosen + 1 :]
+
+
+def swap(words, n, bits_of):
+    out = list(words)
+    if len(words) == 1:
+        return out
+    for step in range(n):
+        i = below(bits_of(step, 0), len(words))
+        j = [k for k in range(len(words)) if k != i][below(bits_of(step, 1), len(words) - 1)]
+        out[i], out[j] = out[j], out[i]
+    if out == list(words) and len(set(words)) > 1:
+        i = below(bits_of(n, 0), len(words))
+        others = [k for k in range(len(words)) if out[k] != out[i]]
+        j = others[below(bits_of(n, 1), len(others))]
+        out[i], out[j] = out[j], out[i]
+    return out
+
+
+def replace_by_synonyms(words, n, synonyms_of, bits_of):
+    pool = [word for word in dict.fromkeys(words) if synonyms_of(word)]
+    new = {}
+    for step in range(min(n, len(pool))):
+        i = step + below(bits_of(step, 0), len(pool) - step)
+        pool[step], pool[i] = pool[i], pool[step]
+        synonyms = synonyms_of(pool[step])
+        new[pool[step]] = synonyms[below(bits_of(step, 1), len(synonyms))]
+    return [new.get(word, word) for word in words]
+
+
+def insert_synonyms(words, n, synonyms_of, bits_of):
+    out, pool = list(words), [word for word in words if synonyms_of(word)]
+    for step in range(n if pool else 0):
+        synonyms = synonyms_of(pool[below(bits_of(step, 0), len(pool))])
+        out.insert(below(bits_of(step, 2), len(out) + 1), synonyms[below(bits_of(step, 1), len(synonyms))])
+    return out

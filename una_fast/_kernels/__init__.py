@@ -19,6 +19,7 @@ string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 
     emit         terms -> padded token ids                                                    (Cython)
     rows         rows of the index -> what is drawn of them, block by block in cache          (Cython)
     negatives    the draws of UNA in those blocks                                             (Cython)
+    eda          the draws of EDA in those blocks                                             (Cython)
     spell        terms -> text                                                                (Cython)
     encode       chunks -> token ids of the original sentences                                (Cython)
 """

@@ -52,6 +52,7 @@ class TextAugmentation(ABC):
         self._workspaces: list[Workspace] = []
         self._threads: ThreadPoolExecutor | None = None
         self._threads_of = 0  # the process
+        self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
         self._kernel = self._make_kernel()
 
     @abstractmethod
@@ -84,7 +85,7 @@ class TextAugmentation(ABC):
             draw_set: so do those of each set: several texts a sentence and epoch are sets 0, 1, 2, ...
 
         """
-        text = self._reader.read(sentences)
+        text = self._read(sentences)
         return self._spell_text(text, self._draw_text(text, Draws(epoch, draw_set)))
 
     def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
@@ -126,7 +127,7 @@ class TextAugmentation(ABC):
             self.tokens.write_texts(self.texts(rows, epoch, draw_set=draw_set), np.arange(len(rows)), out)
             return out
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
-        if len(self.tokens.irregular):
+        if len(self._irregular):
             self._write_irregular(rows, draws, out)
         return out
 
@@ -144,6 +145,10 @@ class TextAugmentation(ABC):
         else:
             bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
             list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
+
+    def _read(self, sentences: Iterable[str]) -> TextRows:
+        """The rows of any text."""
+        return self._reader.read(sentences)
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         """The texts of the ids that `rows` became."""
@@ -166,13 +171,18 @@ class TextAugmentation(ABC):
         """Write again, by the tokenizer, the texts that hold a term whose ids depend on its neighbours."""
         assert self.tokens is not None
         drawn = self._draw_rows(rows, draws)
-        chosen = self.tokens.rows_by_text(drawn)
+        if self.tokens.by_word:
+            at = np.flatnonzero(np.isin(drawn.values, self._irregular))
+            chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
+        else:
+            chosen = np.arange(len(rows))
         self.tokens.write_texts(spell(drawn.take(chosen), self._strings), chosen, batch)
 
     def _term_tokens(self) -> TermTokens | None:
         """The sub-words of each id, for the kernel; None without a tokenizer."""
         if self.tokens is None:
             return None
+        self._irregular = self.tokens.irregular
         return TermTokens(self.tokens.terms, self.tokens.first_terms, self.tokens.frame)
 
     def _take_workspace(self) -> Workspace:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from una_fast.augment.base import TextAugmentation
+from una_fast.augment.eda import EDA
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 AUGMENTATIONS: dict[str, Callable[..., TextAugmentation]] = {
     "una": Augmenter,
+    "eda-synonym": partial(EDA, operation="synonym"),
+    "eda-insert": partial(EDA, operation="insert"),
+    "eda-swap": partial(EDA, operation="swap"),
+    "eda-delete": partial(EDA, operation="delete"),
 }
 
 

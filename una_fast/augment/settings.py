@@ -20,6 +20,7 @@ CHOICES = {
     "variant": ("paper", "released"),
     "window": ("rank", "score"),
     "surface": ("lower", "kept"),
+    "operation": ("synonym", "insert", "swap", "delete"),
 }
 
 
@@ -43,7 +44,7 @@ def make_law(
     for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
         check_choice(name, value)
     _check_beta(beta)
-    _check_index(index)
+    check_index(index)
     by_score = window == "score"
     resolved = resolve_radius(radius, index.n_terms, window)
     bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
@@ -86,7 +87,8 @@ def _check_beta(beta: float) -> None:
         raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
 
 
-def _check_index(index: Index) -> None:
+def check_index(index: Index) -> None:
+    """Refuse what is no index, and one whose vocabulary is a single term."""
     if not isinstance(index, Index):
         raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
     if index.n_terms < 2:

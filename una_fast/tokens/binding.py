@@ -100,7 +100,12 @@ def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str
 
     "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
     """
-    regular, later, first = _encode_both(index.terms, np.ones(index.n_terms, dtype=bool), encoder, n_jobs)
+    return encode_table(index.terms, encoder, n_jobs)
+
+
+def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
+    """The same of any table of words."""
+    regular, later, first = _encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)

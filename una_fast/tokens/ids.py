@@ -10,11 +10,11 @@ import numpy as np
 
 from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
-from una_fast.arrays import ID, POINTER, TOKEN, Ragged, row_bounds
+from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.extras import need
 from una_fast.parallel import n_cores
-from una_fast.tokens.binding import bind
+from una_fast.tokens.binding import bind, encode_table
 from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
 from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder, check_settings
@@ -69,6 +69,21 @@ class TokenIds:
         self.sentences, self.terms = ids["sentences"], ids["terms"]
         self.first_terms = ids.get("first_terms", self.terms)
         self.irregular = ids["irregular"].values
+
+    def with_terms(self, extra: StringTable) -> tuple[Ragged, Ragged, np.ndarray]:
+        """`terms`, `first_terms` and `irregular` of the index's terms and, after them, of the strings `extra`."""
+        if not len(extra):
+            return self.terms, self.first_terms, self.irregular
+        n, every = len(self.terms), np.arange(len(extra), dtype=ID)
+        if self._encoder is None:
+            none = Ragged(np.zeros(0, dtype=ID), np.zeros(len(extra) + 1, dtype=POINTER))
+            ids = {"terms": none, "irregular": Ragged(every, row_bounds([len(every)]))}
+        else:
+            ids = encode_table(extra, self._encoder, 1)
+        terms = self.terms.followed_by(ids["terms"])
+        same = self.first_terms is self.terms and "first_terms" not in ids
+        first = terms if same else self.first_terms.followed_by(ids.get("first_terms", ids["terms"]))
+        return terms, first, np.concatenate([self.irregular, n + ids["irregular"].values])
 
     def _bind_by_word(self, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> dict[str, Ragged]:
         encoder = SubwordEncoder(tokenizer)
