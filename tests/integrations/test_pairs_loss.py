@@ -1,0 +1,131 @@
+"""The loss of the paper's code in sentence-transformers' trainer, and their own losses with these negatives."""
+
+import math
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
+from torch import nn
+
+import una_fast
+from support.recorded_training import COMMON
+from support.small_runs import write_corpus
+from train.objective.losses import LOSSES
+from una_fast.integrations import Negatives
+from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, row_dataset
+
+
+class Given(nn.Module):
+    """A model whose embeddings are what it is given, times one more at each call, as dropout makes each pass differ."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, features):
+        self.calls += 1
+        features["sentence_embedding"] = features.pop("embedding") + 0.01 * self.calls
+        return features
+
+
+@pytest.fixture
+def views():
+    drawn = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return [{"embedding": view} for view in drawn]
+
+
+def passes(views, places):
+    return torch.stack([views[place]["embedding"] + 0.01 * (1 + call) for call, place in enumerate(places)])
+
+
+@pytest.mark.parametrize(("step", "places"), [(0, [0, 1, 2, 2]), (3, [0, 1, 2, 2]), (1, [0, 1]), (5, [0, 1])])
+def test_it_is_the_loss_of_training(views, step, places):
+    loss = PairsLoss(Given(), temperature=0.1, alpha=3)
+    loss.step = step
+    assert torch.equal(loss(views), LOSSES["pairs"](passes(views, places), 0.1))
+
+
+def test_evaluations_and_alpha_0_take_no_negatives(views):
+    for loss in (PairsLoss(Given().eval(), alpha=1), PairsLoss(Given(), alpha=0)):
+        assert torch.equal(loss(views), LOSSES["pairs"](passes(views, [0, 1]), 0.05))
+
+
+def test_a_loss_that_is_not_told_its_step_says_so(views):
+    with pytest.raises(una_fast.InputError, match=r"add loss\.callback\(\) to the trainer's callbacks"):
+        PairsLoss(Given())(views)
+    PairsLoss(Given(), alpha=1)(views)  # every step: none need be known
+
+
+def test_bad_settings_are_named(views):
+    with pytest.raises(una_fast.InputError, match="anchor, positive and negative, and got 2"):
+        PairsLoss(Given(), alpha=1)(views[:2])
+    with pytest.raises(una_fast.InputError, match="alpha=-1"):
+        PairsLoss(Given(), alpha=-1)
+    with pytest.raises(una_fast.InputError, match="temperature=0"):
+        PairsLoss(Given(), temperature=0)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    una_fast.build_index(write_corpus(folder / "corpus.txt", 34)).save(folder / "index")
+    return una_fast.load_index(folder / "index")
+
+
+def trainer(index, tiny_model, output, make_loss, by_rows, callbacks=(), **arguments):
+    """A trainer of 8 batches an epoch."""
+    model = SentenceTransformer(str(tiny_model), device="cpu")
+    una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
+    if by_rows:
+        collator = source = RowCollator(una)
+        dataset = row_dataset(una)
+    else:
+        collator, source = None, Negatives(una)
+        dataset = Dataset.from_dict({"text": list(index)})
+        dataset = source.select(dataset).with_transform(source)
+    loss = make_loss(model)
+    settings = {**COMMON, "output_dir": str(output), "num_train_epochs": 1, **arguments}
+    return SentenceTransformerTrainer(
+        model,
+        SentenceTransformerTrainingArguments(**settings),
+        train_dataset=dataset,
+        data_collator=collator,
+        loss=loss,
+        callbacks=[source.callback(), *([loss.callback()] if isinstance(loss, PairsLoss) else [])],
+    )
+
+
+def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_path):
+    """Each of four steps is two batches: the batches of steps 0 and 2 have four views, the others two."""
+    run = trainer(
+        index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, gradient_accumulation_steps=2
+    )
+    calls = []
+    run.model.register_forward_hook(lambda *_: calls.append(1))
+    counts = []
+    run.loss.register_forward_hook(lambda *_: counts.append(len(calls)))
+    run.train()
+    assert [after - before for before, after in zip([0, *counts], counts, strict=False)] == [4, 4, 2, 2, 4, 4, 2, 2]
+
+
+def test_the_model_card_cites_the_paper(index, tiny_model, tmp_path):
+    run = trainer(index, tiny_model, tmp_path, PairsLoss, by_rows=False)
+    run.model.save_pretrained(str(tmp_path / "model"))
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "loss:PairsLoss" in card and "Unsupervised hard Negative Augmentation" in card and '"alpha": 5' in card
+
+
+@pytest.mark.parametrize("by_rows", [False, True], ids=["text", "rows"])
+@pytest.mark.parametrize("loss", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss, PairsLoss])
+def test_losses_train_with_both_ways(index, tiny_model, tmp_path, loss, by_rows):
+    run = trainer(index, tiny_model, tmp_path, loss, by_rows, max_steps=2, learning_rate=1e-3)
+    before = [weights.clone() for weights in run.model.parameters()]
+    found = run.train().training_loss
+    # a model of random weights finds its positive among 4 with 4 negatives no better than by chance, or little better
+    assert math.isfinite(found) and 0 < found < 3 * math.log(16)
+    assert any(not torch.equal(one, other) for one, other in zip(before, run.model.parameters(), strict=True))

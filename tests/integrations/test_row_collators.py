@@ -1,0 +1,159 @@
+"""Rows of the index as batches: what the collators return is what the tokenizer makes of the texts."""
+
+import pickle
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+
+import una_fast
+from support.decoder_tokenizers import llama3
+from support.tokenizer_families import FAMILIES, bert_uncased, training_lines
+from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
+from una_fast.integrations.transformers import RowCollator as PlainRowCollator
+from una_fast.tokens.ids import TokenIds
+
+TEXTS = [*training_lines()[:40], "", "one", "An engine of [MASK] and  two   spaces", "the old treaty " * 30]
+ROWS = [3, 0, 41, 42, 43, 17, 3]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows") / "index"
+    una_fast.build_index(TEXTS).save(folder)
+    return folder
+
+
+@pytest.fixture
+def index(folder):
+    return una_fast.load_index(folder)
+
+
+@pytest.fixture
+def una(index):
+    return una_fast.Augmenter(index, tokenizer=bert_uncased())
+
+
+def test_rows_with_a_word_are_the_dataset(una):
+    assert row_dataset(una)["row"][:] == [row for row, text in enumerate(TEXTS) if text]
+    assert row_dataset(una, 3)["row"][:] == [0, 1, 2]
+
+
+def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, index):
+    """So any loss of theirs takes them."""
+    model = SentenceTransformer(str(tiny_model), device="cpu")
+    model.max_seq_length = 32
+    una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
+    collator = RowCollator(una, n=2)
+    collator.set_epoch(3)
+    texts = [index[row] for row in ROWS]
+    columns = {
+        "anchor": texts,
+        "positive": texts,
+        "negative_1": una.texts(ROWS, 3),
+        "negative_2": una.texts(ROWS, 3, draw_set=1),
+    }
+    features = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    expected = SentenceTransformerDataCollator(model.preprocess)(features)
+    expected = {name: values for name, values in expected.items() if isinstance(values, torch.Tensor)}
+    found = collator([{"row": row} for row in ROWS])
+    assert found.keys() == expected.keys()
+    assert [name for name in found if "input_ids" in name] == [name for name in expected if "input_ids" in name]
+    for name, values in expected.items():
+        assert torch.equal(found[name], values), name
+
+
+def test_the_plain_collator_stacks_the_same_views(una):
+    ours, plain = RowCollator(una), PlainRowCollator(una)
+    ours.set_epoch(2)
+    plain.set_epoch(2)
+    batch, views = plain(ROWS), ours(ROWS)
+    assert list(plain.views) == ["anchor", "positive", "negative"] and batch["input_ids"].shape == (len(ROWS), 3, 32)
+    for number, view in enumerate(plain.views):
+        for name, values in batch.items():
+            trimmed = views[f"{view}_{name}"]
+            assert torch.equal(values[:, number, : trimmed.shape[1]], trimmed)
+            assert not values[:, number, trimmed.shape[1] :].any()
+
+
+def test_the_positive_may_be_another_row(una):
+    batch = RowCollator(una, positive=1)([0, 5])
+    assert torch.equal(batch["positive_input_ids"], RowCollator(una)([1, 6])["anchor_input_ids"])
+    assert "positive_input_ids" not in RowCollator(una, positive=None)([0])
+
+
+def prompted(tokenizer, prompt, texts, length):
+    """What the tokenizer makes of prompt + text, without the columns that are padding alone."""
+    ids = tokenizer(
+        [prompt + text for text in texts], truncation=True, padding="max_length", max_length=length, return_tensors="pt"
+    )
+    used = ids["attention_mask"].any(0)
+    return {name: values[:, used] for name, values in ids.items()}
+
+
+@pytest.mark.parametrize(
+    "family", ["bert_uncased", "roberta", "modernbert", "xlm_roberta", "deberta", "gemma", "qwen3"]
+)
+@pytest.mark.parametrize("prompt", ["query: ", "title: none | text:", "a  b  "])
+@pytest.mark.parametrize("length", [20, 40])
+def test_a_prompt_is_what_the_tokenizer_makes_of_it(index, family, prompt, length):
+    tokenizer = FAMILIES[family]()
+    una = una_fast.Augmenter(index, tokenizer=tokenizer)
+    collator = RowCollator(una, length, prompts={"anchor": prompt, "negative": "passage: "})
+    found = collator(ROWS)
+    views = {
+        "anchor": (prompt, [index[row] for row in ROWS]),
+        "positive": ("", [index[row] for row in ROWS]),
+        "negative": ("passage: ", una.texts(ROWS)),
+    }
+    for view, (text, texts) in views.items():
+        expected = prompted(tokenizer, text, texts, length)
+        assert {name: values.tolist() for name, values in expected.items()} == {
+            name.removeprefix(f"{view}_"): values.tolist() for name, values in found.items() if name.startswith(view)
+        }
+
+
+def test_no_text_is_encoded_anew_where_the_prompt_can_be_put_before_its_ids(una, monkeypatch):
+    fast, slow = RowCollator(una, prompts="query: "), RowCollator(una, prompts="query:")
+    monkeypatch.setattr(TokenIds, "write_texts", lambda *_: pytest.fail("the tokenizer was asked"))
+    fast([0, 1])
+    with pytest.raises(pytest.fail.Exception):
+        slow([0, 1])
+
+
+def test_a_collator_travels_with_its_epoch(una):
+    collator = RowCollator(una, prompts="query: ")
+    other = pickle.loads(pickle.dumps(collator))
+    collator.set_epoch(4)
+    found, expected = other(ROWS), collator(ROWS)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_left_padding_is_trimmed_on_the_left(index):
+    una = una_fast.Augmenter(index, tokenizer=llama3())
+    mask = RowCollator(una)([0, 41])["anchor_attention_mask"]
+    assert mask[:, 0].any() and mask[:, -1].all()
+
+
+@pytest.mark.parametrize("kind", [RowCollator, PlainRowCollator])
+def test_bad_input_is_answered_with_a_sentence(kind, index, una):
+    with pytest.raises(una_fast.InputError, match=r"give Augmenter\(index, tokenizer=AutoTokenizer"):
+        kind(una_fast.Augmenter(index))
+    with pytest.raises(una_fast.InputError, match=r"index\.save\(FOLDER\)"):
+        kind(una_fast.Augmenter(una_fast.build_index(TEXTS), tokenizer=bert_uncased()))
+    with pytest.raises(una_fast.InputError, match="n=0: give the number of negatives"):
+        kind(una, n=0)
+    with pytest.raises(una_fast.InputError, match="positive='paraphrase': give 'same', None, or the offset"):
+        kind(una, positive="paraphrase")
+    with pytest.raises(una_fast.InputError, match="999 .* is no row of the index"):
+        kind(una)([999])
+    with pytest.raises(una_fast.InputError, match="max_length=2"):
+        kind(una, max_length=2)([0])
+
+
+def test_prompts_that_cannot_be_are_named(una):
+    with pytest.raises(una_fast.InputError, match="no view 'passage': the views are anchor, positive, negative"):
+        RowCollator(una, prompts={"passage": "passage: "})
+    with pytest.raises(una_fast.InputError, match="leave no room for a sentence"):
+        RowCollator(una, 8, prompts="one two three four five six seven: ")

@@ -1,0 +1,84 @@
+"""The negatives that trainers get: new in every epoch, the same for any workers and ranks, and after a stop."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from support.recorded_training import KINDS, ROWS, record
+from support.small_runs import ROOT, write_corpus
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    una_fast.build_index(write_corpus(folder / "corpus.txt", ROWS)).save(folder / "index")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(folder, tiny_model):
+    """What one process without workers sees."""
+    return {kind: record(kind, folder, tiny_model) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_negatives_are_new_in_every_epoch(alone, kind):
+    first, second = alone[kind]
+    assert first.keys() == second.keys() and len(first) == ROWS - 2
+    assert sum(first[anchor] != second[anchor] for anchor in first) > ROWS // 2
+    assert not set(first.values()) & {""}
+
+
+def test_rows_are_the_same_for_both_trainers(alone):
+    assert alone["rows"] == alone["trainer"]
+
+
+@pytest.mark.parametrize(("kind", "workers", "persistent"), [
+    ("text", 1, True), ("text", 4, False), ("rows", 4, True), ("trainer", 1, False), ("trainer", 4, True),
+])  # fmt: skip
+def test_workers_see_what_one_process_sees(alone, folder, tiny_model, kind, workers, persistent):
+    settings = {"dataloader_num_workers": workers, "dataloader_persistent_workers": persistent}
+    assert record(kind, folder, tiny_model, **settings) == alone[kind]
+
+
+def test_two_ranks_see_what_one_sees(alone, folder, tiny_model):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+    command = [sys.executable, "-m", "support.recorded_training", str(folder), str(tiny_model)]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank)],
+            env={
+                **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1",
+                "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": port,
+            },
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    assert [rank.wait() for rank in ranks] == [0, 0]
+    seen = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+    for kind in ("text", "trainer"):
+        epochs = [{**one, **other} for one, other in zip(seen[0][kind], seen[1][kind], strict=True)]
+        assert epochs == alone[kind]
+        assert [len(one) for rank in seen for one in rank[kind]] == [len(alone[kind][0]) // 2] * 4
+
+
+@pytest.mark.parametrize("step", [2, 6])
+def test_a_resumed_epoch_goes_on_with_its_negatives(alone, folder, tiny_model, step):
+    """A checkpoint inside the first of two epochs of 4 steps, and one inside the second."""
+    output = {"output_dir": str(folder / f"stopped{step}"), "save_strategy": "steps", "save_steps": step}
+    record("rows", folder, tiny_model, max_steps=step, **output)
+    resumed = record(
+        "rows", folder, tiny_model, resume=str(Path(output["output_dir"]) / f"checkpoint-{step}"), **output
+    )
+    assert len(resumed) == 2 - step // 4
+    for epoch, seen in zip((0, 1)[step // 4 :], resumed, strict=True):
+        assert seen and seen.items() <= alone["rows"][epoch].items()

@@ -1,0 +1,130 @@
+"""Trainings that keep which negatives each sentence had in each epoch; a command too, so that ranks can be started."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from torch import nn
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+import una_fast
+from una_fast.integrations import Negatives
+from una_fast.integrations import sentence_transformers as for_sentence_transformers
+from una_fast.integrations import transformers as for_transformers
+
+Seen = list[dict[str, str]]  # by epoch: the ids of a sentence -> those of its negative
+BATCH, ROWS = 4, 18  # two lines are blank: four batches an epoch, two on each of two ranks
+COMMON: dict[str, Any] = {
+    "per_device_train_batch_size": BATCH, "num_train_epochs": 2, "use_cpu": True, "report_to": "none",
+    "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True,
+}  # fmt: skip
+KINDS = ("text", "rows", "trainer")
+
+
+class Recorder(TrainerCallback):
+    """Begins a new record at every epoch."""
+
+    def __init__(self) -> None:
+        self.seen: Seen = []
+
+    def on_epoch_begin(self, *args: Any, **kwargs: Any) -> None:
+        self.seen.append({})
+
+    def note(self, anchors: dict[str, torch.Tensor], negatives: dict[str, torch.Tensor]) -> None:
+        """Keep the ids of a batch, padding left out."""
+        for anchor, negative in zip(_ids(anchors), _ids(negatives), strict=True):
+            self.seen[-1][anchor] = negative
+
+
+class RecordingLoss(nn.Module):
+    """A loss for sentence-transformers' trainer that keeps what it is given."""
+
+    def __init__(self, model: Any, recorder: Recorder) -> None:
+        super().__init__()
+        self.model, self.recorder = model, recorder
+
+    def forward(self, features: list[dict[str, torch.Tensor]], labels: Any = None) -> torch.Tensor:
+        assert len(features) == 3
+        self.recorder.note(features[0], features[2])
+        return self.model(dict(features[0]))["sentence_embedding"].sum()
+
+
+class RecordingModel(nn.Module):
+    """A model for the plain Trainer that keeps what it is given."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, **views: torch.Tensor) -> dict[str, torch.Tensor]:
+        assert views["input_ids"].shape[1] == 3  # (B, V, L)
+        anchors, _, negatives = ({name: ids[:, view] for name, ids in views.items()} for view in range(3))
+        self.recorder.note(anchors, negatives)
+        return {"loss": self.weight * views["input_ids"].float().mean()}
+
+
+def _ids(features: dict[str, torch.Tensor]) -> list[str]:
+    pairs = zip(features["input_ids"], features["attention_mask"].bool(), strict=True)
+    return [" ".join(map(str, ids[mask].tolist())) for ids, mask in pairs]
+
+
+def record(kind: str, folder: Path, model: Path, resume: str | None = None, **arguments: Any) -> Seen:
+    """Train and return what was seen. kind: of KINDS; folder: holds index/; resume: a checkpoint."""
+    recorder = Recorder()
+    settings = {**COMMON, "output_dir": str(folder / "output"), **arguments}
+    make = _plain_trainer if kind == "trainer" else _sentence_transformer_trainer
+    make(kind, folder / "index", model, recorder, settings).train(resume_from_checkpoint=resume)
+    return recorder.seen
+
+
+def _plain_trainer(kind: str, index: Path, model: Path, recorder: Recorder, settings: dict[str, Any]) -> Trainer:
+    una = _augmenter(index, SentenceTransformer(str(model), device="cpu").tokenizer)
+    collator = for_transformers.RowCollator(una)
+    arguments = TrainingArguments(**settings, remove_unused_columns=False)
+    rows = for_sentence_transformers.row_dataset(una)
+    callbacks = [collator.callback(), recorder]
+    return Trainer(RecordingModel(recorder), arguments, collator, train_dataset=rows, callbacks=callbacks)
+
+
+def _sentence_transformer_trainer(
+    kind: str, index: Path, model: Path, recorder: Recorder, settings: dict[str, Any]
+) -> SentenceTransformerTrainer:
+    encoder = SentenceTransformer(str(model), device="cpu")
+    una = _augmenter(index, encoder.tokenizer)
+    if kind == "text":
+        collator, source = None, Negatives(una)
+        dataset = Dataset.from_dict({"text": list(una.index)})
+        dataset = source.select(dataset).with_transform(source)
+    else:
+        collator = source = for_sentence_transformers.RowCollator(una)
+        dataset = for_sentence_transformers.row_dataset(una)
+    return SentenceTransformerTrainer(
+        encoder,
+        SentenceTransformerTrainingArguments(**settings),
+        train_dataset=dataset,
+        data_collator=collator,
+        loss=RecordingLoss(encoder, recorder),
+        callbacks=[source.callback(), recorder],
+    )
+
+
+def _augmenter(index: Path, tokenizer: Any) -> una_fast.Augmenter:
+    return una_fast.Augmenter(una_fast.load_index(index), tokenizer=tokenizer, n_jobs=1)
+
+
+def main() -> None:
+    """Record the kinds on this rank: FOLDER MODEL RANK."""
+    folder, model, rank = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    seen = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in ("text", "trainer")}
+    (folder / f"rank{rank}.json").write_text(json.dumps(seen), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

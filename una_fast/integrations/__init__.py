@@ -1,0 +1,10 @@
+"""UNA's negatives inside other trainers: ``pip install 'una_fast[integrations]'``.
+
+Negatives              a transform for `dataset.with_transform`: columns of text
+sentence_transformers  row_dataset, RowCollator: token ids by row; PairsLoss: the loss of the paper's code
+transformers           RowCollator for the Trainer and for a plain DataLoader
+"""
+
+from una_fast.integrations.datasets import Negatives
+
+__all__ = ["Negatives"]

@@ -1,0 +1,45 @@
+"""For the Trainer of transformers, and for a DataLoader without a trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from una_fast.extras import naming_extras
+from una_fast.integrations.epochs import DrawnByEpoch
+
+with naming_extras("integrations"):
+    import torch
+
+    from una_fast.integrations.views import make_views, padded_ids
+
+
+class RowCollator(DrawnByEpoch):
+    """Row numbers of the index -> the token ids of all views, as one batch.
+
+    Give it a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
+    integers) and, for the Trainer, ``remove_unused_columns=False``.
+
+    Args:
+        augmenter: with a tokenizer, of an index that was saved.
+        max_length: tokens a sentence, special ones included; all views are padded to it.
+        positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
+        n: negatives a sentence.
+
+    Raises:
+        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
+
+    """
+
+    def __init__(self, augmenter: Any, max_length: int = 32, positive: str | int | None = "same", n: int = 1):
+        super().__init__()
+        self.views = make_views(augmenter, positive, n)
+        self.max_length = max_length
+
+    def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, torch.Tensor]:
+        """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L).
+
+        The V views stand in the order of `views`: anchor, positive, negatives.
+        """
+        views = padded_ids(self.views, rows, self.epoch.value, self.max_length)
+        return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
