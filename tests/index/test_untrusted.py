@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import una_fast
 from una_fast.arrays import Ragged, StringTable
+from una_fast.corpus.word_tokenizers import PROBES
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES, KIND, VERSION
 from una_fast.storage import load_arrays, save_arrays
@@ -46,6 +47,7 @@ BAD_ARRAYS = {
     "rows that start late": ("sentences_indptr", lambda a: changed(a, 0, 1)),
     "rows from before the start": ("words_indptr", lambda a: changed(a, 1, -5)),
     "a row fewer": ("words_indptr", lambda a: a[[*range(len(a) - 2), -1]]),
+    "no rows of chunks": ("sentences_indptr", lambda a: a[:0]),
     "no rows at all": ("words_indptr", lambda a: a[:0]),
     "offsets that decrease": ("chunks_offsets", lambda a: changed(a, 1, 10**6)),
     "a term cut short": ("terms_offsets", lambda a: changed(a, -1, a[-1] - 1)),
@@ -94,6 +96,12 @@ def test_an_array_that_is_not_listed_is_refused(content, tmp_path, missing):
         {"word_tokenizer": None},
         {"lowercase": "no"},
         {"lowercase": 1},
+        {"word_probe": 1},
+        {"word_probe": "words"},
+        {"word_probe": []},
+        {"word_probe": [["a"]] * (len(PROBES) - 1)},
+        {"word_probe": ["a"] * len(PROBES)},
+        {"word_probe": [["a", 1]] * len(PROBES)},
     ],
 )
 def test_a_field_of_another_type_is_refused(content, tmp_path, change):

@@ -127,6 +127,16 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
     return [_words_or_none(probed, text) for text in PROBES]
 
 
+def is_probe(value: Any) -> bool:
+    """Whether a value from a file may be what `probe_words` returned: of each of PROBES, a list of str or None."""
+    return (
+        isinstance(value, list)
+        and len(value) == len(PROBES)
+        and all(words is None or isinstance(words, list) for words in value)
+        and all(isinstance(word, str) for words in value for word in words or [])
+    )
+
+
 def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
     """Refuse a tokenizer that does not make of PROBES what is `expected`; `where` says whose expectation it is."""
     for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):

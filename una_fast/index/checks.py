@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from una_fast.arrays import MAX_IDS, Ragged, StringTable
+from una_fast.corpus.word_tokenizers import is_probe
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
 from una_fast.storage.content import wrong_rows, wrong_strings
@@ -35,6 +36,8 @@ def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     types = {"word_tokenizer": str, "lowercase": bool, "sources": list}
     for name, kind in types.items():
         yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
+    probe = meta.get("word_probe")
+    yield "word_probe", "" if probe is None or is_probe(probe) else f"is {probe!r:.80}"
     for source in meta["sources"]:
         fits = isinstance(source, dict) and all(type(source.get(k)) is kind for k, kind in SOURCE_FIELDS.items())
         yield "sources", "" if fits else f"holds {source!r:.80}"

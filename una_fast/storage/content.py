@@ -26,8 +26,8 @@ def wrong_bounds(bounds: np.ndarray, end: int) -> str:
 
 def wrong_rows(rows: Ragged, n_rows: int, n_ids: int) -> str:
     """`n_rows` rows of ids from 0 to `n_ids` - 1. O(T) time: one pass, 10 GB/s."""
-    if len(rows) != n_rows:
-        return f"has {len(rows):,} rows, and {n_rows:,} are needed"
+    if len(rows.indptr) != n_rows + 1:
+        return f"has {len(rows.indptr):,} bounds of rows, and {n_rows + 1:,} are needed"
     unsigned = rows.values.view(f"u{rows.values.itemsize}")  # a negative id is huge without its sign
     if unsigned.max(initial=0) >= max(n_ids, 1) or (n_ids == 0 and len(unsigned)):
         return f"has an id outside of 0 to {n_ids - 1:,}"

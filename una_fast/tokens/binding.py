@@ -13,6 +13,7 @@ from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.index.layout import TOKENS, tokens_folder
 from una_fast.storage import load_arrays, read_seal, save_arrays
+from una_fast.tokens.kept import checked_ids
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         folder = tokens_folder(index.path, encoder.fingerprint)
     if folder is not None and folder.exists():
         try:
-            return _load(folder, index)
+            return _load(folder, index, encoder)
         except InputError:
             if _lies_in_its_folder(index):
                 raise
@@ -50,7 +51,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     try:
         if not folder.exists():  # another process may have been faster
             save_arrays(folder, TOKENS, VERSION, {"index": index.fingerprint}, arrays, part_of=index.seal)
-        return _load(folder, index)  # memory-mapped: the processes of a machine share one copy
+        return _load(folder, index, encoder)  # memory-mapped: the processes of a machine share one copy
     except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
         return ids
 
@@ -163,9 +164,8 @@ def _lies_in_its_folder(index: Index) -> bool:
     return index.path is not None and index.seal is not None and read_seal(index.path) == index.seal
 
 
-def _load(folder: Path, index: Index) -> dict[str, Ragged]:
+def _load(folder: Path, index: Index, encoder: SubwordEncoder) -> dict[str, Ragged]:
     meta, arrays, _ = load_arrays(folder, TOKENS, VERSION)
-    if meta["index"] != index.fingerprint:
+    if meta.get("index") != index.fingerprint:
         raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
-    names = dict.fromkeys(name.rpartition("_")[0] for name in arrays)
-    return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
+    return checked_ids(folder, arrays, index, encoder.n_ids)

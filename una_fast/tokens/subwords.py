@@ -55,6 +55,11 @@ class SubwordEncoder:
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
         self._joint, self._joint_id = self._find_joint()
 
+    @property
+    def n_ids(self) -> int:
+        """One more than the largest id that the tokenizer can make."""
+        return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+
     def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
         """int32 ids of each wanted string of `table`, after a space or as the first of a text; of others, no ids.
 

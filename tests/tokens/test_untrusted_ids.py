@@ -1,0 +1,112 @@
+"""Kept token ids that somebody else made: every checksum is right, and what they hold is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import una_fast
+from support.tokenizer_families import bert_uncased, roberta, training_lines
+from una_fast import InputError, TokenIds
+from una_fast.index.layout import TOKENS
+from una_fast.storage import load_arrays, save_arrays
+from una_fast.tokens.binding import VERSION
+
+TEXTS = [*training_lines()[:50], "", "[MASK] and [SEP] here"]
+
+
+def changed(array, at, value):
+    array = array.copy()
+    array[at] = value
+    return array
+
+
+BAD_ARRAYS = {
+    "an id too large": ("sentences_values", lambda a: changed(a, 3, 2**16 - 1)),
+    "an id just too large": ("sentences_values", lambda a: changed(a, 0, len(bert_uncased()))),
+    "a negative id": ("terms_values", lambda a: changed(a, 0, -1)),
+    "a term's id too large": ("terms_values", lambda a: changed(a, -1, 2**30)),
+    "rows that decrease": ("sentences_indptr", lambda a: changed(a, 2, a[1] - 1)),
+    "rows beyond the end": ("sentences_indptr", lambda a: changed(a, -1, 10**9)),
+    "rows from before the start": ("terms_indptr", lambda a: changed(a, 1, -5)),
+    "rows far away": ("terms_indptr", lambda a: changed(a, 1, 2**60)),
+    "a row fewer": ("sentences_indptr", lambda a: a[[*range(len(a) - 2), -1]]),
+    "a term fewer": ("terms_indptr", lambda a: a[[*range(len(a) - 2), -1]]),
+    "no rows": ("terms_indptr", lambda a: a[:0]),
+    "wide ids": ("sentences_values", lambda a: a.astype(np.int64)),
+    "real numbers": ("terms_values", lambda a: a.astype(np.float32)),
+    "narrow bounds": ("terms_indptr", lambda a: a.astype(np.int32)),
+    "two dimensions": ("sentences_values", lambda a: a[:, None]),
+    "bounds of two dimensions": ("terms_indptr", lambda a: a[:, None]),
+}
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """An index and the folder of its ids."""
+    una_fast.build_index(TEXTS).save(tmp_path / "index")
+    index = una_fast.load_index(tmp_path / "index")
+    TokenIds(index, bert_uncased())
+    (folder,) = (tmp_path / "index").glob("tokens-*")
+    meta, arrays, _ = load_arrays(folder, TOKENS, VERSION)
+    return index, folder, meta, {name: array.copy() for name, array in arrays.items()}
+
+
+def write(kept, meta=None, arrays=None):
+    index, folder, old_meta, old_arrays = kept
+    save_arrays(
+        folder, TOKENS, VERSION, old_meta if meta is None else meta, arrays or old_arrays, part_of=index.seal
+    )  # fmt: skip
+    return index
+
+
+@pytest.mark.parametrize("name", BAD_ARRAYS)
+def test_ids_that_no_bind_can_make_are_refused(kept, name):
+    array, change = BAD_ARRAYS[name]
+    write(kept, arrays={**kept[3], array: change(kept[3][array])})
+    with pytest.raises(InputError, match=r"damaged, or not written by una_fast: .*delete it, it is made again"):
+        TokenIds(kept[0], bert_uncased())
+
+
+@pytest.mark.parametrize("terms", [[2**31 - 1], [-1], [3, 3], [5, 2]])
+def test_irregular_terms_that_are_none_are_refused(kept, terms):
+    irregular = {"irregular_values": np.array(terms, dtype=np.int32), "irregular_indptr": np.array([0, len(terms)])}
+    write(kept, arrays={**kept[3], **irregular})
+    with pytest.raises(InputError, match=r"una_fast: irregular .*delete it, it is made again"):
+        TokenIds(kept[0], bert_uncased())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("terms_values"),
+        lambda arrays: arrays.pop("irregular_indptr"),
+        lambda arrays: [arrays.pop(f"sentences_{part}") for part in ("values", "indptr")],
+        lambda arrays: arrays.update(first_terms_values=arrays["terms_values"]),
+        lambda arrays: arrays.update(more_values=arrays["terms_values"], more_indptr=arrays["terms_indptr"]),
+        lambda arrays: arrays.update(indptr=arrays["terms_indptr"]),
+    ],
+)
+def test_another_list_of_arrays_is_refused(kept, change):
+    change(kept[3])
+    with pytest.raises(InputError, match=r"the list of its arrays is .*delete it"):
+        TokenIds(write(kept), bert_uncased())
+
+
+@pytest.mark.parametrize("meta", [{}, {"index": None}, {"index": 5}, {"index": ["a"]}])
+def test_meta_of_another_form_is_refused(kept, meta):
+    with pytest.raises(InputError, match="made for another index"):
+        TokenIds(write(kept, meta=meta), bert_uncased())
+
+
+@pytest.mark.parametrize("make", [bert_uncased, roberta])
+def test_what_a_bind_made_is_taken_as_it_is(tmp_path, make):
+    index = una_fast.build_index(TEXTS)
+    made = TokenIds(index, make())
+    index.save(tmp_path / "index")
+    for _ in range(2):  # written, then read
+        kept = TokenIds(una_fast.load_index(tmp_path / "index"), make())
+        for name in ("sentences", "terms", "first_terms"):
+            assert np.array_equal(getattr(kept, name).values, getattr(made, name).values)
+            assert np.array_equal(getattr(kept, name).indptr, getattr(made, name).indptr)
+        assert np.array_equal(kept.irregular, made.irregular)
