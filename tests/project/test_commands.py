@@ -20,6 +20,7 @@ sys.exit(f"imports {heavy}" if heavy else code)
 REFUSED = {
     "train.ddp": (["--corpus", "c", "--model", "m", "--output", "o", "--bach-size", "8"], "did you mean --batch-size?"),
     "train.evaluate": (["--model", "m", "--tasks", "STS17"], "did you mean STS16?"),
+    "train.generate": (["paraphrase", "--beans", "4"], "did you mean --beams?"),
     "train.report": (["nowhere"], "nowhere: no such folder"),
     "train.download": (["--to", "x", "--only", "all"], "invalid choice: 'all'"),
 }

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 # the way of the data: a room imports only from itself and from rooms before it
 LIBRARY_ROOMS = "_kernels errors extras arrays parallel storage corpus index tokens augment losses integrations".split()
 TRAINING_ROOMS = """
-    config record objective encoder evaluation steps demo report job
-    ddp evaluate download
+    config record objective encoder evaluation steps demo report job generation
+    ddp evaluate download generate
 """.split()
 COMMAND_ROOMS = "writers draws index negatives explain main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "model-name-or-path": "--model",
     "no-cuda": "--device cpu",
     "nproc-per-node": "--nproc",
+    "num-beams": "--beams",
     "num-epochs": "--epochs",
     "num-train-epochs": "--epochs",
     "output-dir": "--output",

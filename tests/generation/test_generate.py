@@ -1,0 +1,251 @@
+"""`python -m train.generate`: aligned files whatever the batches and ranks, stopped and gone on with, and bad input."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from support.seq2seq_models import save
+from support.small_runs import WORDS, write_corpus
+from train.config.run import make_run
+from train.generate import main
+from train.generation import lines
+from train.generation.parts import Part, folder_of, summary_of
+from train.job.prepare import Material
+
+ROOT = Path(__file__).parents[2]
+BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # what a model of many line breaks may write
+LINES = 70
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {family: save(folder / family, family) for family in ("t5", "marian", "bart")}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "corpus.txt", LINES)
+
+
+def arguments(corpus, output, *extra, kind="paraphrase"):
+    fixed = "--max-source-length 40 --max-target-length 12 --beams 2 --device cpu --batch-tokens 96".split()
+    return [kind, "--corpus", str(corpus), "--output", str(output), *fixed, *map(str, extra)]
+
+
+def generate(corpus, output, *extra, kind="paraphrase"):
+    """The exit code."""
+    return main(arguments(corpus, output, *extra, kind=kind))
+
+
+def refusal(capsys, *words):
+    assert main(list(map(str, words))) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line.removeprefix("error: ")
+
+
+@pytest.fixture(scope="module")
+def written(models, corpus, tmp_path_factory):
+    """The output of the T5, in one go."""
+    output = tmp_path_factory.mktemp("written") / "paraphrases.txt"
+    assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ") == 0
+    return output
+
+
+def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
+    sentences, texts = (path.read_text().split("\n") for path in (corpus, written))
+    assert len(texts) == len(sentences) and len(set(texts)) > LINES // 2
+    assert [not text for text in texts] == [not sentence for sentence in sentences]
+    summary = json.loads(summary_of(written).read_text())
+    assert (summary["lines"], summary["blank"], summary["settings"]["beams"]) == (LINES, 2, 2)
+    assert not folder_of(written).exists()
+
+
+def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK", 16)
+    for tokens in (24, 4096):
+        output = tmp_path / f"{tokens}.txt"
+        assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ", "--batch-tokens", tokens) == 0
+        assert output.read_bytes() == written.read_bytes()
+    other = tmp_path / "other.txt"
+    assert generate(corpus, other, "--model", models["t5"], "--prefix", "") == 0
+    assert other.read_bytes() != written.read_bytes()  # the prefix was read
+
+
+def test_two_ranks_write_what_one_does(models, corpus, written, tmp_path, monkeypatch):
+    output = tmp_path / "out.txt"
+    command = [sys.executable, "-c", TWO_CHUNKS, *arguments(corpus, output, "--model", models["t5"], "--nproc", 2)]
+    ended = subprocess.run([*command, "--prefix", "castle "], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert output.read_bytes() == written.read_bytes() and f"{LINES} lines, 2 of them blank" in ended.stderr
+    assert not folder_of(output).exists()
+
+
+TWO_CHUNKS = """
+import sys
+from train.generation import lines
+lines.CHUNK = 40
+if __name__ == "__main__":
+    from train.generate import main
+    sys.exit(main())
+"""
+
+
+def after(batches, action, monkeypatch):
+    """Do `action` once so many batches were written in this process."""
+    append, count = Part.append, []
+
+    def counted(part, records):
+        append(part, records)
+        count.append(len(records))
+        if len(count) == batches:
+            action()
+
+    monkeypatch.setattr(Part, "append", counted)
+    return count
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_job_goes_on_without_loss(models, corpus, written, tmp_path, monkeypatch, capsys, number):
+    output = tmp_path / "out.txt"
+    command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
+    with monkeypatch.context() as patch:
+        batches = after(2, lambda: os.kill(os.getpid(), number), patch)
+        assert generate(*command) == 128 + number
+    said = capsys.readouterr().err
+    assert f"{sum(batches)} of {LINES - 2} lines are kept: go on with the same command and --resume" in said
+    assert len(batches) == 2 and not output.exists()
+    assert "give --resume to go on" in refusal(capsys, *arguments(*command))
+    again = after(99, None, monkeypatch)
+    assert generate(*command, "--resume", "--batch-tokens", 50) == 0
+    assert sum(again) == LINES - 2 - sum(batches) and output.read_bytes() == written.read_bytes()
+    assert generate(*command, "--resume") == 0 and "already finished" in capsys.readouterr().err
+
+
+KILLED = """
+import os, signal, sys
+from train.generation.parts import Part
+append, count = Part.append, []
+def torn(part, records):
+    append(part, records)
+    count.append(1)
+    if len(count) == 3:
+        part._file.write(b'[69, "half')
+        part._file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+Part.append = torn
+from train.generate import main
+main()
+"""
+
+
+def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
+    output = tmp_path / "out.txt"
+    command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments(*command)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    kept = (folder_of(output) / "part-0").read_bytes().count(b"\n")
+    again = after(99, None, monkeypatch)
+    assert generate(*command, "--resume") == 0
+    assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()
+
+
+def test_back_translation_is_one_model_after_the_other(models, corpus, tmp_path):
+    there, back, both = (tmp_path / f"{name}.txt" for name in ("there", "back", "both"))
+    assert generate(corpus, there, "--model", models["marian"]) == 0
+    assert generate(there, back, "--model", models["bart"]) == 0
+    pair = ("--forward", models["marian"], "--backward", models["bart"])
+    assert generate(corpus, both, *pair, kind="back-translation") == 0
+    assert both.read_bytes() == back.read_bytes() != there.read_bytes()
+
+
+def test_a_model_of_line_breaks_and_of_nothing_writes_a_line_each(corpus, tmp_path, capsys):
+    breaking = save(tmp_path / "breaking", "t5", BREAKING)
+    output = tmp_path / "out.txt"
+    assert generate(corpus, output, "--model", breaking) == 0
+    texts = output.read_text().removesuffix("\n").split("\n")
+    assert len(texts) == LINES and all(len(text.splitlines()) <= 1 for text in texts)
+    notes = json.loads(summary_of(output).read_text())["notes"]
+    assert notes["folded"] > 0 and f"{notes['folded']} with line breaks in the text" in capsys.readouterr().err
+    silent = save(tmp_path / "silent", "t5", ["\n"])
+    assert generate(corpus, tmp_path / "same.txt", "--model", silent, "--max-source-length", 5) == 0
+    assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()  # an empty text falls back to the sentence
+    said = capsys.readouterr().err
+    assert f"{LINES - 2} with an empty text" in said and "longer than --max-source-length" in said
+
+
+def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_path):
+    index = una_fast.build_index([corpus, written])
+    run = make_run({
+        "corpus": (str(corpus),), "paraphrases": str(written), "model": "m", "output": str(tmp_path), "batch_size": 8,
+    })  # fmt: skip
+    material = Material.of(run, index)
+    assert (material.n_anchors, material.paraphrase_offset, material.blank_paraphrases) == (LINES, LINES, 2)
+
+
+def test_bf16_writes_a_line_each(models, corpus, tmp_path):
+    assert generate(corpus, tmp_path / "out.txt", "--model", models["bart"], "--precision", "bf16") == 0
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == LINES
+
+
+REFUSED = {
+    "needs the kind of text": [],
+    "did you mean paraphrase?": ["parafrase"],
+    "--model is missing: give pegasus, t5": ["paraphrase"],
+    "--corpus is missing": ["paraphrase", "--model", "t5"],
+    "--output is missing": ["paraphrase", "--model", "t5", "--corpus", "c.txt"],
+    "ends in .txt": ["paraphrase", "--model", "t5", "--corpus", "c.txt", "--output", "o.tsv"],
+    "--beams is 0: it must be at least 1": ["paraphrase", "--beams", "0"],
+    "--beams is 101": ["paraphrase", "--beams", "101"],
+    "--max-target-length is 2": ["paraphrase", "--max-target-length", "2"],
+    "--nproc is 0": ["paraphrase", "--nproc", "0"],
+    "choose from 'fp32', 'bf16'": ["paraphrase", "--precision", "fp16"],
+    "did you mean --beams?": ["paraphrase", "--num-beams", "4"],
+    "give both, or --model with one of opus-mt-fr": ["back-translation", "--forward", "a"],
+    "back-translation takes two models": ["back-translation", "--model", "t5"],
+    "unknown option --prefix": ["back-translation", "--prefix", "x"],
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_a_command_line_that_cannot_be_is_refused(capsys, sentence):
+    assert sentence in refusal(capsys, *REFUSED[sentence])
+
+
+def test_input_that_cannot_be_used_is_refused_before_anything_is_written(capsys, models, corpus, tiny_model, tmp_path):
+    output, t5 = tmp_path / "out.txt", models["t5"]
+    assert "turn text into text" in refusal(capsys, *arguments(corpus, output, "--model", tiny_model))
+    assert "hf download tuner007/pegasus_paraphrase" in refusal(
+        capsys, *arguments(corpus, output, "--model", "pegasus")
+    )
+    assert "no such file" in refusal(capsys, *arguments(tmp_path / "no.txt", output, "--model", t5))
+    assert "choose auto, cpu" in refusal(capsys, *arguments(corpus, output, "--model", t5, "--device", "abacus"))
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(corpus.read_bytes())[:-20])
+    assert "cut.txt.gz" in refusal(capsys, *arguments(tmp_path / "cut.txt.gz", output, "--model", t5))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.txt.gz"]
+    broken = tmp_path / "broken"
+    save(broken, "t5")
+    (broken / "model.safetensors").write_bytes(b"\0" * 64)
+    assert "no weights in this folder" in refusal(capsys, *arguments(corpus, output, "--model", broken))
+    assert not folder_of(output).exists()
+
+
+def test_another_corpus_or_other_settings_are_refused_on_resume(models, corpus, tmp_path, monkeypatch, capsys):
+    output, own = tmp_path / "out.txt", tmp_path / "own.txt"
+    own.write_bytes(corpus.read_bytes())
+    with monkeypatch.context() as patch:
+        after(1, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
+        generate(own, output, "--model", models["t5"])
+    capsys.readouterr()
+    resumed = arguments(own, output, "--model", models["t5"], "--resume")
+    assert "beams was 2 and is now 3" in refusal(capsys, *resumed, "--beams", 3)
+    assert "of other models" in refusal(capsys, *resumed, "--model", models["bart"])
+    own.write_bytes(corpus.read_bytes()[:-9])  # cut short since
+    assert "of other corpus" in refusal(capsys, *resumed)

@@ -1,0 +1,54 @@
+"""Text as one line, and the shares of the ranks."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from train.generation import lines
+from train.generation.lines import is_blank, one_line, sentences, share
+from train.generation.work import record
+
+BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+
+
+CHARACTERS = st.sampled_from(["a", "é", " ", "\t", "\xa0", "\u200b", *BREAKS]) | st.characters(codec="utf-8")
+
+
+@given(st.lists(CHARACTERS).map("".join))
+def test_a_text_becomes_one_line_and_keeps_its_words(text):
+    line, folded = one_line(text)
+    assert len(line.splitlines()) == (0 if is_blank(text) else 1)
+    assert line.split() == text.split() and line == line.strip()
+    assert folded == (len(text.strip().splitlines()) > 1)
+
+
+def test_each_kind_of_break_becomes_one_space():
+    for pause in BREAKS:
+        assert one_line(f" a  b {pause}{pause} c{pause}") == ("a  b c", True)
+    assert one_line("a\xa0b  c ") == ("a\xa0b  c", False)
+
+
+def test_an_empty_text_falls_back_to_the_sentence_on_one_line():
+    assert record((3, "a\u2028b"), " \n\v", cut=False) == (3, "a b", ("empty",))
+    assert record((3, "s"), "x\ny", cut=True) == (3, "x y", ("cut", "folded"))
+    assert record((3, "s"), "x", cut=False) == (3, "x", ())
+
+
+@given(st.lists(st.sampled_from(["", " ", "a", "b"]), max_size=40), st.integers(1, 4), st.data())
+def test_each_line_is_in_one_share_unless_blank_or_done(texts, world, data):
+    done = np.array([data.draw(st.booleans()) for _ in texts], dtype=np.bool_)
+    before, lines.CHUNK = lines.CHUNK, 3
+    try:
+        shares = [list(share(iter(enumerate(texts)), done, rank, world)) for rank in range(world)]
+    finally:
+        lines.CHUNK = before
+    given_out = sorted(line for chunks in shares for chunk in chunks for line in chunk)
+    assert given_out == [(row, text) for row, text in enumerate(texts) if text.strip() and not done[row]]
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_rows_go_through_all_files_and_kinds(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\ntwo\r\n", encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text('{"s": "three\\nlines"}\n{"s": ""}\n', encoding="utf-8")
+    read = list(sentences((str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")), "s"))
+    assert read == [(0, "one"), (1, ""), (2, "two"), (3, "three\nlines"), (4, "")]

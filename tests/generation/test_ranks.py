@@ -1,0 +1,28 @@
+"""Ranks as processes: what one says of bad input, and what becomes of the others when one dies."""
+
+import numpy as np
+import pytest
+import torch
+
+from support import rank_processes
+from train.generation import ranks
+from train.generation.ranks import Stop, run_ranks
+from una_fast.errors import InputError
+
+DEVICES = [torch.device("cpu")] * 2
+DONE = np.zeros(9, dtype=np.bool_)
+
+
+def test_a_rank_that_dies_is_named_and_the_others_stop(monkeypatch):
+    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_dies)
+    wrote = []
+    assert run_ranks(None, DEVICES, DONE, Stop(), wrote.append) == "rank 1 died (exit code -9)"
+    assert wrote == [3]
+
+
+def test_bad_input_of_a_rank_is_raised_and_the_others_stop(monkeypatch):
+    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_refuses)
+    wrote = []
+    with pytest.raises(InputError, match="^a file is cut short$"):
+        run_ranks(None, DEVICES, DONE, Stop(), wrote.append)
+    assert wrote == [3]

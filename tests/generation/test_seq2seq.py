@@ -1,0 +1,121 @@
+"""Seq2seq models: the same text in any batch, sentences that are cut, and models that are none."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from support.seq2seq_models import FAMILIES, POSITIONS, save
+from support.small_runs import WORDS
+from train.generation.options import Job
+from train.generation.seq2seq import Seq2Seq, check_model
+from una_fast.errors import InputError
+
+CPU = torch.device("cpu")
+JOB = Job(
+    command="paraphrase", models=(), prefix="", corpus=(), column="text", output="", beams=3, max_source_length=12,
+    max_target_length=20, precision="fp32", nproc=1, device="cpu", batch_tokens=None, resume=False,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def model(request, tmp_path_factory):
+    return save(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    generator = np.random.default_rng(0)
+    return [" ".join(generator.choice(WORDS, generator.integers(1, 11))) for _ in range(24)]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
+    writer = Seq2Seq(str(model), dataclasses.replace(JOB, beams=beams), CPU)
+    rows, _ = writer.encode(texts)
+    together = writer.write(rows)
+    assert together == [writer.write([row])[0] for row in rows]
+    assert together[::-1] == writer.write(rows[::-1])
+    assert len(set(together)) > 6 and len({len(text.split()) for text in together}) > 1  # it depends on the sentence
+
+
+def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model):
+    writer = Seq2Seq(str(model), JOB, CPU)
+    rows, cut = writer.encode([" ".join(WORDS[:11]), " ".join(WORDS[:12])])
+    assert [len(row) for row in rows] == [12, 12] and cut == [False, True] and rows[1][-1] == 1
+
+
+def test_a_batch_too_large_for_the_gpu_is_halved(model, texts, monkeypatch):
+    writer = Seq2Seq(str(model), JOB, CPU)
+    rows, _ = writer.encode(texts)
+    whole, sizes, write = writer.write(rows), [], writer._write
+
+    def small_gpu(batch):
+        if len(batch) > most:
+            raise torch.cuda.OutOfMemoryError
+        sizes.append(len(batch))
+        return write(batch)
+
+    monkeypatch.setattr(writer, "_write", small_gpu)
+    most = 7
+    assert writer.write(rows) == whole and max(sizes) <= 7
+    most = 0
+    with pytest.raises(InputError, match="does not hold one sentence with 3 beams"):
+        writer.write(rows)
+
+
+def test_settings_of_the_model_that_sample_are_not_taken(tmp_path, texts):
+    folder = save(tmp_path, "bart")
+    plain = Seq2Seq(str(folder), JOB, CPU)
+    rows, _ = plain.encode(texts)
+    path = folder / "generation_config.json"
+    own = json.loads(path.read_text()) | {"do_sample": True, "temperature": 9.0, "num_return_sequences": 2}
+    path.write_text(json.dumps(own | {"max_length": 5, "num_beams": 2}))
+    assert Seq2Seq(str(folder), JOB, CPU).write(rows) == plain.write(rows)
+
+
+def test_lengths_beyond_the_positions_are_refused(tmp_path):
+    folder = save(tmp_path, "marian")
+    job = dataclasses.replace(JOB, max_target_length=POSITIONS + 1)
+    with pytest.raises(InputError, match=f"--max-target-length {POSITIONS + 1} is above the {POSITIONS} positions"):
+        check_model(str(folder), job)
+    edge = dataclasses.replace(JOB, max_source_length=POSITIONS, max_target_length=POSITIONS)
+    assert check_model(str(folder), edge)
+    writer = Seq2Seq(str(folder), edge, CPU)
+    rows, cut = writer.encode([" ".join(WORDS * 5)])
+    assert cut == [True] and len(writer.write(rows)) == 1
+
+
+def test_an_encoder_is_no_seq2seq_model(tiny_model):
+    with pytest.raises(InputError, match="is a bert model, which does not turn text into text: give a seq2seq model"):
+        check_model(str(tiny_model), JOB)
+
+
+def test_weights_of_another_network_are_refused(tmp_path, tiny_model):
+    folder = save(tmp_path, "t5")
+    shutil.copy(tiny_model / "model.safetensors", folder)
+    with pytest.raises(InputError, match="its weights are not those of a T5ForConditionalGeneration"):
+        Seq2Seq(str(folder), JOB, CPU)
+
+
+def test_weights_cut_short_are_refused(tmp_path):
+    folder = save(tmp_path, "t5")
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="no weights in this folder"):
+        Seq2Seq(str(folder), JOB, CPU)
+
+
+def test_a_digest_tells_models_apart_wherever_they_lie(tmp_path):
+    one, two = (save(tmp_path / name, "t5", seed=seed) for name, seed in (("one", 0), ("two", 1)))
+    shutil.copytree(one, tmp_path / "moved")
+    first, moved, second = (check_model(str(folder), JOB) for folder in (one, tmp_path / "moved", two))
+    assert first == moved != second
+
+
+def test_a_preset_that_is_not_here_says_what_to_fetch():
+    with pytest.raises(InputError, match="hf download tuner007/pegasus_paraphrase"):
+        check_model("tuner007/pegasus_paraphrase", JOB)

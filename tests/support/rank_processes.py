@@ -1,0 +1,30 @@
+"""What may stand in for a rank of a job that writes text: one that dies, one that finds bad input."""
+
+import os
+import signal
+import time
+
+from train.steps.signals import handled
+
+
+def one_dies(rank, job, device, done, reply):
+    """Rank 1 is killed; the others wait until they are asked to stop."""
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _write_until_stopped(reply)
+
+
+def one_refuses(rank, job, device, done, reply):
+    """Rank 1 finds bad input; the others wait until they are asked to stop."""
+    if rank == 1:
+        reply.send("a file is cut short")
+    else:
+        _write_until_stopped(reply)
+
+
+def _write_until_stopped(reply):
+    asked = []
+    with handled(asked.append):
+        reply.send(3)
+        while not asked:
+            time.sleep(0.02)

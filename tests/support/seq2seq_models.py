@@ -1,0 +1,80 @@
+"""Tiny seq2seq models with random weights, and a tokenizer of whole words that they share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from support.small_runs import WORDS
+
+SPECIAL = ["<pad>", "</s>", "<unk>", "<s>"]
+POSITIONS = 48
+
+
+def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
+    """A token a word, </s> at the end."""
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        bos_token="<s>",
+        padding_side="left",
+    )  # padding on the left, for models whose positions start there: the code must not take it over
+
+
+def t5(size):
+    config = T5Config(
+        vocab_size=size, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, initializer_factor=3.0,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    return T5ForConditionalGeneration(config)
+
+
+def like_bart(config, model, start):
+    def make(size):
+        return model(config(
+            vocab_size=size, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=POSITIONS,
+            init_std=0.6, pad_token_id=0, eos_token_id=1, bos_token_id=3, forced_eos_token_id=1,
+            decoder_start_token_id=start,
+        ))  # fmt: skip
+
+    return make
+
+
+FAMILIES = {
+    "t5": t5,
+    "bart": like_bart(BartConfig, BartForConditionalGeneration, start=3),
+    "marian": like_bart(MarianConfig, MarianMTModel, start=0),
+    "pegasus": like_bart(PegasusConfig, PegasusForConditionalGeneration, start=0),
+}  # weights far from equal, so that the search has no ties
+
+
+def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
+    """A folder with a model of the family and its tokenizer."""
+    own = tokenizer(words)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = FAMILIES[family](len(own))
+    model.generation_config.no_repeat_ngram_size = 1  # random weights would say one word for ever
+    model.save_pretrained(folder)
+    own.save_pretrained(folder)
+    return folder

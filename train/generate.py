@@ -1,0 +1,76 @@
+"""Write paraphrases or back-translations of a corpus, for `--paraphrases` of training.
+
+``python -m train.generate paraphrase --model pegasus --corpus FILE --output FILE``
+``python -m train.generate back-translation --model opus-mt-fr --corpus FILE --output FILE``
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from train.config.options import options_of
+from train.config.parser import given_values, option_parser
+from train.config.run import show_warnings_as_lines
+from train.generation import back_translation, paraphrase
+from train.generation.options import Running, Search, Text, settle
+from train.steps.signals import handled, leave_at_once
+from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from train.generation.options import Job
+
+KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back_translation}
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
+    """The command line; returns the exit code. prog: the command's name in --help."""
+    show_warnings_as_lines()
+    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+        try:
+            job = read_job(list(sys.argv[1:] if arguments is None else arguments), prog)
+            # imported late: --help and errors of the command line should not wait for torch
+            from train.generation.launch import launch
+
+            return launch(job)
+        except InputError as error:
+            sys.stderr.write(f"error: {error}\n")
+            return 2
+
+
+def read_job(words: list[str], prog: str) -> Job:
+    """The job of a command line.
+
+    Raises:
+        InputError: no such kind of text, an unknown option, a value that is missing or out of range.
+    """
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(overview(prog))
+        sys.exit(0)
+    if not words or words[0] not in KINDS:
+        given = words[0] if words else ""
+        close = difflib.get_close_matches(given, KINDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(KINDS)}"
+        raise InputError(f"{prog} {given or 'needs the kind of text to write'}: {hint}")
+    name, *rest = words
+    kind = KINDS[name]
+    groups = (Text, kind.Models, Search, Running)
+    known = {key: one for group in groups for key, one in options_of(group).items()}
+    parser = option_parser(f"{prog} {name}", kind.ABOUT, groups)
+    values = {key: one.default for key, one in known.items()} | given_values(parser, rest)
+    for key, one in known.items():
+        one.check(values[key])
+    values["corpus"] = tuple(values["corpus"])
+    return settle(name, kind.choose(values), values)
+
+
+def overview(prog: str) -> str:
+    """What the command writes, a kind a line."""
+    lines = [f"  {name:<16}  {kind.ABOUT}\n" for name, kind in KINDS.items()]
+    return f"usage: {prog} KIND [options]\n\n{''.join(lines)}\n`{prog} KIND --help` shows the options.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

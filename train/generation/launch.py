@@ -1,0 +1,113 @@
+"""A job from its options to an exit code: check everything, write on all ranks, merge, say what came of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from train.encoder.encoder import quiet
+from train.evaluation.model import pick_devices
+from train.generation.lines import is_blank, sentences
+from train.generation.options import Job
+from train.generation.parts import NOTES, Parts
+from train.generation.ranks import Stop, run_ranks
+from train.generation.seq2seq import check_model
+from train.steps.signals import handled, tell
+from una_fast.corpus.sources import source_digests
+from una_fast.errors import InputError
+
+EXIT_DIED = 1
+LOG_SECONDS = 60  # between two lines of progress where there is no terminal
+
+
+def launch(job: Job) -> int:
+    """Write the output of a job, or what a signal leaves of it; returns the exit code.
+
+    Raises:
+        InputError: bad input, or a rank that died. What was written by then is kept.
+    """
+    quiet()
+    devices = devices_of(job)
+    models = [check_model(name, job) for name in job.models]
+    blank = [is_blank(sentence) for _, sentence in sentences(job.corpus, job.column)]
+    digests = [digest["xxh3_128"] for digest in source_digests([Path(name) for name in job.corpus], job.column)]
+    identity = {"settings": job.settings(), "corpus": digests, "models": models, "names": job.models}
+    parts = Parts(Path(job.output), identity | {"lines": len(blank), "blank": sum(blank)}, len(blank))
+    if not parts.begin(job.resume):
+        tell(f"{job.output}: already finished")
+        return 0
+    try:
+        return _write(job, devices, parts, len(blank) - sum(blank), len(blank))
+    finally:
+        parts.release()
+
+
+def devices_of(job: Job) -> list[torch.device]:
+    """A device for each rank: the GPUs from the one that was named, or the CPU for all.
+
+    Raises:
+        InputError: no such device, or fewer GPUs than ranks.
+    """
+    first = pick_devices(job.device)
+    return pick_devices(job.device, job.nproc) if first[0].type == "cuda" else first * job.nproc
+
+
+def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_lines: int) -> int:
+    done, stop = parts.done(), Stop()
+    with Progress(int(done.sum()), total) as progress, handled(stop):
+        try:
+            death = run_ranks(job, devices, done, stop, progress.add) if progress.done < total else ""
+        except InputError as error:
+            raise InputError(f"{error}{_kept(parts, progress)}") from error
+        if progress.done == total:
+            notes = parts.merge()
+    if death:
+        tell(f"error: {death}{_kept(parts, progress)}")
+        return EXIT_DIED
+    if progress.done < total:
+        tell(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, progress)}")
+        return 128 + stop.number
+    tell(f"{job.output}: {n_lines:,} lines, {n_lines - total:,} of them blank as in the corpus")
+    for name, meaning in NOTES.items():
+        if notes[name]:
+            tell(f"  {notes[name]:,} {meaning}")
+    return 0
+
+
+def _kept(parts: Parts, progress: Progress) -> str:
+    """How to go on after a job ended early, to stand behind why it did; a folder without a line is removed."""
+    if not progress.done:
+        parts.remove()
+        return ""
+    return f": {progress.done:,} of {progress.total:,} lines are kept: go on with the same command and --resume"
+
+
+class Progress:
+    """Lines written and the time left: a bar on a terminal, else a line each minute."""
+
+    def __init__(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+        self._at_start, self._start, self._said = done, time.monotonic(), time.monotonic()
+        # smoothing 0: speed over all that was written, for batches go from short sentences to long ones
+        self._bar: Any = tqdm(total=total, initial=done, unit=" lines", smoothing=0, disable=None)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def add(self, lines: int) -> None:
+        """So many more lines are written."""
+        self.done += lines
+        self._bar.update(lines)
+        now = time.monotonic()
+        if self._bar.disable and now > self._said + LOG_SECONDS:
+            self._said = now
+            minutes = (self.total - self.done) * (now - self._start) / (self.done - self._at_start) / 60
+            tell(f"{self.done:,} of {self.total:,} lines, {minutes:,.0f} minutes left")

@@ -1,0 +1,224 @@
+"""What is written while a job runs: the folder OUTPUT.parts, with a manifest and a file of records for each rank.
+
+A record is a line of JSON, [row, text, notes], appended with its batch and synced. So whatever ends a rank, kill -9
+included, costs it the batch it was at: a line that is cut short is removed, and its row done again. Records say their
+row, so any number of ranks may go on from any other's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from train.record.files import LOCK, FolderLock, replacing, sync, unwritable, write_json
+from una_fast.errors import InputError
+
+Record = tuple[int, str, tuple[str, ...]]  # row of the corpus, text, notes
+NOTES = {
+    "cut": "longer than --max-source-length and cut",
+    "folded": "with line breaks in the text, now spaces",
+    "empty": "with an empty text, so the sentence itself stands there",
+}
+MANIFEST = "manifest"
+
+
+class Part:
+    """The file of one rank, to be used in a with statement."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._path = folder / f"part-{rank}"
+
+    def __enter__(self) -> Part:
+        try:
+            self._file = self._path.open("ab")
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Write records, on the disk when this returns. InputError if the disk is full."""
+        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        try:
+            self._file.write(lines.encode("utf-8"))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+
+class Parts:
+    """The folder of a job, locked against a second one.
+
+    identity: what makes the text, as JSON; n: lines of the corpus.
+    """
+
+    def __init__(self, output: Path, identity: dict[str, Any], n: int) -> None:
+        self.output, self.folder = output, folder_of(output)
+        self._summary, self._identity, self._n = summary_of(output), identity, n
+        self._lock: FolderLock | None = None
+
+    def begin(self, resume: bool) -> bool:
+        """Lock the folder and check what is there; False if the job is finished already.
+
+        Raises:
+            InputError: there is something without --resume; with it, nothing, or what another job wrote.
+        """
+        if resume and not (self.folder / MANIFEST).exists() and self._finished():
+            return False
+        self._lock = FolderLock(self.folder)
+        try:
+            if resume:
+                self._check_resumed()
+            else:
+                self._check_new()
+                write_json(self.folder / MANIFEST, self._identity)
+        except InputError:
+            self._lock.abandon()
+            raise
+        return True
+
+    def _finished(self) -> bool:
+        if not (self.output.exists() and self._summary.exists()):
+            raise InputError(f"--resume: {self.folder} does not exist, so there is nothing to go on with: leave it out")
+        self._compare(self._summary)
+        return True
+
+    def _check_new(self) -> None:
+        if (self.folder / MANIFEST).exists():
+            raise InputError(
+                f"--output {self.output}: {self.folder} holds what an earlier call wrote: give --resume to go on, or "
+                "choose another name"
+            )
+        for path in (self.output, self._summary):
+            if path.exists():
+                raise InputError(f"--output {self.output}: {path} exists already: choose another name, or delete it")
+        if others := sorted(path.name for path in self.folder.iterdir() if path.name != LOCK):
+            raise InputError(f"--output {self.output}: {self.folder} holds {others[0]}: choose another name")
+
+    def _check_resumed(self) -> None:
+        self._compare(self.folder / MANIFEST)
+        if self.output.exists() and not self._summary.exists():
+            raise InputError(f"--output {self.output}: exists, and is not of this job: move it away")
+        for path in self._files():
+            _drop_torn_end(path)
+
+    def _compare(self, path: Path) -> None:
+        """Refuse an identity that is not the one in a manifest or a summary; the first difference is named."""
+        try:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            settings = dict(saved["settings"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"--resume: {path} cannot be read: start anew with another --output") from None
+        advice = "give the same to go on, or start anew with another --output"
+        for name in sorted(self._identity["settings"].keys() | settings.keys()):
+            was, now = settings.get(name), self._identity["settings"].get(name)
+            if was != now:
+                raise InputError(f"--resume: {name.replace('_', ' ')} was {was!r} and is now {now!r}: {advice}")
+        for name in ("corpus", "models"):
+            if saved.get(name) != self._identity[name]:
+                raise InputError(f"--resume: {path} is of other {name} (their content differs): {advice}")
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("part-*"))
+
+    def _records(self) -> Iterator[tuple[Path, int, Record]]:
+        """Each record with its file and its place there; one that a damaged disk made unreadable is left out."""
+        for path in self._files():
+            place = 0
+            with path.open("rb") as file:
+                for line in file:
+                    record = _parse(line, self._n)
+                    if record:
+                        yield path, place, record
+                    place += len(line)
+
+    def done(self) -> NDArray[np.bool_]:
+        """Which lines have a record, bool (n,)."""
+        done = np.zeros(self._n, dtype=np.bool_)
+        for _, _, (row, _, _) in self._records():
+            done[row] = True
+        return done
+
+    def merge(self) -> Counter[str]:
+        """Write OUTPUT, a line for each line of the corpus, and OUTPUT.manifest; returns how many lines have each note.
+
+        A line without a record is blank. The files of the parts are removed at the end.
+        """
+        notes: Counter[str] = Counter()
+        files = self._files()
+        number_of = {path: number for number, path in enumerate(files)}
+        where = np.full((self._n, 2), -1, dtype=np.int64)  # file, place
+        for path, place, (row, _, record_notes) in self._records():
+            if where[row, 0] < 0:
+                notes.update(record_notes)
+                where[row] = number_of[path], place
+        summary = self._identity | {"notes": {name: notes[name] for name in NOTES}}
+        write_json(self._summary, summary)
+        with replacing(self.output) as partial:
+            self._write_lines(partial, files, where)
+        self.remove()
+        return notes
+
+    def _write_lines(self, path: Path, files: list[Path], where: NDArray[np.int64]) -> None:
+        opened = [part.open("rb") for part in files]
+        try:
+            with path.open("w", encoding="utf-8", newline="\n") as out:
+                for number, place in where.tolist():
+                    if number >= 0:
+                        opened[number].seek(place)
+                        out.write(json.loads(opened[number].readline())[1])
+                    out.write("\n")
+        finally:
+            for file in opened:
+                file.close()
+
+    def remove(self) -> None:
+        """Remove what the job wrote in the folder, and the folder if nothing else is there."""
+        for path in (*self._files(), self.folder / MANIFEST, self.folder / LOCK):
+            path.unlink(missing_ok=True)
+        self.release()
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def release(self) -> None:
+        """Let others in."""
+        if self._lock:
+            self._lock.release()
+
+
+def folder_of(output: Path) -> Path:
+    """Where the parts of an output lie."""
+    return output.with_name(f"{output.name}.parts")
+
+
+def summary_of(output: Path) -> Path:
+    """The file that says what a finished output was made from and how."""
+    return output.with_name(f"{output.name}.manifest")
+
+
+def _parse(line: bytes, n: int) -> Record | None:
+    try:
+        row, text, notes = json.loads(line)
+    except (ValueError, TypeError):
+        return None
+    whole = isinstance(row, int) and 0 <= row < n and isinstance(text, str) and isinstance(notes, list)
+    return (row, text, tuple(notes)) if whole and line.endswith(b"\n") else None
+
+
+def _drop_torn_end(path: Path) -> None:
+    """Remove what stands behind the last whole line of a file."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        os.truncate(path, whole)
+        sync(path)

@@ -1,0 +1,137 @@
+"""The ranks of a job: one in this process, or several processes that need nothing of each other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing import connection
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from train.generation.options import Job
+from train.generation.work import write_share
+from train.steps.ranks import end_with_launcher
+from train.steps.signals import handled, held_back, tell
+from una_fast.errors import InputError
+from una_fast.parallel import n_cores
+
+POLL_SECONDS = 0.2  # between two looks for a signal
+ONE_PRESS = 0.2  # seconds within which signals are one: `timeout` sends its signal twice
+
+
+class Stop:
+    """Notes the first stop signal. A second Ctrl-C ends this process, and its ranks end with it: all is on the disk."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._at = 0.0
+
+    def __call__(self, number: int) -> None:
+        """Take in a signal."""
+        if self.number and number == signal.SIGINT and time.monotonic() > self._at + ONE_PRESS:
+            os._exit(128 + number)
+        if not self.number:
+            self.number, self._at = number, time.monotonic()
+            tell(f"{signal.Signals(number).name}: stops after this batch; Ctrl-C ends it at once")
+
+
+def run_ranks(
+    job: Job, devices: list[torch.device], done: NDArray[np.bool_], stop: Stop, wrote: Callable[[int], Any]
+) -> str:
+    """Write what is not done, a rank on each device, until that is finished or a signal came.
+
+    Returns what there is to say of a rank that died, or "".
+
+    Raises:
+        InputError: a rank found bad input; the others are stopped.
+    """
+    if len(devices) == 1:
+        write_share(job, 0, devices[0], done, lambda: stop.number, wrote)
+        return ""
+    ranks = _Processes()
+    for rank, device in enumerate(devices):
+        ranks.start(rank, job, device, done)
+    asked = False
+    while ranks.listen(wrote):
+        if (stop.number or ranks.wrong or ranks.dead()) and not asked:
+            ranks.stop()
+            asked = True
+    death = ranks.dead()
+    if ranks.wrong:
+        raise InputError(ranks.wrong)
+    return death
+
+
+class _Processes:
+    """The ranks as processes. wrong: what the first of them said of bad input, or ""."""
+
+    def __init__(self) -> None:
+        self.wrong = ""
+        self._processes: list[Any] = []
+        self._replies: list[Any] = []
+
+    def start(self, rank: int, *args: Any) -> None:
+        """Start one, with its arguments of `_rank_process`."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_rank_process, args=(rank, *args, theirs), name=f"rank {rank}")
+        with held_back():  # until the rank handles signals itself
+            process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._replies.append(ours)
+
+    def listen(self, wrote: Callable[[int], Any]) -> bool:
+        """Take in what the ranks say within a moment; False once all have ended."""
+        for reply in cast(list[Any], connection.wait(self._replies, POLL_SECONDS)):
+            try:
+                said = reply.recv()
+            except (EOFError, OSError):
+                self._replies.remove(reply)
+                continue
+            if isinstance(said, int):
+                wrote(said)
+            else:
+                self.wrong = self.wrong or said
+        if not self._replies:
+            for process in self._processes:
+                process.join()
+        return bool(self._replies)
+
+    def dead(self) -> str:
+        """Which rank died and how, or ""."""
+        codes = ((process.name, process.exitcode) for process in self._processes if process.exitcode)
+        return next((f"{name} died (exit code {code})" for name, code in codes), "")
+
+    def stop(self) -> None:
+        """Ask those that run to stop after their batch."""
+        for process in self._processes:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGTERM)
+
+
+class _Noted:
+    """A rank's stop signal."""
+
+    number = 0
+
+    def __call__(self, number: int) -> None:
+        self.number = self.number or number
+
+
+def _rank_process(rank: int, job: Job, device: torch.device, done: NDArray[np.bool_], reply: Any) -> None:
+    end_with_launcher()
+    if device.type == "cpu":
+        torch.set_num_threads(max(1, n_cores(None) // job.nproc))
+    noted = _Noted()
+    try:
+        with handled(noted):
+            write_share(job, rank, device, done, lambda: noted.number, reply.send)
+    except InputError as error:
+        reply.send(str(error))

@@ -1,0 +1,142 @@
+"""A seq2seq model of transformers: sentences -> token ids -> text, by beam search.
+
+Letters of shapes: B sentences of a batch, L tokens of the longest.
+
+The text of a sentence does not depend on its batch: padding stands on the right behind a mask, lengths are limited by
+numbers that are the same for all batches, nothing is sampled, and a beam search that is over takes in nothing more
+while others of the batch go on. What remains is rounding: products of other shapes add in another order, so a score
+may differ in its last bits. In fp32 that changes a text only where two beams tie to about 1e-6; in bf16, to about 1e-2.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+import xxhash
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+from train.encoder.encoder import from_pretrained
+from train.evaluation.model import DTYPES
+from train.generation.options import Job
+from una_fast.errors import InputError
+
+READ_BYTES = 1 << 24
+MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # what a folder's model consists of
+
+
+def check_model(name: str, job: Job) -> str:
+    """A digest of a model's files; of a model on the hub, the commit.
+
+    Raises:
+        InputError: no seq2seq model, no tokenizer, or fewer positions than the job's lengths.
+    """
+    config = _load("configuration", AutoConfig, name)
+    if not config.is_encoder_decoder:
+        raise InputError(
+            f"{name}: is a {config.model_type} model, which does not turn text into text: give a seq2seq model, such "
+            "as T5, BART, PEGASUS or Marian"
+        )
+    _check_positions(name, config, job)
+    _load("tokenizer", AutoTokenizer, name)
+    if not Path(name).is_dir():
+        return getattr(config, "_commit_hash", None) or ""
+    digest = xxhash.xxh3_128()
+    for path in sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES):
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            while piece := file.read(READ_BYTES):
+                digest.update(piece)
+    return digest.hexdigest()
+
+
+class Seq2Seq:
+    """A model on its device, ready to write."""
+
+    def __init__(self, name: str, job: Job, device: torch.device) -> None:
+        self._name, self._device, self._job = name, device, job
+        self._tokenizer = _load("tokenizer", AutoTokenizer, name)
+        self._tokenizer.padding_side = "right"  # positions count from the left
+        network, info = _load("weights", AutoModelForSeq2SeqLM, name, output_loading_info=True)
+        if 2 * len(info["missing_keys"]) > len(network.state_dict()):
+            raise InputError(f"{name}: its weights are not those of a {type(network).__name__}")
+        self._network = network.to(device, DTYPES[job.precision]).eval()
+        self._search = _search(network.generation_config, job)
+
+    def encode(self, texts: list[str]) -> tuple[list[list[int]], list[bool]]:
+        """Token ids of each text with the prefix before it, and whether it was cut."""
+        prefixed, limit = [self._job.prefix + text for text in texts], self._job.max_source_length
+        rows = self._tokenizer(prefixed)["input_ids"]
+        cut = [len(ids) > limit for ids in rows]
+        for place in (place for place, is_cut in enumerate(cut) if is_cut):
+            rows[place] = self._tokenizer(prefixed[place], truncation=True, max_length=limit)["input_ids"]
+        return rows, cut
+
+    def write(self, rows: list[list[int]]) -> list[str]:
+        """The text of each row of token ids. A batch that is too large for the GPU's memory is halved.
+
+        Raises:
+            InputError: a single sentence is too large.
+        """
+        try:
+            return self._write(rows)
+        except torch.cuda.OutOfMemoryError:
+            if len(rows) == 1:
+                raise InputError(
+                    f"{self._name}: the GPU's memory does not hold one sentence with {self._job.beams} beams: give "
+                    "fewer --beams, shorter lengths, or --precision bf16"
+                ) from None
+        half = len(rows) // 2
+        return self.write(rows[:half]) + self.write(rows[half:])
+
+    @torch.inference_mode()
+    def _write(self, rows: list[list[int]]) -> list[str]:
+        batch = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt")  # int64 (B, L)
+        inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}
+        ids = self._network.generate(**inputs, generation_config=self._search)
+        return self._tokenizer.batch_decode(ids, skip_special_tokens=True)
+
+
+def _check_positions(name: str, config: Any, job: Job) -> None:
+    positions = getattr(config, "max_position_embeddings", None)
+    for end in ("source", "target"):
+        length = getattr(job, f"max_{end}_length")
+        if positions is not None and length > positions:
+            raise InputError(f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it")
+
+
+def _search(own: Any, job: Job) -> Any:
+    """The model's own generation settings, searched with the job's beams, without sampling and without a clock.
+
+    Its own remain the start token, words that it must not write, and the length penalty.
+    """
+    search = copy.deepcopy(own)
+    search.update(
+        num_beams=job.beams,
+        max_new_tokens=job.max_target_length,
+        do_sample=False,
+        num_beam_groups=1,
+        num_return_sequences=1,
+        return_dict_in_generate=False,
+        penalty_alpha=None,
+        max_time=None,
+    )
+    return search
+
+
+def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
+    """from_pretrained; where a name of the hub is not found, the InputError says how to fetch it."""
+    try:
+        return from_pretrained(what, kind, name, **kwargs)
+    except InputError as error:
+        if "--trust-remote-code" in str(error):
+            raise InputError(
+                f"{name}: needs Python code that it brings along, and such code is not run here: give another model"
+            ) from error
+        if Path(name).exists() or name.startswith((".", "/", "~")):
+            raise
+        raise InputError(
+            f"{error}; where there is a network, `hf download {name}` fetches it into the cache (HF_HOME)"
+        ) from error

@@ -1,0 +1,85 @@
+"""One rank's work: its share of the lines, in batches of like length, through the models, to its part file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from train.encoder.encoder import quiet
+from train.evaluation.embed import batch_bounds
+from train.generation.lines import Line, one_line, sentences, share
+from train.generation.options import Job
+from train.generation.parts import Part, Record, folder_of
+from train.generation.seq2seq import Seq2Seq
+
+CPU_BATCH_TOKENS = 4096
+GPU_BATCH_TOKENS = 32_768
+
+
+def write_share(
+    job: Job,
+    rank: int,
+    device: torch.device,
+    done: NDArray[np.bool_],
+    stopped: Callable[[], Any],
+    wrote: Callable[[int], Any],
+) -> None:
+    """Write the lines of a rank's share that are not done.
+
+    done: bool (lines of the corpus,); stopped: asked after each batch; wrote: told how many lines a batch had.
+    """
+    quiet()
+    writers = [Seq2Seq(name, job, device) for name in job.models]
+    default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
+    budget = max(1, (job.batch_tokens or default) // job.beams)
+    with Part(folder_of(Path(job.output)), rank) as part:
+        for chunk in share(sentences(job.corpus, job.column), done, rank, job.nproc):
+            for records in write_chunk(writers, chunk, budget):
+                part.append(records)
+                wrote(len(records))
+                if stopped():
+                    return
+
+
+def write_chunk(writers: list[Seq2Seq], chunk: list[Line], budget: int) -> Iterator[list[Record]]:
+    """Records of the lines of a chunk, a batch at a time, from short sentences to long ones.
+
+    budget: tokens of a batch's sentences, padding included.
+    """
+    first, *others = writers
+    rows, cut = first.encode([sentence for _, sentence in chunk])
+    lengths = np.array([len(ids) for ids in rows])
+    order = np.argsort(lengths, kind="stable")
+    for start, stop in batch_bounds(lengths[order], budget):
+        batch = order[start:stop].tolist()
+        texts = first.write([rows[place] for place in batch])
+        was_cut = [cut[place] for place in batch]
+        for writer in others:
+            texts, cut_again = rewrite(writer, texts)
+            was_cut = [a or b for a, b in zip(was_cut, cut_again, strict=True)]
+        yield [record(chunk[place], *made) for place, *made in zip(batch, texts, was_cut, strict=True)]
+
+
+def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
+    """What a model makes of another's texts, and which of them were cut. An empty text stays empty."""
+    places = [place for place, text in enumerate(texts) if text.strip()]
+    result, was_cut = [""] * len(texts), [False] * len(texts)
+    if places:
+        rows, cut = writer.encode([one_line(texts[place])[0] for place in places])
+        for place, text, is_cut in zip(places, writer.write(rows), cut, strict=True):
+            result[place], was_cut[place] = text, is_cut
+    return result, was_cut
+
+
+def record(line: Line, written: str, cut: bool) -> Record:
+    """The record of a line: what was written for it as one line, or the sentence itself where that is empty."""
+    row, sentence = line
+    text, folded = one_line(written)
+    empty = not text
+    flags = {"cut": cut, "folded": folded, "empty": empty}
+    return row, text or one_line(sentence)[0], tuple(name for name, holds in flags.items() if holds)
