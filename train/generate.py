@@ -18,6 +18,7 @@ from train.generation import back_translation, paraphrase
 from train.generation.options import Running, Search, Text, settle
 from train.steps.signals import handled, leave_at_once
 from una_fast.errors import InputError
+from una_fast.extras import missing_package
 
 if TYPE_CHECKING:
     from train.generation.options import Job
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ge
             from train.generation.launch import launch
 
             return launch(job)
+        except ModuleNotFoundError as error:
+            sys.stderr.write(f"error: {missing_package(error, 'generate') or error}\n")
+            return 2
         except InputError as error:
             sys.stderr.write(f"error: {error}\n")
             return 2

@@ -16,11 +16,8 @@ EXTRA_OF = {
     "huggingface_hub": "train",
     "plotly": "report",
     "safetensors": "train",
-<<<<<<< HEAD
     "sentence_transformers": "integrations",
-=======
     "sentencepiece": "generate",
->>>>>>> 75fd875 (train.generate: paraphrases and back-translations by any seq2seq model, aligned line by line, stopped and gone on with)
     "sklearn": "evaluate",
     "tensorboard": "train",
     "tokenizers": "tokens",
