@@ -1,0 +1,48 @@
+"""The scripts of docs/examples run, whole, on a small text and a tiny encoder."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+from transformers import AutoModel
+
+from support.small_runs import ROOT, write_corpus
+
+SCRIPTS = sorted((ROOT / "docs" / "examples").glob("*.py"))
+LINES = 20
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return write_corpus(tmp_path / "sentences.txt", LINES)
+
+
+def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(script), *arguments])
+    runpy.run_path(str(script), run_name="__main__")
+
+
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "frozen_negatives"], ids=lambda script: script.stem)
+def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(script, str(tiny_model), text.name, monkeypatch=monkeypatch)
+    trained, start = (AutoModel.from_pretrained(folder).state_dict() for folder in ("una-model/final", tiny_model))
+    assert any(not trained[name].equal(weights) for name, weights in start.items())
+
+
+def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (script,) = (script for script in SCRIPTS if script.stem == "frozen_negatives")
+    run(script, text.name, "negatives.jsonl", monkeypatch=monkeypatch)
+    rows = [json.loads(line) for line in Path("negatives.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
+
+
+def test_scripts_are_linked_and_the_first_is_short() -> None:
+    page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+    assert all(f"(examples/{script.name})" in page for script in SCRIPTS)
+    assert len((ROOT / "docs/examples/sentence_transformers_text.py").read_text(encoding="utf-8").splitlines()) <= 25
