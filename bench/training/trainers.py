@@ -1,0 +1,212 @@
+"""sentence-transformers' trainer with negatives of each kind, and without: seconds a step and preparation time.
+
+``python -m bench.training.trainers --corpus FILE --model FOLDER``: MultipleNegativesRankingLoss, 32 tokens, the data
+loader in the process of training, so that what a way costs is seen and not hidden beside the encoder. The ways take
+turns on as many steps; each figure is the median of the turns. "Of a step" is what making a batch takes beyond making
+it of the same columns in a file, as a share of that step: 0 where it takes less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset, disable_progress_bars
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.util import mine_hard_negatives
+from transformers import PrinterCallback, TrainerCallback
+
+import una_fast
+from bench.training.contenders import MAX_LENGTH
+from bench.training.step_table import RESULTS, described, save, show, sizes
+from train.config.run import fail
+from train.encoder.encoder import quiet
+from una_fast.errors import InputError
+from una_fast.integrations import Negatives
+from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
+
+COLUMNS = ["way", "preparation, s", "a batch, ms", "a step, ms", "sentences/s", "of a step"]
+WARM_UP = 2  # steps of a turn that are not counted
+FROZEN = "UNA's negatives of one epoch, in a file"
+
+
+@dataclass
+class Way:
+    """A way to train, and what was measured of it: seconds. prepare: gives what the trainer reads, and its collator."""
+
+    name: str
+    prepare: Callable[[], tuple[Dataset, RowCollator | None]]
+    columns: int
+    preparation: float = 0.0
+    batches: list[float] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
+
+
+class Bench:
+    """The sentences, the encoder, and how long each way takes with them."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options, self.folder = options, folder
+        self.texts = list(islice(una_fast.build_index(options.corpus), options.sentences))
+        self.model = SentenceTransformer(options.model, device=options.device)
+        self.model.max_seq_length = MAX_LENGTH
+        needed = (options.steps + WARM_UP) * options.batch_size
+        if len(self.texts) < needed:
+            raise InputError(
+                f"--corpus {options.corpus}: {len(self.texts)} sentences, and {needed} are needed: --steps"
+            )
+
+    def ways(self) -> list[Way]:
+        """All contenders."""
+        return [
+            Way("no negatives", self.no_negatives, 2),
+            Way(FROZEN, self.frozen, 3),
+            Way("UNA by text", self.by_text, 3),
+            Way("UNA by rows", self.by_rows, 3),
+            Way("mine_hard_negatives", self.mined, 3),
+        ]
+
+    def no_negatives(self) -> tuple[Dataset, None]:
+        """Each sentence twice."""
+        return Dataset.from_dict({"anchor": self.texts, "positive": self.texts}), None
+
+    def by_text(self) -> tuple[Dataset, None]:
+        """Drawn as text, tokenized by the trainer's collator."""
+        negatives = Negatives(una_fast.Augmenter(self.index("text"), n_jobs=1))
+        return negatives.select(Dataset.from_dict({"text": self.texts})).with_transform(negatives), None
+
+    def by_rows(self) -> tuple[Dataset, RowCollator]:
+        """Drawn as token ids."""
+        una = una_fast.Augmenter(self.index("rows"), tokenizer=self.model.tokenizer, n_jobs=1)
+        return row_dataset(una), RowCollator(una, MAX_LENGTH)
+
+    def frozen(self) -> tuple[Dataset, None]:
+        """The columns of `by_text`, drawn once."""
+        columns, _ = self.by_text()
+        return Dataset.from_dict(columns[:]), None
+
+    def mined(self) -> tuple[Dataset, None]:
+        """What sentence-transformers finds for each sentence with the encoder itself."""
+        pairs, _ = self.no_negatives()
+        return mine_hard_negatives(
+            pairs, self.model, num_negatives=1, range_min=1, batch_size=self.options.batch_size, verbose=False
+        ), None
+
+    def index(self, name: str) -> una_fast.Index:
+        """A new index of the sentences, saved."""
+        index = una_fast.build_index(self.texts, n_jobs=1)
+        index.save(self.folder / name)
+        return index
+
+    def turn(self, way: Way, dataset: Dataset, collator: RowCollator | None) -> None:
+        """Measure some batches by themselves, then as many steps."""
+        options, ends = self.options, list[float]()
+        trainer = SentenceTransformerTrainer(
+            self.model, self._arguments(), dataset, loss=MultipleNegativesRankingLoss(self.model),
+            data_collator=collator, callbacks=[_Clock(ends)],
+        )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)
+        batches = iter(trainer.get_train_dataloader())
+        next(batches)
+        begun = time.perf_counter()
+        made = sum(1 for _ in islice(batches, options.steps))
+        way.batches.append((time.perf_counter() - begun) / made)
+        trainer.train()
+        way.steps.append((ends[-1] - ends[WARM_UP - 1]) / options.steps)
+
+    def _arguments(self) -> SentenceTransformerTrainingArguments:
+        options = self.options
+        return SentenceTransformerTrainingArguments(
+            output_dir=str(self.folder / "output"), per_device_train_batch_size=options.batch_size,
+            max_steps=options.steps + WARM_UP, learning_rate=1e-6, use_cpu=options.device == "cpu",
+            bf16=options.precision == "bf16", report_to="none", save_strategy="no", logging_strategy="no",
+            disable_tqdm=True,
+        )  # fmt: skip
+
+
+class _Clock(TrainerCallback):
+    """Notes when each step has ended, on the device too."""
+
+    def __init__(self, ends: list[float]) -> None:
+        self.ends = ends
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.ends.append(time.perf_counter())
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
+    """Measure and save."""
+    bench = Bench(options, folder)
+    ways, read = bench.ways(), {}
+    for way in ways:
+        begun = time.perf_counter()
+        read[way.name] = way.prepare()
+        way.preparation = time.perf_counter() - begun
+    for _ in range(options.rounds):
+        for way in ways:
+            bench.turn(way, *read[way.name])
+    tables = [table(ways, bench)]
+    measured = {way.name: {"preparation": way.preparation, "batches": way.batches, "steps": way.steps} for way in ways}
+    save(Path(options.json), tables, measured)
+    show(tables)
+
+
+def table(ways: Sequence[Way], bench: Bench) -> dict[str, Any]:
+    """A table as bench/report.py takes it."""
+    frozen = statistics.median(next(way.batches for way in ways if way.name == FROZEN))
+    rows = []
+    for way in ways:
+        batch, step = statistics.median(way.batches), statistics.median(way.steps)
+        share = f"{100 * max(0, batch - frozen) / step:.1f} %" if way.name.startswith("UNA by") else ""
+        speed = f"{bench.options.batch_size / step:,.0f}"
+        rows.append([way.name, f"{way.preparation:,.1f}", f"{1e3 * batch:.2f}", f"{1e3 * step:,.1f}", speed, share])
+    options = bench.options
+    return {
+        "title": "sentence-transformers' trainer with negatives of each kind",
+        "columns": COLUMNS,
+        "rows": rows,
+        "machine": described(),
+        "note": f"{sizes(options.model)}, {len(bench.texts):,} sentences, batch {options.batch_size}, "
+        f"{options.precision} on {options.device}; MultipleNegativesRankingLoss; no workers; medians of "
+        f"{options.rounds} turns.",
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--model", required=True, help="folder or name of an encoder")
+    parser.add_argument("--sentences", type=int, default=10_000, help="of the corpus, all of which are prepared")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=10, help="of a turn")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--json", default=str(RESULTS / "trainers.json"), help="where the result goes")
+    options = parser.parse_args(argv)
+    quiet()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    disable_progress_bars()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run(options, Path(folder))
+    except InputError as error:
+        fail(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""`bench.training.trainers` on a tiny model: the table that it writes, and a sentence for bad input."""
+
+import json
+
+import pytest
+
+from bench import report
+from bench.training import trainers
+from support.small_runs import write_corpus
+
+
+def arguments(folder, model, *more):
+    corpus = write_corpus(folder / "corpus.txt", 60)
+    return [
+        "--corpus", str(corpus), "--model", str(model), "--batch-size", "8", "--rounds", "1",
+        "--json", str(folder / "trainers.json"), *more,
+    ]  # fmt: skip
+
+
+def test_every_way_is_measured(tiny_model, tmp_path, capsys):
+    assert trainers.main(arguments(tmp_path, tiny_model, "--steps", "2")) == 0
+    (table,) = json.loads((tmp_path / "trainers.json").read_text())["tables"]
+    assert table["columns"] == trainers.COLUMNS
+    ways = {name: cells for name, *cells in table["rows"]}
+    assert list(ways) == ["no negatives", trainers.FROZEN, "UNA by text", "UNA by rows", "mine_hard_negatives"]
+    for name, (preparation, batch, step, speed, share) in ways.items():
+        assert float(batch) > 0 and float(step) > 0 and int(speed.replace(",", "")) > 0 and float(preparation) >= 0
+        assert share.endswith(" %") == name.startswith("UNA by")
+    assert report.single_table(table).count("\n|") >= 6 and "UNA by rows" in capsys.readouterr().out
+
+
+def test_a_corpus_that_is_too_short_is_a_sentence(tiny_model, tmp_path, capsys):
+    with pytest.raises(SystemExit) as left:
+        trainers.main(arguments(tmp_path, tiny_model, "--steps", "200"))
+    assert left.value.code == 2 and "sentences, and 1616 are needed" in capsys.readouterr().err
