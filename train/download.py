@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.evaluation.files import downstream_folder
-from train.evaluation.tasks.names import SIZES, STS_TASKS, TEST_PAIRS, TRANSFER_TASKS
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks.registry import TASKS, read_task, suite
 from una_fast.errors import InputError
 from una_fast.extras import missing_package
 
@@ -135,25 +135,17 @@ def check(part: str, folder: Path) -> list[str]:
         with (folder / "corpora" / WIKI).open("rb") as file:
             lines = sum(1 for _ in file)
         return [] if lines == WIKI_LINES else [f"{WIKI}: {lines:,} lines, {WIKI_LINES:,} expected"]
-    return [problem for name in (*STS_TASKS, *TRANSFER_TASKS) for problem in _check_task(folder, name)]
+    return [problem for name in suite("full") for problem in _check_task(folder, name)]
 
 
 def _check_task(folder: Path, name: str) -> list[str]:
-    from train.evaluation.tasks.sts import read_sts
-    from train.evaluation.tasks.transfer import read_transfer
-
-    downstream = downstream_folder(folder)
     try:
-        if name in STS_TASKS:
-            sizes, expected = {"test": len(read_sts(downstream, name))}, {"test": TEST_PAIRS[name]}
-        else:
-            task = read_transfer(downstream, name)
-            sizes, expected = {split: len(rows) for split, rows in task.splits.items()}, SIZES[name]
+        sizes = read_task(downstream_folder(folder), name).sizes
     except InputError as error:
         return [f"{name}: {error}"]
     return [
         f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
-        for split, n in expected.items()
+        for split, n in TASKS[name].sizes.items()
         if sizes[split] != n
     ]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
-from train.evaluation.tasks.names import task_names
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks.registry import task_names
 from train.record.files import write_json
 from una_fast.errors import InputError
 from una_fast.extras import missing_package
@@ -108,9 +108,8 @@ def _run(options: argparse.Namespace) -> None:
     model = model_folder(options.model)
     trust = options.trust_remote_code
     results = score_model(model, downstream, names, protocol, options.device, options.nproc, trust)
-    n_tasks = len(results.sts) + len(results.transfer)
     print(format_results(results))
-    print(f"\n{n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
+    print(f"\n{results.n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
     if options.json:
         write_json(options.json, results.to_json())
 

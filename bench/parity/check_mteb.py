@@ -17,12 +17,12 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from sentence_transformers import SentenceTransformer
 
-from train.evaluation.files import downstream_folder, normalise_spaces, number_in, read_columns
 from train.evaluation.model import load_model
 from train.evaluation.protocol import Protocol
 from train.evaluation.results import evaluate
-from train.evaluation.tasks.names import STS_TASKS
-from train.evaluation.tasks.sts import StsTask, read_sts
+from train.evaluation.senteval_files import downstream_folder, normalise_spaces, number_in, read_columns
+from train.evaluation.tasks.registry import suite
+from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 
 SICK_FILES = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
@@ -56,8 +56,8 @@ def main() -> int:
     warnings.filterwarnings("ignore", module="mteb")  # it asks the hub for metadata, in vain
     try:
         downstream = downstream_folder(options.data)
-        tasks = [read_sts(downstream, name) for name in STS_TASKS] + [all_of_sick(downstream)]
-        ours = evaluate(load_model(options.model, device="cpu"), tasks, Protocol()).sts
+        tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]
+        ours = evaluate(load_model(options.model, device="cpu"), tasks, Protocol()).scores["sts"]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -19,14 +19,14 @@ from pathlib import Path
 import torch
 
 from bench.training.step_table import described, save
-from train.evaluation.classifier import FAST, FULL
-from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
 from train.evaluation.protocol import Protocol
 from train.evaluation.results import evaluate
 from train.evaluation.scoring import read_tasks
 from train.evaluation.senteval import Batcher, prepare
-from train.evaluation.tasks.names import SIZES, TEST_PAIRS, task_names
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks.registry import TASKS, task_names
+from train.evaluation.tasks.transfer import settings_of
 from una_fast.errors import InputError
 
 
@@ -64,14 +64,14 @@ def load_senteval(folder: Path):
 
 def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
     """SentEval's result of one task under SimCSE's parameters, and its time."""
-    protocol = FULL if mode == "test" else FAST
-    params = {"task_path": str(data), "usepytorch": True, "kfold": protocol.folds}
+    settings = settings_of(mode)
+    params = {"task_path": str(data), "usepytorch": True, "kfold": settings.folds}
     params["classifier"] = {
         "nhid": 0,
-        "optim": protocol.optimiser,
-        "batch_size": protocol.batch_size,
-        "tenacity": protocol.tenacity,
-        "epoch_size": protocol.passes,
+        "optim": settings.optimiser,
+        "batch_size": settings.batch_size,
+        "tenacity": settings.tenacity,
+        "epoch_size": settings.passes,
     }
     engine = senteval.engine.SE(params, Batcher(model), prepare)
     with Clock() as clock:
@@ -91,9 +91,9 @@ def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
 
 def our_score(results, task: str, split: str) -> tuple[float, int]:
     """The same of ours."""
-    if task in results.sts:
-        return 100 * results.sts[task]["spearman"]["all"], results.sts[task]["pairs"]
-    scores = results.transfer[task]
+    if pairs := results.scores["sts"].get(task):
+        return 100 * pairs["spearman"]["all"], pairs["pairs"]
+    scores = results.scores["transfer"][task]
     examples = scores["examples"]
     return scores["dev_accuracy" if split == "dev" else "accuracy"], examples.get(split, examples["train"])
 
@@ -138,9 +138,8 @@ def compare(options: argparse.Namespace) -> list[dict]:
 
 def expected_size(task: str, split: str) -> int | None:
     """Pairs of the paper's table of test sizes, or examples that SentEval's documentation names."""
-    if split == "test" and task in TEST_PAIRS:
-        return TEST_PAIRS[task]
-    return SIZES.get(task, {}).get(split, SIZES.get(task, {}).get("train"))
+    sizes = TASKS[task].sizes
+    return sizes.get(split, sizes.get("train"))
 
 
 def format_row(row: dict) -> str:

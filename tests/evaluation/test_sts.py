@@ -14,13 +14,15 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 from train.encoder.first_token import first_token_only
 from train.encoder.onednn import packed_linears
 from train.encoder.pooling import POOLINGS, Pooling
-from train.evaluation.correlation import correlate, cosine, pearson, spearman
 from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
-from train.evaluation.files import downstream_folder
-from train.evaluation.geometry import alignment, uniformity, unit_rows, whiten
+from train.evaluation.measures.correlation import correlate, cosine, pearson, spearman
+from train.evaluation.measures.geometry import alignment, uniformity, unit_rows, whiten
 from train.evaluation.model import load_model
-from train.evaluation.tasks.names import STS_TASKS, TEST_PAIRS
-from train.evaluation.tasks.sts import PairScorer, StsTask, load_dev, read_sts
+from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks import sts
+from train.evaluation.tasks.registry import TASKS, suite
+from train.evaluation.tasks.sts import StsTask, load_dev
 from una_fast.errors import InputError
 
 # frozen: raw [CLS] of the packaged MiniLM on STS-B dev. SimCSE's SentEval gives the same to all digits here, by
@@ -85,7 +87,7 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1", "2"])
     write_year(tmp_path, "headlines", ["e\tf", "g\th"], ["", "5"])
     write_year(tmp_path, "OnWN", ["i\tj"], ["0"])
-    task = read_sts(tmp_path, "STS13")
+    task = sts.read(tmp_path, "STS13")
     assert task.gold.tolist() == [1, 2, 5, 0]
     assert task.first == ["a", "c", "g", "i"]
     assert task.subsets == {"FNWN": slice(0, 2), "headlines": slice(2, 3), "OnWN": slice(3, 4)}
@@ -94,14 +96,14 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
 def test_a_gold_file_of_another_length_is_refused_with_both_names(tmp_path: Path) -> None:
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1"])
     with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt has 2 pairs but .*STS\.gs\.FNWN\.txt has 1 scores"):
-        read_sts(tmp_path, "STS13")
+        sts.read(tmp_path, "STS13")
 
 
 def test_unknown_tasks_splits_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown STS task 'STS11'"):
-        read_sts(tmp_path, "STS11")
+        sts.read(tmp_path, "STS11")
     with pytest.raises(InputError, match="STS12 has no dev split"):
-        read_sts(tmp_path, "STS12", "dev")
+        sts.read(tmp_path, "STS12", "dev")
     with pytest.raises(InputError, match="is not a folder"):
         downstream_folder(tmp_path / "none")
     with pytest.raises(InputError, match="holds no senteval/downstream"):
@@ -120,10 +122,10 @@ def test_the_data_folder_may_be_named_at_three_depths(tmp_path: Path, monkeypatc
         downstream_folder()
 
 
-@pytest.mark.parametrize("name", STS_TASKS)
+@pytest.mark.parametrize("name", suite("sts"))
 def test_real_tasks_hold_the_pairs_of_the_papers_table(data_dir: Path, name: str) -> None:
-    task = read_sts(downstream_folder(data_dir), name)
-    assert len(task) == len(task.first) == len(task.second) == TEST_PAIRS[name]
+    task = sts.read(downstream_folder(data_dir), name)
+    assert len(task) == len(task.first) == len(task.second) == TASKS[name].sizes["test"]
     assert sum(part.stop - part.start for part in task.subsets.values()) in (0, len(task))
 
 

@@ -8,15 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from train.evaluation.classifier import FAST, FULL, MAX_PASSES, SEED, Protocol, fit_folds
-from train.evaluation.files import downstream_folder
-from train.evaluation.tasks.names import SIZES, TRANSFER_TASKS
-from train.evaluation.tasks.transfer import Split, TransferTask, f1, read_transfer, score_transfer
-from train.evaluation.validation import Labelled, cross_validated, nested_folds, split_validated
+from train.evaluation.measures.classifier import FAST, FULL, MAX_PASSES, SEED, FitSettings, fit_folds
+from train.evaluation.measures.validation import Labelled, cross_validated, nested_folds, split_validated
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks import transfer
+from train.evaluation.tasks.registry import TASKS, suite
+from train.evaluation.tasks.transfer import Split, TransferTask, f1
 from una_fast.errors import InputError
 
-SMALL = Protocol(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)
-BRISK = Protocol(folds=3, optimiser="rmsprop", batch_size=16, tenacity=3, passes=4)
+SMALL = FitSettings(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)
+BRISK = FitSettings(folds=3, optimiser="rmsprop", batch_size=16, tenacity=3, passes=4)
 
 
 def separable(n: int, n_classes: int = 2, width: int = 6, seed: int = 0) -> Labelled:
@@ -28,46 +29,46 @@ def separable(n: int, n_classes: int = 2, width: int = 6, seed: int = 0) -> Labe
 
 
 def fit_plainly(
-    train: Labelled, dev: Labelled, n_classes: int, protocol: Protocol, decay: float
+    train: Labelled, dev: Labelled, n_classes: int, settings: FitSettings, decay: float
 ) -> tuple[float, nn.Linear]:
     """SentEval's fit of one logistic regression, step by step."""
     torch.manual_seed(SEED)
     model = nn.Linear(train.features.shape[1], n_classes)
     kinds = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
-    optimiser = kinds[protocol.optimiser](model.parameters(), weight_decay=decay)
+    optimiser = kinds[settings.optimiser](model.parameters(), weight_decay=decay)
     shuffle = np.random.RandomState(SEED)
     best, kept, misses, passes = -1.0, model, 0, 0
     while passes <= MAX_PASSES:
-        for _ in range(protocol.passes):
+        for _ in range(settings.passes):
             order = torch.from_numpy(shuffle.permutation(len(train.labels)))
-            for rows in order.split(protocol.batch_size):
+            for rows in order.split(settings.batch_size):
                 loss = nn.functional.cross_entropy(model(train.features[rows]), train.labels[rows])
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-        passes += protocol.passes
+        passes += settings.passes
         accuracy = float((model(dev.features).argmax(1) == dev.labels).float().mean())
         if accuracy > best:
             best, kept = accuracy, copy.deepcopy(model)
-        elif misses >= protocol.tenacity:
+        elif misses >= settings.tenacity:
             break
         else:
             misses += 1
     return best, kept
 
 
-@pytest.mark.parametrize("protocol", [SMALL, FAST], ids=["adam", "rmsprop"])
+@pytest.mark.parametrize("settings", [SMALL, FAST], ids=["adam", "rmsprop"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_batched_fits_equal_fits_one_at_a_time(protocol: Protocol, n_classes: int) -> None:
+def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes: int) -> None:
     data = separable(90, n_classes)
     train = np.stack([np.delete(np.arange(90), np.arange(start, start + 20)) for start in (0, 30, 60)])
     dev = np.stack([np.arange(start, start + 20) for start in (0, 30, 60)])
     decays = (1e-4, 1e-1)
-    fits = fit_folds(data.features, data.labels, train, dev, n_classes, protocol, decays)
+    fits = fit_folds(data.features, data.labels, train, dev, n_classes, settings, decays)
     for fold in range(3):
         parts = [Labelled(data.features[rows[fold]], data.labels[rows[fold]]) for rows in (train, dev)]
         for i, decay in enumerate(decays):
-            accuracy, model = fit_plainly(*parts, n_classes, protocol, decay)
+            accuracy, model = fit_plainly(*parts, n_classes, settings, decay)
             assert fits.accuracy[fold, i] == pytest.approx(accuracy, abs=1e-6)
             torch.testing.assert_close(fits.weights[fold, i], model.weight.detach().T, atol=1e-4, rtol=1e-3)
             torch.testing.assert_close(fits.biases[fold, i, 0], model.bias.detach(), atol=1e-4, rtol=1e-3)
@@ -104,7 +105,7 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
     split = Split(first, second, labels)
     task = TransferTask("MRPC", {"train": split, "test": split}, 2)
-    accuracies = score_transfer(task, lambda texts: np.array([vectors[text] for text in texts]), BRISK)
+    accuracies = task.classify([np.array([vectors[text] for text in texts]) for texts in task.texts()], BRISK)
     assert accuracies.test > 75 and accuracies.predicted is not None
     assert f1(accuracies.predicted, labels) > 75
 
@@ -122,7 +123,7 @@ def test_examples_are_sorted_by_words_then_class(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "custrev.pos").write_text("good  thing here\nfine\n")
     (folder / "custrev.neg").write_text("bad\nworse still\n")
-    split = read_transfer(tmp_path, "CR").splits["train"]
+    split = transfer.read(tmp_path, "CR").splits["train"]
     assert split.first == ["bad", "fine", "worse still", "good thing here"]
     assert split.labels.tolist() == [0, 1, 0, 1]
 
@@ -132,7 +133,7 @@ def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
     (folder / "TREC_10.label").write_bytes(b"NUM:dist How far ?\n")
-    task = read_transfer(tmp_path, "TREC")
+    task = transfer.read(tmp_path, "TREC")
     assert task.splits["train"].first == ["Where is the café ?"]
     assert task.splits["test"].labels.tolist() == [5]
 
@@ -142,15 +143,15 @@ def test_unknown_classes_and_tasks_are_named(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "sentiment-train").write_text("fine\t1\nbad\t2\n")
     with pytest.raises(InputError, match="sentiment-train, line 2: class '2' is none of 0, 1"):
-        read_transfer(tmp_path, "SST2")
+        transfer.read(tmp_path, "SST2")
     with pytest.raises(InputError, match="unknown transfer task 'SST5'"):
-        read_transfer(tmp_path, "SST5")
+        transfer.read(tmp_path, "SST5")
 
 
-@pytest.mark.parametrize("name", TRANSFER_TASKS)
+@pytest.mark.parametrize("name", suite("transfer"))
 def test_real_tasks_have_sentevals_sizes(data_dir: Path, name: str) -> None:
-    task = read_transfer(downstream_folder(data_dir), name)
-    assert {split: len(examples) for split, examples in task.splits.items()} == SIZES[name]
+    task = transfer.read(downstream_folder(data_dir), name)
+    assert task.sizes == TASKS[name].sizes
     assert set(task.splits["train"].labels.tolist()) == set(range(task.n_classes))
 
 

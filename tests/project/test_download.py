@@ -13,6 +13,7 @@ import pytest
 
 from train import download
 from train.download import REPOSITORY, SENTEVAL, WIKI, check, fetch, has_checksum, main, unpack
+from train.evaluation.tasks.registry import TaskRow
 from una_fast.errors import InputError
 
 WIKI_TEXT = "".join(f"Sentence number {i} of the stand-in .\n" for i in range(4000)).encode()
@@ -92,9 +93,8 @@ def test_both_files_are_fetched_checked_and_laid_out(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
-    monkeypatch.setattr(download, "STS_TASKS", ("STSBenchmark",))
-    monkeypatch.setattr(download, "TRANSFER_TASKS", ())
-    monkeypatch.setattr(download, "TEST_PAIRS", {"STSBenchmark": 1})
+    monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
+    monkeypatch.setattr(download, "TASKS", {"STSBenchmark": TaskRow("STSBenchmark", "sts", {"test": 1})})
     assert main(["--to", str(tmp_path)]) == 0
     assert "wiki and senteval complete" in capsys.readouterr().out
     assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT

@@ -16,7 +16,8 @@ from train.encoder.first_token import without_unread_tokens
 from train.encoder.modules import read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
 from train.evaluation.model import load_model
-from train.evaluation.tasks.sts import PairScorer, load_dev
+from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.tasks.sts import load_dev
 from train.job.launch import report
 from train.job.prepare import settle
 from una_fast.errors import InputError

@@ -14,7 +14,8 @@ from typing import Any
 
 from train.encoder.pooling import POOLINGS
 from train.evaluation.model import load_model
-from train.evaluation.tasks.sts import PairScorer, load_dev
+from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.tasks.sts import load_dev
 from una_fast.errors import InputError
 
 PAIRS = Path(__file__).parent / "pairs.tsv"

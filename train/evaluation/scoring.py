@@ -9,19 +9,18 @@ from pathlib import Path
 from train.evaluation.model import load_model, pick_devices
 from train.evaluation.protocol import Protocol
 from train.evaluation.results import Results, evaluate
-from train.evaluation.tasks.names import STS_TASKS
-from train.evaluation.tasks.sts import StsTask, read_sts
-from train.evaluation.tasks.transfer import TransferTask, read_transfer
+from train.evaluation.tasks.kind import Task
+from train.evaluation.tasks.registry import read_task
 from una_fast.errors import InputError
 
 
-def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[StsTask | TransferTask], list[str]]:
+def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
     """The tasks whose files could be read, and a note for each other. InputError if none could."""
-    tasks: list[StsTask | TransferTask] = []
+    tasks: list[Task] = []
     notes = []
     for name in names:
         try:
-            tasks.append(read_sts(downstream, name, split) if name in STS_TASKS else read_transfer(downstream, name))
+            tasks.append(read_task(downstream, name, split))
         except InputError as error:
             notes.append(f"{name} left out: {error}")
     if not tasks:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from train.config.run import Run
-from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import Protocol
+from train.evaluation.results import Results
 from train.evaluation.scoring import read_tasks, score_model
-from train.evaluation.tasks.names import STS_TASKS, task_names
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
 from train.record.files import write_json
 from train.record.folder import BEST, EVALUATION, note_written, read_object
 
@@ -26,7 +27,7 @@ def check_evaluation(run: Run) -> None:
 def is_scored(run: Run) -> bool:
     """True if the run's folder holds scores of all tasks that it is to be scored on."""
     scores = read_object(Path(run.output) / EVALUATION)
-    names = (name for kind in ("sts", "transfer") if isinstance(scores.get(kind), dict) for name in scores[kind])
+    names = (name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind])
     return {*task_names(run.tasks)} <= {*names}
 
 
@@ -40,8 +41,13 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:
         say(f"note: {note}")
-    all_seven = {*STS_TASKS} <= {*results.sts}
-    parts = [("STS average" if all_seven else "mean of some STS tasks", results.sts, results.averages["sts"], 100)]
-    parts += [("transfer average", results.transfer, results.averages["transfer"], 1)]
-    said = [f"{name} {scale * mean:.2f} ({len(tasks)} tasks)" for name, tasks, mean, scale in parts if mean is not None]
-    say(f"{', '.join(said) or 'no score is defined'}: {output / EVALUATION}")
+    said = ", ".join(_average_in_words(results, kind) for kind, mean in results.averages.items() if mean is not None)
+    say(f"{said or 'no score is defined'}: {output / EVALUATION}")
+
+
+def _average_in_words(results: Results, name: str) -> str:
+    """The average of a kind of task, which is called so only where it is over the tasks that papers average."""
+    kind, tasks = kind_of(name), results.scores[name]
+    headline, *_ = kind.columns(results.protocol)
+    title = f"{kind.label} average" if {*tasks} == {*suite(name)} else f"mean of some {kind.label} tasks"
+    return f"{title} {headline.scale * (results.averages[name] or 0):.2f} ({len(tasks)} tasks)"

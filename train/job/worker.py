@@ -14,7 +14,8 @@ import torch.distributed as dist
 import una_fast
 from train.config.run import Run, arguments_of
 from train.encoder.encoder import SentenceEncoder, encoder_of, load_tokenizer, quiet, weights_digest
-from train.evaluation.tasks.sts import PairScorer, load_dev
+from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.tasks.sts import load_dev
 from train.job.prepare import Material, check_output, make_index, open_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
 from train.record.checkpoint import load_checkpoint

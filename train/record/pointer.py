@@ -138,7 +138,7 @@ def saved_options(output: Path) -> dict[str, Any]:
         InputError: the checkpoint is damaged.
     """
     if has_checkpoint(output):
-        settings = read_pointer(output).settings
+        settings: Any = read_pointer(output).settings
     else:
         table = read_object(output / SEEDS)
         settings = table.get("settings")

@@ -13,7 +13,7 @@ from typing import Any
 from train.encoder.export import save_best
 from train.encoder.first_token import without_unread_tokens
 from train.encoder.onednn import packed_linears
-from train.evaluation.tasks.sts import PairScorer
+from train.evaluation.pair_scorer import PairScorer
 from train.record.checkpoint import CheckpointWriter
 from train.record.metrics import LateLosses, Recorder
 from train.record.pointer import Progress

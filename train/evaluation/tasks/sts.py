@@ -1,56 +1,130 @@
-"""Semantic textual similarity: SentEval's seven tasks, any file of scored pairs, a scorer for training."""
+"""Semantic textual similarity: SentEval's seven tasks, and any file of scored pairs."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from train.evaluation.correlation import Correlations, correlate, cosine
-from train.evaluation.embed import Batches, DistinctSentences, Encode
-from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
-from train.evaluation.tasks.names import DEV_TASKS, STS_TASKS, SUBSETS
+from train.evaluation.measures.correlation import Correlations, correlate, cosine
+from train.evaluation.measures.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows
+from train.evaluation.protocol import Protocol
+from train.evaluation.senteval_files import normalise_spaces, number_in, read_columns, read_lines
+from train.evaluation.tasks.kind import Column, Kind, Scores, Task
 from una_fast.errors import InputError
 
+SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
+    "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "STS13": ("FNWN", "headlines", "OnWN"),
+    "STS14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+OTHERS = ("STSBenchmark", "SICKRelatedness")  # these have a dev split
 SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
 
 
 @dataclass(frozen=True)
-class StsTask:
+class StsTask(Task):
     """Pairs of sentences with their gold scores; `subsets` cut the pairs into consecutive parts, in order."""
 
+    kind = "sts"
     name: str
     first: list[str]
     second: list[str]
     gold: NDArray[np.float64]
     subsets: dict[str, slice] = field(default_factory=dict)
+    split: str = "test"
 
     def __len__(self) -> int:
         return len(self.gold)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Pairs of the split that was read."""
+        return {self.split: len(self)}
 
     @property
     def n_empty(self) -> int:
         """Sentences without a word: encoded as special tokens alone, as SentEval does."""
         return sum(not text for text in (*self.first, *self.second))
 
+    def texts(self) -> list[list[str]]:
+        """The first and the second sentences."""
+        return [self.first, self.second]
 
-def read_sts(downstream: Path, name: str, split: str = "test") -> StsTask:
-    """One of STS_TASKS from SentEval's `downstream` folder; split "test", or "dev" for DEV_TASKS."""
+    def similarity(self, embeddings: NDArray, rows: Sequence[NDArray]) -> NDArray[np.float64]:
+        """Cosine of each pair, (pairs,), from embeddings (n, D) and the rows of both sides in them, int64 (pairs,)."""
+        first, second = rows
+        return cosine(embeddings[first], embeddings[second])
+
+    def correlations(self, similarity: NDArray) -> Correlations:
+        """Correlations of similarities (pairs,) with the gold scores."""
+        return correlate(similarity, self.gold, self.subsets)
+
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: Protocol) -> tuple[Scores, list[str]]:
+        """Correlations, alignment and uniformity, and what makes one of them undefined."""
+        similarity = self.similarity(embeddings, rows)
+        found = self.correlations(similarity)
+        first, second = (embeddings[side[self.gold >= ALIGNMENT_SCORE]] for side in rows)
+        distinct = unit_rows(embeddings[np.unique(np.concatenate(rows))])
+        scores: Scores = {
+            "pairs": len(self),
+            "spearman": _without_nan(found.spearman),
+            "pearson": _without_nan(found.pearson),
+            "subsets": _without_nan(found.subsets),
+            "alignment": _or_none(alignment(unit_rows(first), unit_rows(second))),
+            "uniformity": _or_none(uniformity(distinct)),
+        }
+        if protocol.keep_pairs:
+            scores |= {"similarity": np.round(similarity, 5).tolist(), "gold": self.gold.tolist()}
+        return scores, self._undefined(similarity, found.subsets)
+
+    def _undefined(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
+        """A sentence for each correlation that is not defined, and for sentences without a word."""
+        notes = []
+        parts = {"": slice(None)}
+        parts |= {f" {name}": part for name, part in self.subsets.items() if math.isnan(subsets[name])}
+        for name, part in parts.items():
+            for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
+                if np.ptp(values) == 0:
+                    equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
+                    notes.append(f"{self.name}{name}: {equal}")
+        if self.n_empty:
+            notes.append(f"{self.name}: {self.n_empty} empty sentences, encoded as special tokens alone")
+        return notes
+
+
+def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+    aggregate, split = protocol["aggregate"], protocol["split"]
+    return [
+        Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate], 100),
+        Column(f"Pearson x 100, {aggregate!r}, {split}", lambda scores: scores["pearson"][aggregate], 100),
+        Column("Alignment (lower is better)", lambda scores: scores["alignment"]),
+        Column("Uniformity (lower is better)", lambda scores: scores["uniformity"]),
+    ]
+
+
+KIND = Kind("STS", _columns, lambda mode: {"sts13": "without SMT"})
+
+
+def read(downstream: Path, name: str, split: str = "test") -> StsTask:
+    """One of SentEval's tasks from its `downstream` folder; split "test", or "dev" where it has one."""
     if name in SUBSETS:
         if split != "test":
-            raise InputError(f"{name} has no {split} split: only {', '.join(DEV_TASKS)} have")
+            raise InputError(f"{name} has no {split} split: only {', '.join(OTHERS)} have")
         return _read_year(downstream / "STS" / f"{name}-en-test", name)
     if name == "STSBenchmark":
-        return _read_table(downstream / "STS" / name / f"sts-{split}.csv", name, (4, 5, 6))
+        return _read_table(downstream / "STS" / name / f"sts-{split}.csv", name, (4, 5, 6), split=split)
     if name == "SICKRelatedness":
-        return _read_table(downstream / "SICK" / SICK_FILES[split], name, (3, 1, 2), skip=1)
-    raise InputError(f"unknown STS task {name!r}: choose from {', '.join(STS_TASKS)}")
+        return _read_table(downstream / "SICK" / SICK_FILES[split], name, (3, 1, 2), skip=1, split=split)
+    raise InputError(f"unknown STS task {name!r}: choose from {', '.join((*SUBSETS, *OTHERS))}")
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
@@ -68,7 +142,7 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
     return task
 
 
-def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int = 0) -> StsTask:
+def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int = 0, split: str = "test") -> StsTask:
     """A task from one tab-separated file; columns of score, first and second sentence."""
     gold, first, second = [], [], []
     for line, (score, text1, text2) in read_columns(path, columns, skip):
@@ -77,7 +151,7 @@ def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int 
         second.append(text2)
     if not gold:
         raise InputError(f"{path}: no pairs of sentences")
-    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold))
+    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), split=split)
 
 
 def _read_year(folder: Path, name: str) -> StsTask:
@@ -104,36 +178,9 @@ def _read_year(folder: Path, name: str) -> StsTask:
     return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), subsets)
 
 
-def score_pairs(task: StsTask, embeddings: NDArray, first: NDArray, second: NDArray) -> Correlations:
-    """Correlations of a task from embeddings (n, D) and the rows of its sentences in them, int64 (pairs,)."""
-    return correlate(cosine(embeddings[first], embeddings[second]), task.gold, task.subsets)
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
-class PairScorer:
-    """Spearman of tasks under an encoder that changes: tokenised and sorted once, encoded at every call."""
-
-    def __init__(
-        self,
-        tasks: Iterable[StsTask],
-        tokenizer: Any,
-        max_length: int | None = None,
-        batch_tokens: int | None = None,
-        device: str | torch.device = "cpu",
-    ) -> None:
-        self.tasks: Sequence[StsTask] = list(tasks)
-        distinct = DistinctSentences()
-        self._rows = [(distinct.add(task.first), distinct.add(task.second)) for task in self.tasks]
-        self._batches = Batches(distinct.texts, tokenizer, max_length, batch_tokens, device)
-
-    def __call__(self, encode: Encode, threads: int | None = 1) -> dict[str, float]:
-        """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.
-
-        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It
-        is called in inference mode; the model's own mode (eval) is the caller's. On the CPU, `threads` batches
-        are encoded at once (None: PyTorch's threads): not for an `encode` that talks to other ranks.
-        """
-        embeddings = self._batches.embed(encode, threads).cpu().numpy()
-        return {
-            task.name: score_pairs(task, embeddings, first, second).spearman["all"]
-            for task, (first, second) in zip(self.tasks, self._rows, strict=True)
-        }
+def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: _or_none(value) for name, value in values.items()}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.evaluation.classifier import Protocol
-from train.evaluation.files import normalise_spaces, read_columns, read_lines
-from train.evaluation.tasks.names import TRANSFER_TASKS
-from train.evaluation.validation import Accuracies, Labelled, cross_validated, nested_folds, split_validated
+from train.evaluation.measures.classifier import FAST, FULL, FitSettings
+from train.evaluation.measures.validation import Accuracies, Labelled, cross_validated, nested_folds, split_validated
+from train.evaluation.protocol import Protocol
+from train.evaluation.senteval_files import normalise_spaces, read_columns, read_lines
+from train.evaluation.tasks.kind import Column, Kind, Scores, Task
 from una_fast.errors import InputError
 
 BINARY_FILES = {  # folder: file of class 1, file of class 0
@@ -37,39 +39,80 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def texts(self) -> list[list[str]]:
+        """The sentences, or the first and the second ones of the pairs."""
+        return [self.first] if self.second is None else [self.first, self.second]
+
 
 @dataclass(frozen=True)
-class TransferTask:
+class TransferTask(Task):
     """A task by its splits: "train" alone, "train" and "test", or "train", "dev" and "test"."""
 
+    kind = "transfer"
     name: str
     splits: dict[str, Split]
     n_classes: int
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Examples of each split."""
+        return {name: len(split) for name, split in self.splits.items()}
 
-def read_transfer(downstream: Path, name: str) -> TransferTask:
-    """One of TRANSFER_TASKS from SentEval's `downstream` folder."""
+    def texts(self) -> list[list[str]]:
+        """The sentences of each split, or the first and the second sentences of its pairs."""
+        return [texts for split in self.splits.values() for texts in split.texts]
+
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: Protocol) -> tuple[Scores, list[str]]:
+        """Accuracies on dev and on test in percent."""
+        accuracies = self.classify([embeddings[side] for side in rows], settings_of(protocol.mode))
+        scores: Scores = {"examples": self.sizes, "dev_accuracy": accuracies.dev, "accuracy": accuracies.test}
+        if self.name == "MRPC" and accuracies.predicted is not None:
+            scores["f1"] = round(f1(accuracies.predicted, self.splits["test"].labels), 2)
+        return scores, []
+
+    def classify(self, embeddings: Sequence[NDArray], settings: FitSettings) -> Accuracies:
+        """Accuracies under SentEval's protocol for the splits; embeddings: float (m, D) of each list of `texts`."""
+        left = iter(embeddings)
+        data = {
+            name: Labelled(_features([next(left) for _ in split.texts]), torch.from_numpy(split.labels))
+            for name, split in self.splits.items()
+        }
+        if "dev" in data:
+            return split_validated(data["train"], data["dev"], data["test"], self.n_classes, settings)
+        if "test" in data:
+            return cross_validated(data["train"], data["test"], self.n_classes, settings)
+        return nested_folds(data["train"], self.n_classes, settings)
+
+
+def settings_of(mode: str) -> FitSettings:
+    """How the classifier is fitted in a mode of the protocol."""
+    return FULL if mode == "test" else FAST
+
+
+def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+    split = protocol["split"]
+    name = "dev_accuracy" if split == "dev" else "accuracy"
+    return [Column(f"Accuracy, %, {split}", lambda scores: scores[name])]
+
+
+def _stated(mode: str) -> dict[str, str]:
+    settings = settings_of(mode)
+    fit = f"logistic regression, {settings.optimiser}, {settings.folds} folds, SentEval's seed"
+    return {"classifier": fit}
+
+
+KIND = Kind("transfer", _columns, _stated)
+
+
+def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
+    """One of SentEval's tasks from its `downstream` folder: all its splits, whichever of them is scored."""
     if name in BINARY_FILES:
         return _read_binary(downstream / name, name)
-    if name == "SST2":
-        return _read_sst2(downstream / "SST" / "binary")
-    if name == "TREC":
-        return _read_trec(downstream / name)
-    if name == "MRPC":
-        return _read_mrpc(downstream / name)
-    raise InputError(f"unknown transfer task {name!r}: choose from {', '.join(TRANSFER_TASKS)}")
-
-
-def score_transfer(task: TransferTask, embed: Callable[[list[str]], NDArray], protocol: Protocol) -> Accuracies:
-    """Accuracies of a task under SentEval's protocol for its splits; embed: texts -> float (n, D)."""
-    data = {
-        name: Labelled(_features(split, embed), torch.from_numpy(split.labels)) for name, split in task.splits.items()
-    }
-    if "dev" in data:
-        return split_validated(data["train"], data["dev"], data["test"], task.n_classes, protocol)
-    if "test" in data:
-        return cross_validated(data["train"], data["test"], task.n_classes, protocol)
-    return nested_folds(data["train"], task.n_classes, protocol)
+    if name in READERS:
+        folder, reader = READERS[name]
+        return reader(downstream / folder)
+    raise InputError(f"unknown transfer task {name!r}: choose from {', '.join((*BINARY_FILES, *READERS))}")
 
 
 def f1(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
@@ -79,12 +122,12 @@ def f1(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
     return 200 * hits / called if called else 0.0
 
 
-def _features(split: Split, embed: Callable[[list[str]], NDArray]) -> Tensor:
+def _features(embeddings: list[NDArray]) -> Tensor:
     """Embeddings (n, D) of sentences; of pairs, |u - v| beside u v, (n, 2 D)."""
-    first = torch.from_numpy(np.asarray(embed(split.first), np.float32))
-    if split.second is None:
+    first, *others = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
+    if not others:
         return first
-    second = torch.from_numpy(np.asarray(embed(split.second), np.float32))
+    (second,) = others
     return torch.cat([(first - second).abs(), first * second], dim=1)
 
 
@@ -152,3 +195,6 @@ def _class_in(text: str, classes: tuple[str, ...], path: Path, line: int) -> int
         return classes.index(text.strip())
     except ValueError:
         raise InputError(f"{path}, line {line}: class {text!r} is none of {', '.join(classes)}") from None
+
+
+READERS = {"SST2": ("SST/binary", _read_sst2), "TREC": ("TREC", _read_trec), "MRPC": ("MRPC", _read_mrpc)}

@@ -21,8 +21,8 @@ MAX_PASSES = 200
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """How SimCSE asks SentEval to fit; tenacity counts checks on dev, one every `passes` passes."""
+class FitSettings:
+    """How SimCSE asks SentEval to fit a classifier; tenacity counts checks on dev, one every `passes` passes."""
 
     folds: int
     optimiser: str
@@ -31,8 +31,8 @@ class Protocol:
     passes: int
 
 
-FULL = Protocol(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
-FAST = Protocol(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
+FULL = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
+FAST = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
@@ -56,7 +56,7 @@ def fit_folds(
     train: NDArray[np.int64],
     dev: NDArray[np.int64],
     n_classes: int,
-    protocol: Protocol,
+    settings: FitSettings,
     regularisations: Sequence[float] = REGULARISATIONS,
     generator: np.random.RandomState | None = None,
 ) -> Fits:
@@ -67,7 +67,7 @@ def fit_folds(
     """
     shuffle = generator or np.random.RandomState(SEED)
     weights, biases = _initial(features.shape[1], n_classes, len(train), len(regularisations))
-    optimiser = OPTIMISERS[protocol.optimiser](
+    optimiser = OPTIMISERS[settings.optimiser](
         [
             {"params": [weight, bias], "weight_decay": decay}
             for weight, bias, decay in zip(weights, biases, regularisations, strict=True)
@@ -78,14 +78,14 @@ def fit_folds(
     running = np.ones(best.accuracy.shape, bool)
     passes = 0
     while running.any() and passes <= MAX_PASSES:
-        for _ in range(protocol.passes):
-            _one_pass(features, labels, train, weights, biases, optimiser, protocol.batch_size, shuffle)
-        passes += protocol.passes
+        for _ in range(settings.passes):
+            _one_pass(features, labels, train, weights, biases, optimiser, settings.batch_size, shuffle)
+        passes += settings.passes
         accuracy = _accuracy(features, labels, dev, weights, biases)
         better = running & (accuracy > best.accuracy)
         best = _keep(best, better, accuracy, _stack(weights), _stack(biases))
         missed = running & ~better
-        running &= ~(missed & (misses >= protocol.tenacity))
+        running &= ~(missed & (misses >= settings.tenacity))
         misses += missed
     return best
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
 
-from train.evaluation.classifier import REGULARISATIONS, SEED, Fits, Protocol, fit_folds
+from train.evaluation.measures.classifier import REGULARISATIONS, SEED, Fits, FitSettings, fit_folds
 
 HELD_OUT = 0.05  # share of the training rows that stops the final fit early
 
@@ -34,13 +34,13 @@ class Labelled:
     labels: Tensor
 
 
-def nested_folds(data: Labelled, n_classes: int, protocol: Protocol) -> Accuracies:
+def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
     """Mean over outer folds; each chooses its regularisation by cross-validation on its own training rows."""
-    outer = [(train, test) for train, test in _folds(data.labels.numpy(), protocol.folds)]
+    outer = [(train, test) for train, test in _folds(data.labels.numpy(), settings.folds)]
 
     def run(split: tuple[NDArray, NDArray]) -> tuple[float, float]:
         train, test = (Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split))
-        accuracies = cross_validated(train, test, n_classes, protocol)
+        accuracies = cross_validated(train, test, n_classes, settings)
         return accuracies.dev, accuracies.test
 
     # an outer fold a thread: its matrix products are too small to be shared by several
@@ -54,24 +54,26 @@ def nested_folds(data: Labelled, n_classes: int, protocol: Protocol) -> Accuraci
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
 
 
-def cross_validated(train: Labelled, test: Labelled, n_classes: int, protocol: Protocol) -> Accuracies:
+def cross_validated(train: Labelled, test: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
     """Choose the regularisation by cross-validation on train, fit on all of it, measure on test."""
-    splits = _folds(train.labels.numpy(), protocol.folds)
+    splits = _folds(train.labels.numpy(), settings.folds)
     accuracy = np.concatenate(
-        [fits.accuracy for fits in _fit_by_size(train, splits, n_classes, protocol)]
+        [fits.accuracy for fits in _fit_by_size(train, splits, n_classes, settings)]
     )  # (folds, R)
     scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=0)]
     chosen = REGULARISATIONS[int(np.argmax(scores))]
-    predicted = _final_fit(train, n_classes, protocol, chosen).predict(test.features)
+    predicted = _final_fit(train, n_classes, settings, chosen).predict(test.features)
     return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
 
 
-def split_validated(train: Labelled, dev: Labelled, test: Labelled, n_classes: int, protocol: Protocol) -> Accuracies:
+def split_validated(
+    train: Labelled, dev: Labelled, test: Labelled, n_classes: int, settings: FitSettings
+) -> Accuracies:
     """Choose the regularisation on dev, which also stops the fits, and measure that same fit on test."""
     both = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
     rows = np.arange(len(both.labels))[None]
     n = len(train.labels)
-    fits = fit_folds(both.features, both.labels, rows[:, :n], rows[:, n:], n_classes, protocol)
+    fits = fit_folds(both.features, both.labels, rows[:, :n], rows[:, n:], n_classes, settings)
     scores = [round(100 * float(accuracy), 2) for accuracy in fits.accuracy[0]]
     predicted = fits.predict(test.features, regularisation=int(np.argmax(scores)))
     return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
@@ -84,7 +86,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[tuple[NDArray, NDArray]]:
 
 
 def _fit_by_size(
-    data: Labelled, splits: Sequence[tuple[NDArray, NDArray]], n_classes: int, protocol: Protocol
+    data: Labelled, splits: Sequence[tuple[NDArray, NDArray]], n_classes: int, settings: FitSettings
 ) -> list[Fits]:
     """Fit all folds, those of one size together (sizes differ by one at most)."""
     sizes = sorted({len(train) for train, _ in splits})
@@ -96,13 +98,13 @@ def _fit_by_size(
             np.stack([train for train, _ in group]),
             np.stack([dev for _, dev in group]),
             n_classes,
-            protocol,
+            settings,
         )
         for group in together
     ]
 
 
-def _final_fit(data: Labelled, n_classes: int, protocol: Protocol, regularisation: float) -> Fits:
+def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisation: float) -> Fits:
     """Fit on all rows but HELD_OUT of them, drawn first from the generator that then orders the rest."""
     generator = np.random.RandomState(SEED)
     rows = generator.permutation(len(data.labels))[None]
@@ -113,7 +115,7 @@ def _final_fit(data: Labelled, n_classes: int, protocol: Protocol, regularisatio
         rows[:, held:],
         rows[:, :held],
         n_classes,
-        protocol,
+        settings,
         (regularisation,),
         generator,
     )

@@ -1,0 +1,124 @@
+"""The tasks by name: a row each. Light to import: the modules that read and score them are imported on demand.
+
+A task of a kind that is here is a row and a module with `read(folder, name, split)`, which returns the kind's task
+object (`sts.StsTask`, `transfer.TransferTask`). A kind is a row in KINDS and a module with KIND, as `kind.Kind` says.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from train.evaluation.tasks.kind import Kind, Task
+
+KINDS = {"sts": "train.evaluation.tasks.sts", "transfer": "train.evaluation.tasks.transfer"}
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One task.
+
+    short: the name in tables. aliases: other names that --tasks takes. sizes: pairs or examples of its splits, by
+    which `train.download` checks its files. dev: it has a dev score. suite: the set of --tasks that it belongs to,
+    whose mean papers call the average; "" for a task that is scored only if named. module: holds `read`; "" for the
+    module of the kind.
+    """
+
+    name: str
+    kind: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    short: str = ""
+    aliases: tuple[str, ...] = ()
+    dev: bool = False
+    suite: str = ""
+    module: str = ""
+
+
+def _sts(name: str, pairs: int, **more: object) -> TaskRow:
+    """A row of the paper's table of test sizes."""
+    return TaskRow(name, "sts", {"test": pairs}, suite="sts", **more)  # type: ignore[arg-type]
+
+
+def _transfer(name: str, aliases: tuple[str, ...] = (), **sizes: int) -> TaskRow:
+    """A row with the examples of each split as SentEval's readers load them."""
+    return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite="transfer")
+
+
+TASKS = {
+    row.name: row
+    for row in (
+        _sts("STS12", 3108),
+        _sts("STS13", 1500),
+        _sts("STS14", 3750),
+        _sts("STS15", 3000),
+        _sts("STS16", 1186),
+        _sts("STSBenchmark", 1379, short="STS-B", dev=True),
+        _sts("SICKRelatedness", 4927, short="SICK-R", aliases=("SICK",), dev=True),
+        _transfer("MR", train=10662),
+        _transfer("CR", train=3775),
+        _transfer("SUBJ", train=10000),
+        _transfer("MPQA", train=10606),
+        _transfer("SST2", aliases=("SST",), train=67349, dev=872, test=1821),
+        _transfer("TREC", train=5452, test=500),
+        _transfer("MRPC", train=4076, test=1725),
+    )
+}
+
+
+def suite(name: str) -> list[str]:
+    """The tasks of a set of --tasks: "sts", "transfer", or "full", which is all of them."""
+    return [row.name for row in TASKS.values() if row.suite and name in (row.suite, "full")]
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of that name in KINDS."""
+    return import_module(KINDS[name]).KIND
+
+
+def read_task(folder: Path, name: str, split: str = "test") -> Task:
+    """One of TASKS from SentEval's `downstream` folder.
+
+    Raises:
+        InputError: its files are missing or damaged, or it has no such split.
+    """
+    row = TASKS[name]
+    return import_module(row.module or KINDS[row.kind]).read(folder, name, split)
+
+
+def task_names(tasks: str, mode: str = "test") -> list[str]:
+    """The names that a value of --tasks stands for; in dev mode, those of a set that have a dev score.
+
+    Raises:
+        InputError: a name that is no task's, or none at all.
+    """
+    if names := suite(tasks):
+        return [name for name in names if mode != "dev" or TASKS[name].dev]
+    known = _spellings()
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    for name in names:
+        if _plain(name) not in known:
+            near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
+            hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASKS)}"
+            raise InputError(f"unknown task {name!r}: {hint}")
+    if not names:
+        raise InputError(f"--tasks {tasks!r} names no task: give sts, transfer, full or names of tasks")
+    return list(dict.fromkeys(known[_plain(name)] for name in names))
+
+
+def _spellings() -> dict[str, str]:
+    """The task that each spelling, made plain, stands for."""
+    names = {_plain(name): name for name in TASKS}
+    return names | {_plain(text): row.name for row in TASKS.values() for text in (row.short, *row.aliases) if text}
+
+
+def _plain(name: str) -> str:
+    """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
+    return re.sub(r"[-_\s]", "", name).lower()
