@@ -88,12 +88,12 @@ def _under_torchrun(run: Run) -> int:
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
             "or call torchrun once a seed, with --seed and an --output for each"
         )
-    from train.job.launch import report, score
+    from train.job.launch import finish, report
     from train.job.worker import work_under_torchrun
 
     run, outcome = work_under_torchrun(run)
     code = report(run, outcome)
-    return score(run) if not code and os.environ["RANK"] == "0" else code
+    return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
 if __name__ == "__main__":

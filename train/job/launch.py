@@ -10,6 +10,7 @@ from train.config.run import Run
 from train.demo.demo import score_table
 from train.job.prepare import check_output, make_index, settle
 from train.job.supervise import Supervisor
+from train.record.card import write_card
 from train.record.files import FolderLock
 from train.record.folder import BEST, is_finished, remove_own_files
 from train.record.pointer import Progress, has_checkpoint, read_pointer
@@ -35,18 +36,22 @@ def launch(run: Run) -> int:
                     return code
                 if supervisor.number:  # while the last step was taken
                     raise Stopped(supervisor.number)
-            return score(run)
+            return finish(run)
     except Stopped as stopped:
         return report(run, Outcome("stopped", Progress(), code=stopped.number))
 
 
-def score(run: Run) -> int:
-    """Score best/ of a finished run where --evaluate asks for it and it is not done yet; returns the exit code, 0."""
+def finish(run: Run) -> int:
+    """Score best/ of a finished run where --evaluate asks for it and it is not done yet, and write its card.
+
+    Returns the exit code, 0.
+    """
     if run.evaluate:
         from train.job.score_best import is_scored, score_best  # scikit-learn takes a second
 
         if not is_scored(run):
             score_best(run, tell)
+    write_card(Path(run.output))
     return 0
 
 

@@ -1,0 +1,81 @@
+"""The model card of a run: what the hub reads of it, and how the run can be had again."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from support.run_folders import write_evaluation, write_run
+from train.config.parser import given_values
+from train.config.run import make_parser, make_run
+from train.job.launch import finish
+from train.record.card import hub_name
+from train.record.folder import remove_own_files
+
+SETTINGS = {
+    "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv", "beta": 0.25,
+    "model": "google/bert_uncased_L-2", "lowercase": False, "radius": "1%", "output": "/home/somebody/run",
+}  # fmt: skip
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    folder = write_run(tmp_path / "my-run", 0.75, **{**SETTINGS, "output": str(tmp_path / "my-run")})
+    (folder / "best").mkdir()
+    summary = json.loads((folder / "run.json").read_text())
+    summary |= {"identity": {"corpus": {"fingerprint": "0123abcd"}}, "corpus": {"trained_on": 12345}}
+    (folder / "run.json").write_text(json.dumps(summary))
+    return folder
+
+
+def finished(output: Path) -> str:
+    """The card that a finished run gets."""
+    assert finish(make_run({**SETTINGS, "output": str(output)})) == 0
+    return (output / "best" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_hub_reads_it(output: Path) -> None:
+    write_evaluation(output, 0.8)
+    data = ModelCard(finished(output)).data
+    assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    assert data.base_model == "google/bert_uncased_L-2"
+    assert {"sentence-transformers", "una_fast", "loss:pairs"} <= set(data.tags)
+    assert data.model_name == "my-run"
+    scores = {result.dataset_name: result.metric_value for result in data.eval_results}
+    assert scores == {"dev (sts-dev.csv)": 0.75, "STSBenchmark": 0.8}  # STS12 has no score
+    assert {result.metric_type for result in data.eval_results} == {"spearman_cosine"}
+
+
+def test_a_person_reads_it(output: Path) -> None:
+    text = finished(output)
+    for expected in ("# my-run", "0123abcd", "12,345 sentences", "shu2024una", "| dev (sts-dev.csv) | 75.00 |"):
+        assert expected in text
+    assert "/home/somebody" not in text and str(output.parent) not in text
+
+
+def test_its_command_is_the_run(output: Path) -> None:
+    (line,) = (line for line in finished(output).splitlines() if line.startswith("python -m train.ddp"))
+    given = given_values(make_parser(), [*shlex.split(line)[3:], "--output", str(output)])
+    assert make_run(given) == make_run({**SETTINGS, "output": str(output)})
+
+
+def test_a_readme_of_the_users_stays(output: Path) -> None:
+    (output / "best" / "README.md").write_text("mine")
+    assert finished(output) == "mine"
+
+
+def test_it_belongs_to_the_run(output: Path) -> None:
+    first = finished(output)
+    assert finished(output) == first
+    remove_own_files(output)
+    assert not (output / "best").exists()
+
+
+def test_a_folder_is_no_name_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("org").mkdir()
+    Path("org/model").mkdir()
+    assert hub_name("org/model") is None and hub_name("/models/bert") is None and hub_name("../bert") is None
+    assert hub_name("bert-base-uncased") == "bert-base-uncased"

@@ -1,0 +1,154 @@
+"""best/README.md: the model card of a run, as the Hugging Face hub reads it, made from what the run's folder holds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from train.config.parser import as_arguments
+from train.config.run import defaults, options
+from train.record.files import replacing
+from train.record.folder import BEST, EVALUATION, note_written, own_files, read_object, read_summary
+
+CARD = f"{BEST}/README.md"
+LIBRARY = "sentence-transformers"
+TASK = "sentence-similarity"
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # of a model on the hub
+CITATION = """@article{shu2024una,
+    title = "Unsupervised hard Negative Augmentation for contrastive learning",
+    author = "Shu, Yuxuan and Lampos, Vasileios",
+    journal = "arXiv preprint arXiv:2401.02594",
+    year = "2024",
+}"""
+
+
+def write_card(output: Path) -> None:
+    """Write the card of the finished run in `output`; a README.md there that the run did not write stays.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    path = output / CARD
+    if path.exists() and path not in own_files(output):
+        return
+    summary = read_summary(output)
+    summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
+    text = card(summary, read_object(output / EVALUATION), output.name)
+    note_written(output, [CARD])
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -> str:
+    """The card of a run. summary: of run.json; evaluation: of evaluation.json, {} where there is none."""
+    import yaml
+
+    settings = summary["settings"]
+    scores = [*_dev_score(summary), *_sts_scores(evaluation)]
+    data: dict[str, Any] = {
+        "library_name": LIBRARY,
+        "pipeline_tag": TASK,
+        "tags": [LIBRARY, TASK, "feature-extraction", "una_fast", f"loss:{settings['loss']}"],
+    }
+    if base := hub_name(settings["model"]):
+        data["base_model"] = base
+    if scores:
+        data["model-index"] = [{"name": name, "results": [_result(*score) for score in scores]}]
+    front = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return f"---\n{front}---\n\n{_body(summary, scores, name, base)}"
+
+
+def hub_name(model: str) -> str | None:
+    """The name of a model of the hub; None where a folder was given."""
+    return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
+
+
+def command(settings: Mapping[str, Any]) -> str:
+    """The options by which the run can be had again; where and how it ran is left out."""
+    words = ["python", "-m", "train.ddp"]
+    for name, option in options().items():
+        value, default = (list(one) if option.many else one for one in (settings[name], option.default))
+        if option.role in ("result", "source") and value != default:
+            words += as_arguments(option, value)
+    return shlex.join(words)
+
+
+def _dev_score(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The score by which best/ was chosen."""
+    score = (summary.get("scores") or {}).get("stsb_dev")
+    if isinstance(score, float):
+        yield f"dev ({Path(summary['settings']['dev']).name})", score
+
+
+def _sts_scores(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Spearman correlations of SentEval's STS tasks."""
+    how = (evaluation.get("protocol") or {}).get("aggregate")
+    for task, scores in (evaluation.get("sts") or {}).items():
+        score = (scores.get("spearman") or {}).get(how)
+        if isinstance(score, float):
+            yield task, score
+
+
+def _result(task: str, score: float) -> dict[str, Any]:
+    """An entry of model-index."""
+    return {
+        "task": {"type": "semantic-similarity", "name": "Semantic Similarity"},
+        "dataset": {"type": re.sub(r"\W+", "-", task.lower()).strip("-"), "name": task},
+        "metrics": [{"type": "spearman_cosine", "name": "Spearman Cosine", "value": score}],
+    }
+
+
+def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, base: str | None) -> str:
+    settings, corpus = summary["settings"], summary.get("corpus") or {}
+    start = f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`"
+    files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
+    identity = (summary.get("identity") or {}).get("corpus") or {}
+    facts = {
+        "started from": start,
+        "data": f"{files}, {corpus['trained_on']:,} sentences" if "trained_on" in corpus else files,
+        "fingerprint of the index": f"`{identity.get('fingerprint', 'not known')}`",
+        "steps": f"{(summary.get('progress') or {}).get('step', 0):,}",
+    }
+    return "\n".join(
+        [
+            f"# {name}",
+            "",
+            "A sentence encoder trained with una_fast: contrastive learning with UNA's hard negatives, in which words",
+            "that matter are replaced by words of like importance.",
+            "",
+            "## Use",
+            "",
+            "```python",
+            "from sentence_transformers import SentenceTransformer",
+            "",
+            'model = SentenceTransformer("FOLDER OR NAME OF THIS MODEL")',
+            'embeddings = model.encode(["A sentence.", "Another one."])',
+            "```",
+            "",
+            "## Training",
+            "",
+            *(f"- {what}: {value}" for what, value in facts.items()),
+            "",
+            "```bash",
+            command(settings),
+            "```",
+            *_score_table(scores),
+            "",
+            "## Citation",
+            "",
+            "```bibtex",
+            CITATION,
+            "```",
+            "",
+        ]
+    )
+
+
+def _score_table(scores: list[tuple[str, float]]) -> list[str]:
+    if not scores:
+        return []
+    lines = [f"| {task} | {100 * score:.2f} |" for task, score in scores]
+    return ["", "## Scores", "", "| pairs | Spearman of the cosine, x 100 |", "|:--|--:|", *lines]
