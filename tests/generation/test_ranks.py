@@ -1,5 +1,7 @@
 """Ranks as processes: what one says of bad input, and what becomes of the others when one dies."""
 
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ def test_a_rank_that_dies_is_named_and_the_others_stop(monkeypatch):
     monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_dies)
     wrote = []
     assert run_ranks(None, DEVICES, DONE, Stop(), wrote.append) == "rank 1 died (exit code -9)"
-    assert wrote == [3]
+    assert wrote in ([], [3])  # the other rank may not have begun
 
 
 def test_bad_input_of_a_rank_is_raised_and_the_others_stop(monkeypatch):
@@ -25,4 +27,15 @@ def test_bad_input_of_a_rank_is_raised_and_the_others_stop(monkeypatch):
     wrote = []
     with pytest.raises(InputError, match="^a file is cut short$"):
         run_ranks(None, DEVICES, DONE, Stop(), wrote.append)
-    assert wrote == [3]
+    assert wrote in ([], [3])
+
+
+def test_a_stop_does_not_wait_for_a_rank_that_still_loads(monkeypatch):
+    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_loads)
+    stop, wrote = Stop(), []
+
+    def stop_now(n_lines):
+        wrote.append(n_lines)
+        stop(signal.SIGTERM)
+
+    assert run_ranks(None, DEVICES, DONE, stop, stop_now) == "" and wrote == [3]

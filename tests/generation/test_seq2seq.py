@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from support.seq2seq_models import FAMILIES, POSITIONS, save
+from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS
+from support.tokenizer_training import training_lines
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
 from una_fast.errors import InputError
@@ -40,6 +41,15 @@ def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
     assert together == [writer.write([row])[0] for row in rows]
     assert together[::-1] == writer.write(rows[::-1])
     assert len(set(together)) > 6 and len({len(text.split()) for text in together}) > 1  # it depends on the sentence
+
+
+def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):
+    writer = Seq2Seq(str(save_marian(tmp_path)), JOB, CPU)
+    rows, cut = writer.encode(training_lines()[:20])
+    assert {True, False} == set(cut) and all(row[-1] == 0 and len(row) <= 12 for row in rows)
+    texts = writer.write(rows)
+    assert texts == [writer.write([row])[0] for row in rows] and len(set(texts)) > 10
+    assert not any("<pad>" in text or "▁" in text for text in texts)
 
 
 def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model):

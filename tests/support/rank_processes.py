@@ -22,6 +22,13 @@ def one_refuses(rank, job, device, done, reply):
         _write_until_stopped(reply)
 
 
+def one_loads(rank, job, device, done, reply):
+    """Rank 1 never comes to write."""
+    if rank == 1:
+        time.sleep(600)
+    _write_until_stopped(reply)
+
+
 def _write_until_stopped(reply):
     asked = []
     with handled(asked.append):

@@ -1,9 +1,11 @@
-"""Tiny seq2seq models with random weights, and a tokenizer of whole words that they share."""
+"""Tiny seq2seq models with random weights: of a tokenizer of whole words, and a Marian with SentencePiece's."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import sentencepiece
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
@@ -11,6 +13,7 @@ from transformers import (
     BartForConditionalGeneration,
     MarianConfig,
     MarianMTModel,
+    MarianTokenizer,
     PegasusConfig,
     PegasusForConditionalGeneration,
     PreTrainedTokenizerFast,
@@ -19,6 +22,7 @@ from transformers import (
 )
 
 from support.small_runs import WORDS
+from support.tokenizer_training import training_lines
 
 SPECIAL = ["<pad>", "</s>", "<unk>", "<s>"]
 POSITIONS = 48
@@ -48,12 +52,12 @@ def t5(size):
     return T5ForConditionalGeneration(config)
 
 
-def like_bart(config, model, start):
+def like_bart(config, model, start, padding=0, end=1):
     def make(size):
         return model(config(
             vocab_size=size, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
             decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=POSITIONS,
-            init_std=0.6, pad_token_id=0, eos_token_id=1, bos_token_id=3, forced_eos_token_id=1,
+            init_std=0.6, pad_token_id=padding, eos_token_id=end, bos_token_id=3, forced_eos_token_id=end,
             decoder_start_token_id=start,
         ))  # fmt: skip
 
@@ -78,3 +82,29 @@ def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
     model.save_pretrained(folder)
     own.save_pretrained(folder)
     return folder
+
+
+def save_marian(folder: Path) -> Path:
+    """A Marian as those on the hub are: two SentencePiece models and a vocabulary, whose last token is the padding."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(training_lines()),
+        model_prefix=str(folder / "units"),
+        vocab_size=600,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    units = folder / "units.model"
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(units))
+    pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
+    ids = {piece: number for number, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
+    (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+    own = MarianTokenizer(source_spm=str(units), target_spm=str(units), vocab=str(folder / "ids.json"))
+    padding = ids["<pad>"]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = like_bart(MarianConfig, MarianMTModel, padding, padding=padding, end=0)(len(ids))
+    model.generation_config.update(no_repeat_ngram_size=1, bad_words_ids=[[padding]])
+    model.save_pretrained(folder / "marian")
+    own.save_pretrained(folder / "marian")
+    return folder / "marian"

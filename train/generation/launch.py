@@ -92,7 +92,8 @@ class Progress:
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        self._at_start, self._start, self._said = done, time.monotonic(), time.monotonic()
+        self._start = self._said = time.monotonic()
+        self._before = 0  # lines that were there when the clock started
         # smoothing 0: speed over all that was written, for batches go from short sentences to long ones
         self._bar: Any = tqdm(total=total, initial=done, unit=" lines", smoothing=0, disable=None)
 
@@ -103,11 +104,14 @@ class Progress:
         self._bar.close()
 
     def add(self, lines: int) -> None:
-        """So many more lines are written."""
+        """So many more lines are written. The clock starts with the first: before it, models were loaded."""
+        if not self._before:
+            self._start, self._before = time.monotonic(), self.done + lines
+            self._bar.unpause()
         self.done += lines
         self._bar.update(lines)
         now = time.monotonic()
-        if self._bar.disable and now > self._said + LOG_SECONDS:
+        if self._bar.disable and self.done > self._before and now > self._said + LOG_SECONDS:
             self._said = now
-            minutes = (self.total - self.done) * (now - self._start) / (self.done - self._at_start) / 60
+            minutes = (self.total - self.done) * (now - self._start) / (self.done - self._before) / 60
             tell(f"{self.done:,} of {self.total:,} lines, {minutes:,.0f} minutes left")

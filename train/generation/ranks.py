@@ -74,7 +74,9 @@ class _Processes:
     def __init__(self) -> None:
         self.wrong = ""
         self._processes: list[Any] = []
-        self._replies: list[Any] = []
+        self._replies: dict[Any, Any] = {}  # pipe -> process
+        self._writing: set[Any] = set()  # those that wrote a batch
+        self._let_go: set[Any] = set()
 
     def start(self, rank: int, *args: Any) -> None:
         """Start one, with its arguments of `_rank_process`."""
@@ -85,18 +87,19 @@ class _Processes:
             process.start()
         theirs.close()
         self._processes.append(process)
-        self._replies.append(ours)
+        self._replies[ours] = process
 
     def listen(self, wrote: Callable[[int], Any]) -> bool:
         """Take in what the ranks say within a moment; False once all have ended."""
-        for reply in cast(list[Any], connection.wait(self._replies, POLL_SECONDS)):
+        for reply in cast(list[Any], connection.wait([*self._replies], POLL_SECONDS)):
             try:
                 said = reply.recv()
             except (EOFError, OSError):
-                self._replies.remove(reply)
+                del self._replies[reply]
                 continue
             if isinstance(said, int):
                 wrote(said)
+                self._writing.add(self._replies[reply])
             else:
                 self.wrong = self.wrong or said
         if not self._replies:
@@ -106,14 +109,21 @@ class _Processes:
 
     def dead(self) -> str:
         """Which rank died and how, or ""."""
-        codes = ((process.name, process.exitcode) for process in self._processes if process.exitcode)
+        codes = (
+            (process.name, process.exitcode)
+            for process in self._processes
+            if process.exitcode and process not in self._let_go
+        )
         return next((f"{name} died (exit code {code})" for name, code in codes), "")
 
     def stop(self) -> None:
-        """Ask those that run to stop after their batch."""
+        """Ask those that write to stop after their batch, and end those that still load their models."""
         for process in self._processes:
-            if process.is_alive():
+            if process in self._writing and process.is_alive():
                 os.kill(process.pid, signal.SIGTERM)
+            elif process.exitcode is None:
+                self._let_go.add(process)
+                process.kill()
 
 
 class _Noted:

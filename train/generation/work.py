@@ -31,12 +31,15 @@ def write_share(
 ) -> None:
     """Write the lines of a rank's share that are not done.
 
-    done: bool (lines of the corpus,); stopped: asked after each batch; wrote: told how many lines a batch had.
+    done: bool (lines of the corpus,); stopped: asked before the first batch and after each; wrote: told how
+    many lines a batch had.
     """
     quiet()
     writers = [Seq2Seq(name, job, device) for name in job.models]
     default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
     budget = max(1, (job.batch_tokens or default) // job.beams)
+    if stopped():
+        return
     with Part(folder_of(Path(job.output)), rank) as part:
         for chunk in share(sentences(job.corpus, job.column), done, rank, job.nproc):
             for records in write_chunk(writers, chunk, budget):
