@@ -27,7 +27,7 @@ from una_fast.errors import InputError
 def pointer(tmp_path):
     """A folder with a checkpoint.json in it."""
     (tmp_path / "last").mkdir()
-    progress = Progress(12, 0.8123456789, 10, 0.8, 12)
+    progress = Progress(12, 0.5, 0.8123456789, 10, 0.8, 12)
     settings = {"temperature": 0.05, "corpus": ["a.txt"], "output": "runs/a", "index": "runs/a/index", "later": 1}
     write_pointer(tmp_path, Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}}))
     return tmp_path
