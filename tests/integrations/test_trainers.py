@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import una_fast
-from support.recorded_training import KINDS, ROWS, record
+from support.recorded_training import KINDS, ROWS, embeddings, pairs_loss, record
 from support.small_runs import ROOT, write_corpus
 
 
@@ -47,12 +48,14 @@ def test_workers_see_what_one_process_sees(alone, folder, tiny_model, kind, work
     assert record(kind, folder, tiny_model, **settings) == alone[kind]
 
 
-def test_two_ranks_see_what_one_sees(alone, folder, tiny_model):
+@pytest.fixture(scope="module")
+def ranks(folder, tiny_model):
+    """What each of two ranks found."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = str(listener.getsockname()[1])
     command = [sys.executable, "-m", "support.recorded_training", str(folder), str(tiny_model)]
-    ranks = [
+    processes = [
         subprocess.Popen(
             [*command, str(rank)],
             env={
@@ -63,12 +66,23 @@ def test_two_ranks_see_what_one_sees(alone, folder, tiny_model):
         )
         for rank in range(2)
     ]  # fmt: skip
-    assert [rank.wait() for rank in ranks] == [0, 0]
-    seen = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
-    for kind in ("text", "trainer"):
-        epochs = [{**one, **other} for one, other in zip(seen[0][kind], seen[1][kind], strict=True)]
-        assert epochs == alone[kind]
-        assert [len(one) for rank in seen for one in rank[kind]] == [len(alone[kind][0]) // 2] * 4
+    assert [process.wait() for process in processes] == [0, 0]
+    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.parametrize("kind", ["text", "trainer"])
+def test_two_ranks_see_what_one_sees(alone, ranks, kind):
+    one, other = (rank[kind] for rank in ranks)
+    assert [{**first, **second} for first, second in zip(one, other, strict=True)] == alone[kind]
+    assert [len(epoch) for epoch in one + other] == [len(alone[kind][0]) // 2] * 4
+
+
+def test_a_loss_over_all_ranks_is_that_of_one(ranks):
+    """Its gradient is the number of ranks times as large: the mean that DDP takes then is that of one rank."""
+    loss, gradient = pairs_loss(embeddings())
+    assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)
+    found = torch.cat([torch.tensor(rank["gradient"]) for rank in ranks], dim=1)
+    assert torch.allclose(found, 2 * torch.tensor(gradient), atol=1e-6)
 
 
 @pytest.mark.parametrize("step", [2, 6])

@@ -119,11 +119,34 @@ def _augmenter(index: Path, tokenizer: Any) -> una_fast.Augmenter:
     return una_fast.Augmenter(una_fast.load_index(index), tokenizer=tokenizer, n_jobs=1)
 
 
+class Given(nn.Module):
+    """A model whose embeddings are what it is given."""
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"sentence_embedding": features["embedding"]}
+
+
+def embeddings() -> torch.Tensor:
+    """Float (3, 6, 8): anchors, positives and negatives of six sentences."""
+    return torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
+
+
+def pairs_loss(views: torch.Tensor) -> tuple[float, list[Any]]:
+    """`PairsLoss` of views (3, B, D), the rows of all ranks gathered, and its gradient."""
+    leaf = views.clone().requires_grad_()
+    loss = for_sentence_transformers.PairsLoss(Given(), alpha=1, gather_across_devices=True)
+    value = loss([{"embedding": view} for view in leaf])
+    value.backward()
+    assert leaf.grad is not None
+    return value.item(), leaf.grad.tolist()
+
+
 def main() -> None:
-    """Record the kinds on this rank: FOLDER MODEL RANK."""
-    folder, model, rank = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    seen = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in ("text", "trainer")}
-    (folder / f"rank{rank}.json").write_text(json.dumps(seen), encoding="utf-8")
+    """Record the kinds on this rank of two, and its gradient of a loss over both: FOLDER MODEL RANK."""
+    folder, model, rank = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    found: dict[str, Any] = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in ("text", "trainer")}
+    found["loss"], found["gradient"] = pairs_loss(embeddings()[:, 3 * rank : 3 * (rank + 1)])
+    (folder / f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ with naming_extras("integrations"):
     import numpy as np
     import torch
     from datasets import Dataset
-    from torch import Tensor, nn
+    from torch import Tensor, distributed, nn
+    from torch.distributed.nn.functional import all_gather
     from transformers import TrainerCallback
 
     from una_fast.integrations.prompts import with_prompts
@@ -91,13 +92,15 @@ class PairsLoss(nn.Module):
         model: a SentenceTransformer.
         temperature: divides the cosine similarities.
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
+        gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks are one rank
+            with the batch of all, as in `train.ddp`; all ranks need batches of one size.
 
     Raises:
         InputError: `alpha` below 0 or a `temperature` that is not above 0.
 
     """
 
-    def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5):
+    def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
         super().__init__()
         if not temperature > 0:
             raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")
@@ -106,6 +109,7 @@ class PairsLoss(nn.Module):
         self.model = model
         self.temperature = temperature
         self.alpha = alpha
+        self.gather_across_devices = gather_across_devices
         self.step: int | None = None
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
@@ -117,6 +121,9 @@ class PairsLoss(nn.Module):
         views = [anchor, positive, negative, negative] if self._uses_negatives() else [anchor, positive]
         # a pass for each view, so that equal texts get two dropout masks; a model writes into the dict that it gets
         embeddings = torch.stack([self.model(dict(view))["sentence_embedding"] for view in views])  # (V, B, D)
+        if self.gather_across_devices and distributed.is_initialized():
+            # its gradient is the sum over the ranks, and DDP then takes their mean: that of one rank with all rows
+            embeddings = torch.cat(all_gather(embeddings), dim=1)
         return pairs(embeddings, self.temperature)
 
     def _uses_negatives(self) -> bool:
@@ -135,7 +142,8 @@ class PairsLoss(nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""
-        return {"temperature": self.temperature, "alpha": self.alpha}
+        names = ("temperature", "alpha", "gather_across_devices")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def citation(self) -> str:
