@@ -12,6 +12,7 @@ import torch.multiprocessing
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
 from train.config.run import Run
+from train.objective.noise.registry import NOISES
 from una_fast.errors import InputError
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
@@ -27,6 +28,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     )  # fmt: skip
     from train.encoder.encoder import load_config, load_encoder, quiet
     from train.objective.losses import NEGATIVE_VIEWS
+    from train.objective.noise.registry import noise_of
     from train.record.pointer import Progress
     from train.steps import ranks as distributed
     from train.steps.batches import BatchMaker
@@ -56,7 +58,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
     )  # fmt: skip
-    trainer = Trainer(run, ranks, encoder, plan, Progress(), None)
+    trainer = Trainer(run, ranks, encoder, plan, Progress(), None, noise_of(run))
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
     if rank == 0:
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
@@ -132,6 +134,15 @@ def test_gradient_caching_gives_the_plain_gradient(trained, world):
     plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
     assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], cached["weights"]) < 1e-5
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_on_embeddings_is_the_same_on_any_number_of_ranks(trained, noise):
+    settings = {"noise": noise, "noise_view": "all", "noise_strength": 0.3, **KINDS["negatives"]}
+    one, many = trained(1, **settings), trained(2, grad_cache=5, **settings)
+    assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert difference(one["weights"], many["weights"]) < 1e-5
+    assert difference(one["weights"], trained(1, **KINDS["negatives"])["weights"]) > 1e-4
 
 
 def test_more_ranks_than_gpus_is_said(monkeypatch):

@@ -13,6 +13,7 @@ from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
+NoiseName = Literal["none", "gaussian", "interpolation", "extrapolation", "linear", "pca-jitter"]
 Schedule = Literal["linear", "constant"]
 Pooling = Literal["auto", "cls", "mean", "max", "last", "mean_sqrt_len", "weighted_mean"]
 Head = Literal["auto", "mlp", "none"]
@@ -148,6 +149,22 @@ class Objective:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """Noise on embeddings."""
+
+    noise: NoiseName = option(
+        "none",
+        "gaussian: normal noise; interpolation: towards the nearest other sentence of the step; extrapolation: away "
+        "from the mean of the step; linear: along the difference of two random sentences; pca-jitter: along the "
+        "principal components of the step",
+    )
+    noise_strength: float = option(0.1, "how far --noise moves an embedding", above=0, most=1)
+    noise_view: Literal["anchor", "positive", "negative", "all"] = option(
+        "positive", "the embeddings that --noise moves"
+    )
+
+
+@dataclass(frozen=True)
 class Optimisation:
     """Optimisation."""
 
@@ -237,4 +254,4 @@ class Running:
     )
 
 
-GROUPS = (Data, Encoder, Negatives, Draws, Objective, Optimisation, Evaluation, Running)
+GROUPS = (Data, Encoder, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)

@@ -15,14 +15,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from train.config.groups import GROUPS, Data, Draws, Encoder, Evaluation, Negatives, Objective, Optimisation, Running
+from train.config.groups import (
+    GROUPS,
+    Data,
+    Draws,
+    Encoder,
+    Evaluation,
+    Negatives,
+    Noise,
+    Objective,
+    Optimisation,
+    Running,
+)
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
 from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
-class Run(Running, Evaluation, Optimisation, Objective, Draws, Negatives, Encoder, Data):
+class Run(Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Encoder, Data):
     """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
 
     def identity(self) -> dict[str, Any]:
@@ -114,6 +125,9 @@ def check(run: Run) -> None:
         )
     if run.augment == "una" and run.loss == "simcse":
         raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
+    without_negatives = run.augment == "none" or run.loss == "simcse" or run.alpha == 0
+    if run.noise != "none" and run.noise_view == "negative" and without_negatives:
+        raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
 
 
 def fail(error: InputError) -> NoReturn:

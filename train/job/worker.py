@@ -18,6 +18,7 @@ from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.job.prepare import Material, check_output, make_index, open_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
+from train.objective.noise.registry import noise_of
 from train.record.checkpoint import load_checkpoint
 from train.record.files import FolderLock, write_json
 from train.record.folder import SUMMARY, note_written, remove_own_files
@@ -111,7 +112,8 @@ def restarted() -> bool:
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = _together(ranks, lambda: Job.load(run, ranks))
     try:
-        trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.progress, job.state)
+        plan = job.material.plan(run)
+        trainer = Trainer(run, ranks, job.encoder, plan, job.progress, job.state, noise_of(run))
         loop = Loop(trainer, job.batch_maker(), job.scorer, job.tokenizer, job.identity)
         started()
         outcome = loop()

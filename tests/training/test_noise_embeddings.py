@@ -1,0 +1,179 @@
+"""Noises on embeddings against plain loops written from their papers, their gradients, and which views they change."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from train.config.groups import NoiseName
+from train.config.run import make_run
+from train.objective.draws import Draws
+from train.objective.noise.registry import NOISES, VIEWS, EmbeddingNoise, noise_of
+from una_fast.errors import InputError
+
+LAMBDA = 0.3
+NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
+
+
+def draws_of(n, epoch=0, seed=5):
+    return Draws(seed, epoch, np.random.default_rng(n).permutation(100)[:n])
+
+
+def embeddings(*shape, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).normal(1, 2, shape))
+
+
+def unit(x):
+    return x / np.sqrt((x * x).sum())
+
+
+def plain_interpolation(z, draws, strength):
+    out = []
+    for i, one in enumerate(z):
+        nearest = max((j for j in range(len(z)) if j != i), key=lambda j: unit(one) @ unit(z[j]))
+        out.append((1 - strength) * one + strength * z[nearest])
+    return out
+
+
+def plain_extrapolation(z, draws, strength):
+    mean = sum(z) / len(z)
+    return [one + strength * (one - mean) for one in z]
+
+
+def plain_linear(z, draws, strength):
+    return [one + strength * (z[j] - z[k]) for one, (j, k) in zip(z, draws.pairs(), strict=True)]
+
+
+def plain_gaussian(z, draws, strength):
+    deviation = [np.std([one[d] for one in z], ddof=1) for d in range(len(z[0]))]
+    normals = draws.normals(len(z[0]))
+    return [one + strength * np.array(deviation) * normal for one, normal in zip(z, normals, strict=True)]
+
+
+def plain_pca_jitter(z, draws, strength):
+    """With eigenvectors, as Krizhevsky, Sutskever and Hinton write it; a_k is the normal draw along eigenvector k."""
+    values, vectors = np.linalg.eigh(np.cov(np.array([unit(one) for one in z]), rowvar=False))
+    out = []
+    for one, normal in zip(z, draws.normals(len(z[0])), strict=True):
+        a = vectors.T @ normal
+        jitter = sum(a[k] * values[k] * vectors[:, k] for k in range(len(values)))
+        out.append(one + strength * np.sqrt(one @ one) * jitter)
+    return out
+
+
+PLAIN = {
+    "interpolation": plain_interpolation,
+    "extrapolation": plain_extrapolation,
+    "linear": plain_linear,
+    "gaussian": plain_gaussian,
+    "pca-jitter": plain_pca_jitter,
+}
+
+
+def test_every_noise_has_a_reference_and_is_an_option():
+    assert PLAIN.keys() == NOISES.keys() == set(NoiseName.__args__) - {"none"}
+
+
+@pytest.mark.parametrize("name", NOISES)
+@given(st.integers(2, 9), st.integers(2, 6), st.integers(0, 99))
+def test_equals_the_plain_reference(name, n, width, seed):
+    z, draws = embeddings(n, width, seed=seed), draws_of(n)
+    expected = np.array(PLAIN[name](list(z.numpy()), draws, LAMBDA))
+    assert np.allclose(NOISES[name](z, z, draws, LAMBDA).numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_gradient_equals_differences(name):
+    """Partners and statistics come from `pool` and are constants."""
+    z = embeddings(5, 4).requires_grad_()
+    pool = z.detach().clone()
+    assert torch.autograd.gradcheck(lambda z: NOISES[name](z, pool, draws_of(5), LAMBDA), [z])
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_sentence_has_its_noise_wherever_it_stands(name):
+    rows = np.array([70, 3, 21, 8, 55, 13])
+    views, order = embeddings(4, 6, 5), [4, 0, 3, 5, 1, 2]
+    noise = EmbeddingNoise(name, LAMBDA, "all", 42)
+    assert torch.allclose(noise(views[:, order], 1, rows[order]), noise(views, 1, rows)[:, order], atol=1e-12)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("n_views", [2, 3, 4])
+def test_only_the_chosen_views_are_changed(view, n_views):
+    views = embeddings(n_views, 5, 4)
+    changed = EmbeddingNoise("gaussian", LAMBDA, view, 42)(views, 0, np.arange(5))
+    moved = [v for v in range(n_views) if not torch.equal(views[v], changed[v])]
+    assert moved == [v for v in VIEWS[view] if v < n_views]
+
+
+def test_views_epochs_and_seeds_have_draws_of_their_own():
+    views = torch.ones(4, 50, 40).cumsum(1)  # all views alike
+    noise = EmbeddingNoise("gaussian", LAMBDA, "all", 42)
+    drawn = [*(noise(views, 0, np.arange(50)) - views), (noise(views, 1, np.arange(50)) - views)[0]]
+    drawn.append((EmbeddingNoise("gaussian", LAMBDA, "all", 43)(views, 0, np.arange(50)) - views)[0])
+    correlations = np.corrcoef([one.flatten().numpy() for one in drawn])
+    assert np.abs(correlations - np.eye(len(drawn))).max() < 5 / 2000**0.5
+
+
+def test_the_noise_is_not_drawn_by_the_numbers_that_replace_words():
+    views, rows = torch.ones(2, 50, 40).cumsum(1), np.arange(50)
+    noise = EmbeddingNoise("gaussian", LAMBDA, "positive", 42)(views, 0, rows)[1] - views[1]
+    of_words = Draws(42, 0, rows).normals(40)
+    assert abs(np.corrcoef(noise.flatten().numpy(), of_words.ravel())[0, 1]) < 5 / 2000**0.5
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
+    noise = EmbeddingNoise(name, LAMBDA, "all", 42)
+    for views in (embeddings(2, 1, 4), torch.ones(2, 3, 4)):
+        views.requires_grad_()
+        out = noise(views, 0, np.arange(views.shape[1]))
+        out.sum().backward()
+        assert torch.allclose(out, views, atol=1e-6) and views.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_strength_scales_the_move(name):
+    views, rows = embeddings(2, 6, 5), np.arange(6)
+    weak, strong = (EmbeddingNoise(name, s, "positive", 42)(views, 0, rows)[1] - views[1] for s in (0.1, 0.7))
+    assert torch.allclose(strong, 7 * weak) and weak.norm(dim=1).min() > 0
+
+
+def test_the_moments_of_gaussian_noise_are_those_of_the_step():
+    z = embeddings(8, 3)
+    moves = [NOISES["gaussian"](z, z, draws_of(8, epoch), LAMBDA) - z for epoch in range(2000)]
+    for dimension, sample in enumerate(torch.cat(moves).numpy().T):
+        deviation = LAMBDA * float(z[:, dimension].std())
+        assert stats.kstest(sample, "norm", (0, deviation)).pvalue > 0.01
+
+
+def test_pca_jitter_has_the_squared_covariance_for_its_covariance():
+    """sum_k a_k l_k p_k has the covariance sum_k l_k^2 p_k p_k' = C C."""
+    z = embeddings(8, 3)
+    covariance = torch.nn.functional.normalize(z, dim=1).T.cov()
+    norms = z.norm(dim=1, keepdim=True)
+    epochs = range(4000)
+    moves = torch.cat([(NOISES["pca-jitter"](z, z, draws_of(8, epoch), 1.0) - z) / norms for epoch in epochs])
+    expected = covariance @ covariance
+    assert torch.allclose(moves.T.cov(), expected, atol=5 * float(expected.diagonal().max()) / len(moves) ** 0.5)
+
+
+def test_a_run_names_its_noise():
+    assert noise_of(make_run(NEEDED)) is None
+    given = {**NEEDED, "noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
+    assert noise_of(make_run(given)) == EmbeddingNoise("linear", 0.2, "negative", 7)
+
+
+@pytest.mark.parametrize("strength", [0.0, -0.1, 1.5, float("nan")])
+def test_a_strength_out_of_range_is_said(strength):
+    with pytest.raises(InputError, match=f"--noise-strength is {strength}: it must be above 0 and at most 1"):
+        make_run({**NEEDED, "noise": "gaussian", "noise_strength": strength})
+
+
+@pytest.mark.parametrize("without", [{"augment": "none"}, {"loss": "simcse"}, {"alpha": 0}])
+def test_noise_on_negatives_needs_negatives(without):
+    with pytest.raises(InputError, match="--noise-view negative: this run has no negatives"):
+        make_run({**NEEDED, "noise": "gaussian", "noise_view": "negative", **without})
