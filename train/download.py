@@ -5,7 +5,6 @@ FOLDER then holds corpora/wiki1m_for_simcse.txt and senteval/downstream/, the la
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import shutil
@@ -15,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.parser import Parser
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from una_fast.errors import InputError
@@ -28,9 +28,9 @@ PARTS = ("wiki", "senteval")
 BLOCK = 1 << 20  # bytes
 
 
-def build_parser(prog: str = "python -m train.download") -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.download") -> Parser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+    parser = Parser(prog=prog, description=__doc__)
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to lay the data out")
     parser.add_argument("--only", choices=PARTS, help="fetch one of the two (default: both)")
     parser.add_argument("--repository", default=REPOSITORY, help=f"dataset on the hub (default: {REPOSITORY})")
@@ -40,9 +40,9 @@ def build_parser(prog: str = "python -m train.download") -> argparse.ArgumentPar
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
     """Run the command; the exit code, 2 if something is missing or not as it should be."""
-    options = build_parser(prog).parse_args(arguments)
-    parts = [options.only] if options.only else list(PARTS)
     try:
+        options = build_parser(prog).parse_args(arguments)
+        parts = [options.only] if options.only else list(PARTS)
         for part in parts:
             fetch(part, options.to, options.repository, options.revision)
         wrong = [problem for part in parts for problem in check(part, options.to)]

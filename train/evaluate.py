@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.parser import Parser
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
 from train.evaluation.senteval_files import downstream_folder
@@ -16,9 +17,9 @@ from una_fast.errors import InputError
 from una_fast.extras import missing_package
 
 
-def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.evaluate") -> Parser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+    parser = Parser(prog=prog, description=__doc__)
     add = parser.add_argument
     add("--model", required=True, help="name on the Hugging Face hub, or folder")
     add("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
@@ -60,9 +61,8 @@ def build_parser(prog: str = "python -m train.evaluate") -> argparse.ArgumentPar
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
     """Run the command; the exit code."""
-    options = build_parser(prog).parse_args(arguments)
     try:
-        _run(options)
+        _run(build_parser(prog).parse_args(arguments))
     except ModuleNotFoundError as error:
         print(f"error: {missing_package(error, 'evaluate') or error}", file=sys.stderr)
         return 2
@@ -81,7 +81,7 @@ def model_folder(name: str) -> str:
     return name
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
     if options.max_length is not None and options.max_length < 3:
         raise InputError(f"--max-length {options.max_length}: at least 3, two special tokens and a word")
     for name in ("threads", "nproc"):

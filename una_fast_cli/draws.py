@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from train.config.groups import Draws
 from train.config.options import option, options_of
-from train.config.parser import given_values, option_parser
+from train.config.parser import checked_values, option_parser
 from train.config.run import arguments_of
 from una_fast.errors import InputError
 
@@ -22,6 +22,9 @@ class Source:
     """Input."""
 
     index: str = option("", "folder of the index, as `una-fast index` saves it", metavar="FOLDER")
+    word_tokenizer: str = option(
+        "", "function that the index was built with, by its import path; a named one is known", metavar="NAME"
+    )
     seed: int = option(42, "seed of the draws", least=0)
     epoch: int = option(0, "another epoch draws other negatives", least=0)
 
@@ -37,10 +40,7 @@ def read_options(
     if words:
         parser.usage = f"{prog} --index FOLDER [options] {words} ..."
         parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
-    known = {name: one for group in groups for name, one in options_of(group).items()}
-    values = {name: one.default for name, one in known.items()} | given_values(parser, arguments)
-    for name, one in known.items():
-        one.check(values[name])
+    values = checked_values(parser, groups, arguments)
     if not values["index"]:
         raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
     return values, values.get("words", [])
@@ -52,5 +52,5 @@ def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     import una_fast
 
     Draws(**{name: values[name] for name in options_of(Draws)}).check_radius()
-    index = una_fast.load_index(Path(values["index"]))
+    index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)

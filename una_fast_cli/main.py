@@ -74,10 +74,18 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         raise InputError(_unknown(name))
     check_not_hidden("train")
+    _show_warnings()
     try:
         return import_module(COMMANDS[name].module).main(rest, prog=f"una-fast {name}")
     except ModuleNotFoundError as error:
         raise missing_package(error, COMMANDS[name].extra) or error from None
+
+
+def _show_warnings() -> None:
+    """InputWarnings as one line each; imported here, once it is known whose `train` is found."""
+    from train.config.run import show_warnings_as_lines
+
+    show_warnings_as_lines()
 
 
 def overview() -> str:

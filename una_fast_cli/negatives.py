@@ -9,8 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from train.config.data import Files
 from train.config.groups import Draws
-from train.config.options import option
+from train.config.options import option, options_of
 from una_fast_cli.draws import Source, augmenter_of, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
@@ -27,7 +28,6 @@ class Text(Source):
     corpus: str = option(
         "", "file of sentences to make negatives of; without it, those of the index by row", metavar="FILE"
     )
-    column: str = option("text", "column of the sentences in a table", metavar="NAME")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Output:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
     """Write a negative of every sentence; the exit code."""
     about = "Make a hard negative of every sentence of an index, or of a file. A blank sentence has an empty one."
-    values, _ = read_options(prog, about, (Text, Output, Draws), arguments)
+    values, _ = read_options(prog, about, (Text, Files, Output, Draws), arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = _load_tokenizer(values["tokenizer"]) if values["tokenizer"] else None
     augmenter = augmenter_of(values, tokenizer)
@@ -81,7 +81,7 @@ def _of_index(augmenter: Augmenter, values: dict[str, Any]) -> Iterator[Records]
 
 
 def _of_corpus(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> Iterator[Records]:
-    for start, texts in _batches(Path(values["corpus"]), values["column"]):
+    for start, texts in _batches(values):
         records: Records = {"row": list(range(start, start + len(texts))), "text": texts}
         negatives = augmenter.augment(texts, values["epoch"])
         if tokenizer is None:
@@ -91,13 +91,14 @@ def _of_corpus(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> 
             yield records | dict(tokenizer(negatives, truncation=True, padding="max_length", max_length=length))
 
 
-def _batches(path: Path, column: str) -> Iterator[tuple[int, list[str]]]:
+def _batches(values: dict[str, Any]) -> Iterator[tuple[int, list[str]]]:
     """(row of the first, sentences) of a file, in order."""
     from una_fast.corpus.reading import Reading
     from una_fast.corpus.sources import open_sources
 
+    reading = Reading(**Files(**{name: values[name] for name in options_of(Files)}).reading())
     row = 0
-    for block in chain.from_iterable(source.blocks() for source in open_sources(path, Reading(column))):
+    for block in chain.from_iterable(source.blocks() for source in open_sources(Path(values["corpus"]), reading)):
         data = block.data
         texts = [bytes(data[a:b]).decode() for a, b in zip(block.starts, block.stops, strict=True)]
         for start in range(0, len(texts), BATCH_ROWS):

@@ -107,11 +107,11 @@ def test_an_index_of_a_tsv_knows_its_quoting(tmp_path: Path) -> None:
         (
             "a.csv",
             b'text\n"two\nlines"\none\n',
-            "3 lines .* gave 2 documents: 1 lines are blank or inside",
+            "3 lines .* gave 2 documents: 1 line blank or inside",
         ),
-        ("a.tsv", b"text\tid\na\t1\n\nb\t2\n", "3 lines under the header gave 2 documents: 1 lines are blank"),
-        ("a.tsv", b"text\na\rb\n", "1 lines under the header gave 2 documents: a carriage return ends a row too"),
-        ("a.jsonl", b'{"text": "a"}\n\n{"text": "b"}', "3 lines gave 2 documents: 1 lines are blank"),
+        ("a.tsv", b"text\tid\na\t1\n\nb\t2\n", "3 lines under the header gave 2 documents: 1 blank line"),
+        ("a.tsv", b"text\na\rb\n", "1 line under the header gave 2 documents: a carriage return ends a row too"),
+        ("a.jsonl", b'{"text": "a"}\n\n{"text": "b"}', "3 lines gave 2 documents: 1 blank line"),
     ],
 )
 def test_rows_that_are_not_lines_are_said(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -224,14 +224,14 @@ def test_folders_and_globs_are_their_files_in_order(tmp_path: Path) -> None:
     write_text(folder / "odd[1].txt", ["5"])
     assert read(folder / "odd[1].txt") == ["5"]
     written(folder, "README.md", b"x")
-    with pytest.warns(InputWarning, match=r"data: 1 files are of an unknown kind .* first is .*README\.md"):
+    with pytest.warns(InputWarning, match=r"data: 1 file of an unknown kind left out, the first is .*README\.md"):
         assert read(folder) == ["1", "2", "3", "5", "4"]
     with pytest.raises(InputError, match=r"\*\.csv: no file matches"):
         read(folder / "*.csv")
-    with pytest.raises(InputError, match=r"\*\.md: none of its 1 files can be read; known kinds are \.txt"):
+    with pytest.raises(InputError, match=r"\*\.md: it has 1 file, and none that can be read; known kinds are \.txt"):
         read(folder / "*.md")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: none of its 0 files can be read"):
+    with pytest.raises(InputError, match="empty: it has 0 files, and none that can be read"):
         read(tmp_path / "empty")
 
 

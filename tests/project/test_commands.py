@@ -1,10 +1,13 @@
 """What every command owes its user at once: --help and a refusal, without waiting for torch."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from una_fast.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -24,6 +27,22 @@ REFUSED = {
     "train.report": (["nowhere"], "nowhere: no such folder"),
     "train.download": (["--to", "x", "--only", "all"], "invalid choice: 'all'"),
 }
+MISTAKES = [
+    ("train.evaluate", "--modell m", "unknown option --modell: did you mean --model?"),
+    ("train.evaluate", "--model m --max_seq_length=9", "unknown option --max_seq_length: did you mean --max-length?"),
+    ("train.evaluate", "", "the following arguments are required: --model"),
+    ("train.evaluate", "--model m --max-length long", "--max-length: invalid int value: 'long'"),
+    ("train.evaluate", "--model m more", "unexpected argument 'more'"),
+    ("train.report.__main__", "run --baselin b", "unknown option --baselin: did you mean --baseline?"),
+    ("train.report.__main__", "--samples", "--samples: expected one argument"),
+    ("train.download", "--ot x", "unknown option --ot: did you mean --to?"),
+    ("una_fast_cli.index", "c.txt --outptu f", "unknown option --outptu: did you mean --output?"),
+    ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),
+    ("una_fast_cli.index", "--output f", "the following arguments are required: FILE"),
+    ("una_fast_cli.index", "c.txt --output f --max-document-bytes -1", "--max-document-bytes is -1: it must be at"),
+    ("una_fast_cli.negatives", "--idnex i", "unknown option --idnex: did you mean --index?"),
+    ("una_fast_cli.explain", "--index i a --bta 0.5", "unknown option --bta: did you mean --beta?"),
+]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,6 +57,20 @@ def test_help_and_refusals_do_not_wait_for_torch(module: str) -> None:
     arguments, message = REFUSED[module]
     refused = run(module, *arguments)
     assert refused.returncode == 2 and message in refused.stderr
+
+
+@pytest.mark.parametrize(("module", "arguments", "message"), MISTAKES)
+def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, arguments, message, capsys) -> None:
+    """In `una-fast`, which prints what the commands below it raise, and as `python -m`."""
+    own = importlib.import_module(module).main
+    try:
+        code = own(arguments.split())
+    except InputError as error:
+        code = 2
+        sys.stderr.write(f"error: {error}\n")
+    said = capsys.readouterr()
+    assert code == 2 and not said.out and said.err.count("\n") == 1
+    assert said.err.startswith("error: ") and message in said.err
 
 
 def test_public_names_are_there_when_asked_for() -> None:

@@ -85,7 +85,7 @@ class TestBadInput:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
         said = refusal(capsys, {**values, "device": "auto", "nproc": 2})
-        assert "--nproc 2 is above the 1 GPUs of this machine" in said
+        assert "--nproc 2 is above the 1 GPU of this machine" in said
 
     def test_gpu_where_there_is_none(self, capsys, values, monkeypatch):
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)

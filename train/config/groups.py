@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from train.config.data import Data, Files, Words
 from train.config.options import option
 from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputError
@@ -18,41 +19,6 @@ Schedule = Literal["linear", "constant"]
 Pooling = Literal["auto", "cls", "mean", "max", "last", "mean_sqrt_len", "weighted_mean"]
 Head = Literal["auto", "mlp", "none"]
 Compile = Literal["auto", "off", "graphs", "layers", "both"]
-
-
-@dataclass(frozen=True)
-class Data:
-    """Data."""
-
-    corpus: tuple[str, ...] = option(
-        (),
-        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
-        "and globs of such files",
-        role="source",
-        metavar="FILE",
-    )
-    column: str = option(
-        "text", "column of the sentences in .csv, .tsv, .jsonl, .json and .parquet files", metavar="NAME"
-    )
-    word_tokenizer: str = option(
-        "treebank",
-        "what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp "
-        "(Thai), or a function of your own by its import path, as module:function",
-        metavar="NAME",
-    )
-    lowercase: bool = option(True, "lower-case sentences before they are split into words")
-    paraphrases: str = option(
-        "",
-        "file whose line i is the positive of the corpus' line i; without it, a sentence is its own positive",
-        role="source",
-        metavar="FILE",
-    )
-    index: str = option(
-        "",
-        "folder of the index; it is built there unless it is there already; default OUTPUT/index",
-        role="running",
-        metavar="FOLDER",
-    )
 
 
 @dataclass(frozen=True)
@@ -254,4 +220,4 @@ class Running:
     )
 
 
-GROUPS = (Data, Encoder, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)
+GROUPS = (Data, Files, Words, Encoder, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)

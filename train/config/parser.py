@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +18,22 @@ STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # a value in --help
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are InputErrors of one sentence."""
+    """A parser whose errors are InputErrors of one sentence; options are written out in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but an unknown option comes first: what is missing may be what it was meant to be."""
+        words = sys.argv[1:] if args is None else list(args)
+        known = flags(self)
+        for word in takewhile(lambda word: word != "--", words):
+            if word.startswith("--") and (flag := word.split("=")[0]) not in known:
+                raise InputError(unknown_option(flag, known))
+        namespace, unknown = self.parse_known_args(words, namespace)
+        if unknown:
+            raise InputError(unknown_option(unknown[0], known))
+        return namespace
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found wrong."""
@@ -30,7 +47,6 @@ def option_parser(prog: str, description: str, groups: Iterable[type]) -> Parser
         usage="%(prog)s [options]",
         description=description,
         argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
     )
     for group in groups:
         section = parser.add_argument_group(*heading(group))
@@ -85,10 +101,20 @@ def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, A
     Raises:
         InputError: an unknown option, a value of the wrong kind.
     """
-    namespace, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        raise InputError(unknown_option(unknown[0].split("=")[0], flags(parser)))
-    return vars(namespace)
+    return vars(parser.parse_args(arguments))
+
+
+def checked_values(parser: Parser, groups: Iterable[type], arguments: Sequence[str] | None) -> dict[str, Any]:
+    """What a command line gives, or the default, of every option of the groups, by field name.
+
+    Raises:
+        InputError: an unknown option, a value of the wrong kind or out of its limits.
+    """
+    known = {name: one for group in groups for name, one in options_of(group).items()}
+    values = {name: one.default for name, one in known.items()} | given_values(parser, arguments)
+    for name, one in known.items():
+        one.check(values[name])
+    return values
 
 
 def flags(parser: Parser) -> list[str]:

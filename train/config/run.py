@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from train.config.data import Data, Files, Words
 from train.config.groups import (
     GROUPS,
-    Data,
     Draws,
     Encoder,
     Evaluation,
@@ -33,7 +33,7 @@ from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
-class Run(Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Encoder, Data):
+class Run(Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Encoder, Words, Files, Data):
     """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
 
     def identity(self) -> dict[str, Any]:

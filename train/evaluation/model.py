@@ -15,7 +15,7 @@ from train.encoder.encoder import from_pretrained, load_tokenizer, quiet
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, Pooling, check_pooling
 from train.evaluation.embed import LONGEST
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # of protocol.PRECISIONS
 
@@ -84,7 +84,9 @@ def pick_devices(device: str, n: int = 1) -> list[torch.device]:
         return [first]
     last = (first.index or 0) + n - 1
     if last >= gpus:
-        raise InputError(f"--device {device} --nproc {n}: PyTorch sees {gpus} GPUs here; give fewer, or --device cpu")
+        raise InputError(
+            f"--device {device} --nproc {n}: PyTorch sees {counted(gpus, 'GPU')} here; give fewer, or --device cpu"
+        )
     return [torch.device("cuda", index) for index in range(last - n + 1, last + 1)]
 
 

@@ -16,7 +16,7 @@ from train.record.folder import BEST, is_finished, remove_own_files
 from train.record.pointer import Progress, has_checkpoint, read_pointer
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, raise_stopped, tell
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
@@ -90,7 +90,7 @@ def report(run: Run, outcome: Outcome) -> int:
         elif progress.best_score is not None:
             start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
             tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
-        tell(f"finished after {progress.step} steps: {Path(run.output) / 'best'}")
+        tell(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
         if run.demo:
             tell(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from train.evaluation.tasks.sts import load_dev
 from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
 from train.record.pointer import has_checkpoint
 from train.steps.plan import Plan, usable_rows
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
 
@@ -39,7 +42,7 @@ def settle(run: Run) -> Run:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and run.nproc > torch.cuda.device_count():
         raise InputError(
-            f"--nproc {run.nproc} is above the {torch.cuda.device_count()} GPUs of this machine: "
+            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
             "give as many ranks as GPUs at most, or --device cpu"
         )
     if device == "cpu" and run.compile in ("graphs", "both"):
@@ -102,10 +105,19 @@ def sources(run: Run) -> list[Path]:
     return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
+def paraphrase_sources(run: Run) -> int:
+    """How many of the index's sources, the last ones, hold the paraphrases: a folder or a glob is several."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # of files that are left out: said where the index is made
+        return len(open_sources(Path(run.paraphrases), Reading(run.column, run.quoting)))
+
+
 def open_index(run: Run, corpus: Any = None) -> Index:
     """The saved index of a run, of this `corpus` if one is given; refused if its words were made otherwise."""
     tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # an import path: the index has no name of it
-    index = una_fast.load_index(run.index, corpus=corpus, column=run.column, word_tokenizer=tokenizer)
+    index = una_fast.load_index(
+        run.index, corpus=corpus, column=run.column, word_tokenizer=tokenizer, quoting=run.quoting
+    )
     if (tokenizer is None and index.word_tokenizer != run.word_tokenizer) or index.lowercase != run.lowercase:
         raise InputError(
             f"--index {run.index}: its words were made by {tokenizer_name(index.word_tokenizer)!r} with "
@@ -124,8 +136,8 @@ def make_index(run: Run, say: Any) -> Index:
             sources(run),
             word_tokenizer=run.word_tokenizer,
             lowercase=run.lowercase,
-            column=run.column,
             progress=True,
+            **run.reading(),
         )
         Material.of(run, index)  # refuses before anything is written
         TokenIds(index, tokenizer)
@@ -162,18 +174,19 @@ class Material:
         """
         n_anchors, offset = index.n_documents, None
         if run.paraphrases:
-            n_paraphrases = index.sources[-1]["n_documents"]
+            own = index.sources[-paraphrase_sources(run) :]
+            n_paraphrases = sum(source["n_documents"] for source in own)
             n_anchors = offset = index.n_documents - n_paraphrases
             if n_anchors != n_paraphrases:
                 raise InputError(
-                    f"--paraphrases {run.paraphrases}: has {n_paraphrases:,} sentences and the corpus {n_anchors:,}: "
-                    "line i of one must be a paraphrase of line i of the other"
+                    f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
+                    f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
                 )
         rows, blank, blank_paraphrases = usable_rows(index.word_ids.lengths(), n_anchors)
         if len(rows) < run.batch_size:
             raise InputError(
-                f"the corpus has {len(rows):,} sentences with words, fewer than --batch-size {run.batch_size}: "
-                "give more text or a smaller batch"
+                f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
+                f"{run.batch_size}: give more text or a smaller batch"
             )
         return cls(rows, n_anchors, offset, blank, blank_paraphrases, index.n_terms)
 
@@ -184,8 +197,8 @@ class Material:
     def describe(self) -> str:
         """One line for the user."""
         left_out = self.n_anchors - len(self.rows)
-        note = f", {left_out:,} left out because they are blank" if left_out else ""
-        return f"{len(self.rows):,} sentences to train on{note}; {self.n_terms:,} terms"
+        note = f", {left_out:,} left out as blank" if left_out else ""
+        return f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.n_terms, 'term')}"
 
     def counts(self) -> dict[str, int]:
         """For run.json."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.parser import Parser
 from train.record.files import replacing
 from train.report.page import make_page
 from train.report.runs import find_runs
@@ -19,9 +19,9 @@ EPILOG = (
 )
 
 
-def build_parser(prog: str = "python -m train.report") -> argparse.ArgumentParser:
+def build_parser(prog: str = "python -m train.report") -> Parser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog, description="Runs as one HTML page.", epilog=EPILOG)
+    parser = Parser(prog=prog, description="Runs as one HTML page.", epilog=EPILOG)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
     parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
@@ -32,8 +32,8 @@ def build_parser(prog: str = "python -m train.report") -> argparse.ArgumentParse
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
     """Run the command; the exit code."""
-    options = build_parser(prog).parse_args(arguments)
     try:
+        options = build_parser(prog).parse_args(arguments)
         notes: list[str] = []
         page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes)
         with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has

@@ -16,7 +16,7 @@ from una_fast.corpus.columns import arrow_block, encode_row
 from una_fast.corpus.line_reader import LineReader, too_long
 from una_fast.corpus.source import BLOCK_BYTES, Block, blocks_of, line_pieces
 from una_fast.corpus.table_files import TableFile
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -71,7 +71,8 @@ class JsonLinesFile(TableFile):
         blank = self.n_lines - n_documents
         if blank <= 0:
             return ""
-        return f"{self.path}: {self.n_lines:,} lines gave {n_documents:,} documents: {blank:,} lines are blank"
+        said = f"{self.path}: {counted(self.n_lines, 'line')} gave {counted(n_documents, 'document')}"
+        return f"{said}: {counted(blank, 'blank line')}"
 
 
 class JsonFile(TableFile):

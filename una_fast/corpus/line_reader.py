@@ -102,7 +102,7 @@ def too_long(where: str, limit: int) -> InputError:
     """The error for a line or document beyond the limit."""
     return InputError(
         f"{where} is longer than {limit:,} bytes: split it into sentences, "
-        "or raise the limit with `max_document_bytes` if it is meant"
+        "or raise the limit with max_document_bytes (in a command --max-document-bytes) if it is meant"
     )
 
 

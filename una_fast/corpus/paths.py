@@ -15,7 +15,7 @@ from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import FileSource
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import TextFile
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, InputWarning, counted
 
 KINDS: dict[str, type[FileSource]] = {
     ".txt": TextFile,
@@ -104,10 +104,12 @@ def _known(names: list[str], given: str) -> list[str]:
     """Those of the files that can be read; a warning names the others."""
     known = [name for name in names if kind_of(name)]
     if not known:
-        raise InputError(f"{given}: none of its {len(names):,} files can be read; known kinds are {KNOWN}")
+        raise InputError(
+            f"{given}: it has {counted(len(names), 'file')}, and none that can be read; known kinds are {KNOWN}"
+        )
     if others := [name for name in names if not kind_of(name)]:
         warnings.warn(
-            f"{given}: {len(others):,} files are of an unknown kind and left out, the first is {others[0]}",
+            f"{given}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}",
             InputWarning,
             stacklevel=2,
         )

@@ -28,7 +28,7 @@ from una_fast.corpus.objects import IterableSource, open_table
 from una_fast.corpus.paths import kind_of, open_path
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import FileSource, Source
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
@@ -52,7 +52,9 @@ def source_digests(corpus: Any, column: str = "text", quoting: bool | None = Non
 def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
     """Refuse the `given` digests where they are not those that the index in `folder` was made from."""
     if len(indexed) != len(given):
-        raise InputError(f"{folder}: made from {len(indexed)} sources, and the corpus has {len(given)}: build it again")
+        raise InputError(
+            f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(given)}: build it again"
+        )
     for old, new in zip(indexed, given, strict=True):
         if old["xxh3_128"] != new["xxh3_128"]:
             raise InputError(

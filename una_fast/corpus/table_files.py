@@ -12,7 +12,9 @@ import xxhash
 from una_fast.corpus.columns import BATCH_ROWS, arrow_block, missing_column
 from una_fast.corpus.line_reader import LineReader
 from una_fast.corpus.source import Block, FileSource
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
+
+NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 
 
 class TableFile(FileSource):
@@ -64,7 +66,7 @@ class CsvFile(TableFile):
             ):
                 raise missing_column(str(self.path), column, reader.schema.names) from None
         except pa.ArrowInvalid as error:
-            hint = "; if its quotation marks are ordinary characters, give quoting=False" if self._quoting else ""
+            hint = f"; {NO_QUOTING}" if self._quoting else ""
             raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
 
     def _reader(self, file: LineReader, every_column: bool = False) -> pa.csv.CSVStreamingReader:
@@ -88,15 +90,12 @@ class CsvFile(TableFile):
         lines = self.n_lines - 1
         if lines == n_documents:
             return ""
-        said = f"{self.path}: {lines:,} lines under the header gave {n_documents:,} documents"
+        said = f"{self.path}: {counted(lines, 'line')} under the header gave {counted(n_documents, 'document')}"
         if lines < n_documents:
             return f"{said}: a carriage return ends a row too"
         if not self._quoting:
-            return f"{said}: {lines - n_documents:,} lines are blank"
-        return (
-            f"{said}: {lines - n_documents:,} lines are blank or inside quotation marks; "
-            "if its quotation marks are ordinary characters, give quoting=False"
-        )
+            return f"{said}: {counted(lines - n_documents, 'blank line')}"
+        return f"{said}: {counted(lines - n_documents, 'line')} blank or inside quotation marks; {NO_QUOTING}"
 
 
 class ParquetFile(TableFile):

@@ -42,7 +42,7 @@ from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, InputWarning, counted
 from una_fast.parallel import Workers
 
 ENTRIES_PER_TASK = 1 << 15
@@ -100,7 +100,7 @@ def parse_corpus(
             _warn(scripts.remark(split.name))
             vocabulary, words = document_words(workers, chunks, sentences, split)
     if len(vocabulary) == 0:
-        raise InputError(f"the corpus has no word: each of its {len(sentences):,} sentences is blank")
+        raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')}, and none that is not blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 

@@ -23,7 +23,7 @@ from una_fast.corpus.word_tokenizers import (
     resolve_tokenizer,
     tokenizer_name,
 )
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 from una_fast.index.checks import check_content
 from una_fast.index.layout import KIND, VERSION
 from una_fast.index.scores import TermScores, term_frequency
@@ -185,7 +185,7 @@ class Index:
         except TypeError:
             raise TypeError(f"row {row!r}: give an integer from 0 to {n - 1:,}, or a slice such as 0:10") from None
         if not -n <= number < n:
-            raise IndexError(f"row {number:,} of an index of {n:,} documents: give 0 to {n - 1:,}")
+            raise IndexError(f"row {number:,} of an index of {counted(n, 'document')}: give 0 to {n - 1:,}")
         return number % n
 
     def __len__(self) -> int:
@@ -211,7 +211,7 @@ class Index:
         return _reopen, (self.path, function, self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"<una_fast.Index of {self.n_documents:,} documents, {self.n_terms:,} terms>"
+        return f"<una_fast.Index of {counted(self.n_documents, 'document')}, {counted(self.n_terms, 'term')}>"
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:

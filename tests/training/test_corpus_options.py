@@ -1,0 +1,89 @@
+"""How a run reads its corpus: the options of `build_index`, and paraphrases in several files."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from support.small_runs import options, write_corpus
+from train.config.run import make_parser, make_run
+from train.job.launch import prepare
+from train.job.prepare import Material
+from una_fast.errors import InputError, InputWarning
+from una_fast_cli.main import main
+
+
+def prepared(values):
+    """A run whose index has been made, and what it trains on."""
+    run = prepare(make_run(values), say=lambda message: None)
+    return run, Material.of(run, una_fast.load_index(run.index))
+
+
+@pytest.fixture
+def split(tmp_path):
+    """The corpus' 70 lines as paraphrases in two files of a folder, beside a file of another kind."""
+    lines = write_corpus(tmp_path / "all.txt", seed=1).read_text().splitlines(keepends=True)
+    folder = tmp_path / "paraphrases"
+    folder.mkdir()
+    for name, part in {"a.txt": lines[:30], "b.txt": lines[30:], "notes.md": ["# notes\n"]}.items():
+        (folder / name).write_text("".join(part))
+    return folder
+
+
+@pytest.mark.parametrize("given", ["paraphrases", "paraphrases/*.txt"])
+def test_paraphrases_in_several_files_are_one(tmp_path, tiny_model, split, given):
+    values = options(tmp_path, tiny_model, paraphrases=str(tmp_path / given))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # of notes.md
+        run, material = prepared(values)
+    assert (material.n_anchors, material.paraphrase_offset) == (70, 70)
+    index = una_fast.load_index(run.index)
+    assert index[70] == (split / "a.txt").read_text().splitlines()[0]
+    assert [Path(source["name"]).name for source in index.sources] == ["corpus.txt", "a.txt", "b.txt"]
+
+
+def test_paraphrases_in_several_files_are_counted_together(tmp_path, tiny_model, split):
+    with (split / "b.txt").open("a") as file:
+        file.write("one more\n")
+    values = options(tmp_path, tiny_model, paraphrases=str(split / "*.txt"))
+    with pytest.raises(InputError, match=r"\*\.txt: has 71 sentences and the corpus 70: line i of one"):
+        prepared(values)
+
+
+TABLE = 'text\n"the river\nand the castle"\n' + "a museum\n" * 20
+
+
+@pytest.mark.parametrize(("quoting", "sentences"), [(None, 22), (False, 22), (True, 21)])
+def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
+    (tmp_path / "table.tsv").write_text(TABLE)
+    flags = {None: [], True: ["--quoting"], False: ["--no-quoting"]}[quoting]
+    assert vars(make_parser().parse_args(flags)).get("quoting") is quoting
+    values = options(tmp_path, tiny_model, corpus=(str(tmp_path / "table.tsv"),), quoting=quoting)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        assert prepared(values)[1].n_anchors == sentences
+        prepared(values)  # the index is there, and is that of this corpus
+        folder = tmp_path / "other"
+        assert main(["index", str(tmp_path / "table.tsv"), "--output", str(folder), *flags]) == 0
+        assert len(una_fast.load_index(folder)) == sentences
+
+
+def test_the_longest_document_is_an_option(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, max_document_bytes=50)
+    with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-document-bytes"):
+        prepared(values)
+    assert prepared({**values, "max_document_bytes": 0})[1].n_anchors == 70
+
+
+def test_the_commands_take_a_word_tokenizer_and_case(tmp_path, capsys):
+    (tmp_path / "corpus.txt").write_text("A river-castle, A museum\nthe river\n")
+    folder = tmp_path / "index"
+    assert main(["index", str(tmp_path / "corpus.txt"), "--output", str(folder), "--no-lowercase"]) == 0
+    assert "A" in list(una_fast.load_index(folder).terms)
+    asked = ["--word-tokenizer", "support.corpus_files:on_spaces"]
+    assert main(["index", str(tmp_path / "corpus.txt"), "--output", str(tmp_path / "own"), *asked]) == 0
+    assert "river-castle," in list(una_fast.load_index(tmp_path / "own").terms)
+    capsys.readouterr()
+    assert main(["explain", "--index", str(tmp_path / "own"), *asked, "--radius", "2", "the river-castle,"]) == 0
+    assert "river-castle," in capsys.readouterr().out
