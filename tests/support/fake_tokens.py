@@ -38,7 +38,7 @@ class FakeTokens:
             ids[i, : len(drawn)] = torch.from_numpy(drawn)
         return {"input_ids": ids, "attention_mask": (ids > 0).long()}
 
-    def negative_ids(self, rows, epoch=0, max_length=32):
+    def token_ids(self, rows, epoch=0, max_length=32):
         return self.anchor_ids(rows, max_length)
 
 

@@ -58,7 +58,7 @@ class TestPlan:
 class ByEpoch(FakeTokens):
     """Negatives that are others in every epoch."""
 
-    def negative_ids(self, rows, epoch=0, max_length=32):
+    def token_ids(self, rows, epoch=0, max_length=32):
         return self.anchor_ids(rows + 10_000 * (epoch + 1), max_length)
 
 

@@ -14,6 +14,7 @@ from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputError
 
 Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
+Positive = Literal["same", "eda-synonym", "eda-insert", "eda-swap", "eda-delete"]
 NoiseName = Literal["none", "gaussian", "interpolation", "extrapolation", "linear", "pca-jitter"]
 Schedule = Literal["linear", "constant"]
 Pooling = Literal["auto", "cls", "mean", "max", "last", "mean_sqrt_len", "weighted_mean"]
@@ -46,6 +47,28 @@ class Encoder:
         32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
     )
     dropout: float = option(0.1, "probability of dropout in hidden states and attention", least=0, below=1)
+
+
+@dataclass(frozen=True)
+class Positives:
+    """Positives."""
+
+    positives: Positive = option(
+        "same",
+        "same: a sentence is its own positive, or its paraphrase is; eda-...: the sentence with synonyms for some "
+        "words, with synonyms put in, with words swapped, or with words left out, afresh in every epoch",
+    )
+    positives_strength: float = option(0.1, "share of a sentence's words that --positives edits", above=0, most=1)
+    synonyms: str = option(
+        "",
+        "synonyms for eda-synonym and eda-insert, one word a line: word<TAB>synonym<TAB>...; without it, WordNet's",
+        metavar="FILE",
+    )
+
+    @property
+    def needs_synonyms(self) -> bool:
+        """Whether the positives are made of synonyms."""
+        return self.positives in ("eda-synonym", "eda-insert")
 
 
 @dataclass(frozen=True)
@@ -220,4 +243,4 @@ class Running:
     )
 
 
-GROUPS = (Data, Files, Words, Encoder, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)
+GROUPS = (Data, Files, Words, Encoder, Positives, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)

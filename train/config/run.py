@@ -25,6 +25,7 @@ from train.config.groups import (
     Noise,
     Objective,
     Optimisation,
+    Positives,
     Running,
 )
 from train.config.options import Option, options_of
@@ -33,7 +34,9 @@ from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
-class Run(Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Encoder, Words, Files, Data):
+class Run(
+    Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Positives, Encoder, Words, Files, Data
+):
     """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
 
     def identity(self) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def check(run: Run) -> None:
-    """Refuse missing and impossible values, and combinations that contradict each other."""
+    """Refuse missing and impossible values."""
     for name in ("corpus", "model", "output"):
         if not getattr(run, name):
             raise InputError(f"{options()[name].flag} is missing: give the {options()[name].help.split(':')[0]}")
@@ -119,12 +122,21 @@ def check(run: Run) -> None:
     for seed in run.seeds:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
+    check_together(run)
+
+
+def check_together(run: Run) -> None:
+    """Refuse values that contradict each other."""
     if run.batch_size < run.nproc:
         raise InputError(
             f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it"
         )
     if run.augment == "una" and run.loss == "simcse":
         raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
+    if run.positives != "same" and run.paraphrases:
+        raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
+    if run.synonyms and not run.needs_synonyms:
+        raise InputError("--synonyms: only --positives eda-synonym and eda-insert take synonyms: leave it away")
     without_negatives = run.augment == "none" or run.loss == "simcse" or run.alpha == 0
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")

@@ -19,6 +19,7 @@ from train.evaluation.tasks.sts import load_dev
 from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
 from train.record.pointer import has_checkpoint
 from train.steps.plan import Plan, usable_rows
+from una_fast.augment.synonyms import open_synonyms
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
@@ -34,7 +35,7 @@ def settle(run: Run) -> Run:
 
     Raises:
         InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
-            no data or no such task to evaluate on.
+            no data or no such task to evaluate on, no synonyms.
     """
     quiet()
     device = run.device
@@ -54,6 +55,8 @@ def settle(run: Run) -> Run:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.dev:
         load_dev(run.dev)
+    if run.needs_synonyms:
+        open_synonyms(run.synonyms or None)
     if run.evaluate:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
 

@@ -29,8 +29,9 @@ from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_mul
 from train.steps.loop import Loop, Outcome
 from train.steps.ranks import Ranks, end_with_launcher, join, leave
 from train.steps.trainer import Trainer
-from train.steps.views import Altered, Sentences, Views
+from train.steps.views import Altered, Sentences, Source, Views
 from una_fast.augment.radius import resolve_radius
+from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
@@ -189,12 +190,11 @@ class Job:
             augmenter = una_fast.Augmenter(self.index, **law, tokenizer=self.tokenizer, n_jobs=1)
         tokens = augmenter.tokens if augmenter else TokenIds(self.index, self.tokenizer)
         assert tokens is not None
-        offset = self.material.paraphrase_offset
         few_shapes = self.ranks.device.type == "cuda" or run.compile != "off"
         return BatchMaker(
             views=Views(
                 anchor=Sentences(tokens),
-                positive=Sentences(tokens, offset) if offset is not None else None,
+                positive=self._positives(tokens),
                 negative=Altered(augmenter) if augmenter else None,
                 max_length=run.max_length,
                 alpha=run.alpha,
@@ -206,6 +206,15 @@ class Job:
             n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
             multiple=gpu_column_multiple(run.max_length) if few_shapes else 1,
         )
+
+    def _positives(self, tokens: TokenIds) -> Source | None:
+        """The positives of the sentences, or None where a sentence is its own."""
+        run, offset = self.run, self.material.paraphrase_offset
+        if run.positives != "same":
+            settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
+            augmentation = make_augmentation(run.positives, self.index, **settings, tokenizer=self.tokenizer, n_jobs=1)
+            return Altered(augmentation)
+        return Sentences(tokens, offset) if offset is not None else None
 
 
 def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:

@@ -18,11 +18,11 @@ from torch import Tensor
 Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
 
 
-class NegativeSource(Protocol):
-    """What is asked of una_fast.Augmenter."""
+class Augmentation(Protocol):
+    """What is asked of a text augmentation, such as una_fast.Augmenter and una_fast.EDA."""
 
-    def negative_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> Ids:
-        """Token ids of the negatives of rows."""
+    def token_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> Ids:
+        """Token ids of the altered sentences of rows."""
 
 
 class AnchorSource(Protocol):
@@ -60,13 +60,13 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Altered:
-    """The sentence of a row with words replaced, drawn afresh in every epoch."""
+    """The sentence of a row with words replaced, moved, added or left out, drawn afresh in every epoch."""
 
-    augmenter: NegativeSource
+    augmentation: Augmentation
 
     def __call__(self, rows: NDArray[np.int64], epoch: int, max_length: int) -> Ids:
         """Token ids of the altered sentences."""
-        return self.augmenter.negative_ids(rows, epoch, max_length)
+        return self.augmentation.token_ids(rows, epoch, max_length)
 
 
 @dataclass(frozen=True)

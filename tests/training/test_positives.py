@@ -1,0 +1,117 @@
+"""Positives that a text augmentation writes: by row and epoch, the same on any number of ranks and after a stop."""
+
+import dataclasses
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+import una_fast
+from support.small_runs import assert_same_run, metrics, options, train_here
+from train.config.groups import Positive
+from train.config.run import make_run
+from train.job.prepare import Material
+from train.job.worker import Job
+from train.steps.ranks import Ranks
+from train.steps.trainer import Trainer
+from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.errors import InputError
+
+NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
+EDITS = sorted(set(Positive.__args__) - {"same"})
+
+
+@pytest.fixture(scope="module")
+def synonyms(tmp_path_factory):
+    path = tmp_path_factory.mktemp("synonyms") / "synonyms.tsv"
+    path.write_text("river\tstream\tbrook\nmountain\thill\nthe\ta\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def index():
+    words = "the river ran below a mountain while two birds sang".split()
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(len(words)), (30, 1)), axis=1)
+    return una_fast.build_index([" ".join(words[i] for i in order) for order in orders])
+
+
+def job_of(index, tiny_model, rank=0, world=1, **settings):
+    run = make_run({**NEEDED, "augment": "none", "max_length": 16, "device": "cpu", "batch_size": 5, **settings})
+    run = dataclasses.replace(run, compile="off")
+    ranks = Ranks(rank, world, rank, torch.device("cpu"))
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    material = Material.of(run, index)
+    return Job(run, ranks, None, index, tokenizer, material, None, None, {}, None, None)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
+    with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
+    job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
+    rows = np.array([4, 0, 17])
+    anchors, positives = job.batch_maker().views(1, 2, rows)
+    texts = AUGMENTATIONS[name](index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
+    expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
+    assert torch.equal(positives["input_ids"], expected["input_ids"])
+    assert not torch.equal(positives["input_ids"], anchors["input_ids"])
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
+    rows = np.array([4, 0, 17, 9, 12])
+    whole = job_of(index, tiny_model, positives="eda-swap").batch_maker().views(1, 1, rows)[1]["input_ids"]
+    makers = [job_of(index, tiny_model, rank, world, positives="eda-swap").batch_maker() for rank in range(world)]
+    together = torch.cat([positives_of(maker(1, 1, rows)) for maker in makers])
+    assert torch.equal(together, whole[:, : together.shape[1]])
+
+
+def positives_of(batch):
+    """Token ids (b, 16) of the positives of one rank, unpacked from its parts."""
+    parts = [torch.nn.functional.pad(part["input_ids"], (0, 16 - part["input_ids"].shape[1])) for part in batch.parts]
+    return torch.cat(parts)[batch.place].unflatten(0, (batch.n_views, -1))[1]
+
+
+def test_a_stopped_run_ends_with_the_same_bits(tmp_path, tiny_model, monkeypatch):
+    whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), positives="eda-swap")
+    parts = {**whole, "output": str(tmp_path / "parts")}
+    assert train_here(whole).status == "finished"
+    plain = Trainer.step
+
+    def step(self, batch):
+        if batch.step == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", step)
+        assert train_here(parts).status == "stopped"
+    assert train_here({**parts, "resume": True}).status == "finished"
+    assert_same_run(parts["output"], whole["output"])
+    same = {**whole, "output": str(tmp_path / "same"), "positives": "same"}
+    assert train_here(same).status == "finished"
+    assert metrics(same["output"]) != metrics(whole["output"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"positives": "eda-swap", "paraphrases": "p.txt"}, "--paraphrases and --positives eda-swap both name"),
+        ({"positives": "eda-swap", "synonyms": "s.tsv"}, "--synonyms: only --positives eda-synonym and eda-insert"),
+        ({"positives": "eda-swap", "positives_strength": 0.0}, "--positives-strength is 0.0: it must be above 0"),
+        ({"positives": "eda-swap", "positives_strength": 1.1}, "--positives-strength is 1.1: it must be above 0"),
+        ({"positives": "backwards"}, "--positives is 'backwards': choose from same, eda-synonym"),
+    ],
+)
+def test_positives_that_cannot_be(settings, message):
+    with pytest.raises(InputError, match=message):
+        make_run({**NEEDED, **settings})
+
+
+def test_synonyms_that_are_not_there_are_said_before_an_index_is_built(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, positives="eda-synonym", synonyms=str(tmp_path / "none.tsv"))
+    with pytest.raises(InputError, match="none.tsv"):
+        train_here(values)
+    assert not (tmp_path / "index").exists()
