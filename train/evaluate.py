@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.parser import Parser
+from train.config.run import show_warnings_as_lines
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
 from train.evaluation.senteval_files import downstream_folder
@@ -61,6 +62,7 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
     """Run the command; the exit code."""
+    show_warnings_as_lines()
     try:
         _run(build_parser(prog).parse_args(arguments))
     except ModuleNotFoundError as error:

@@ -218,3 +218,39 @@ def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model, capsys):
     train_here({**values, "precision": "fp32", "output": str(tmp_path / "exact")})
     close, exact = ([m["loss"] for m in metrics(o) if "loss" in m] for o in (values["output"], tmp_path / "exact"))
     assert close == pytest.approx(exact, rel=0.05) and close != exact
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no compiler was found\nmore"), OSError("g++ is gone"), KeyError()])
+@pytest.mark.parametrize("fails_at", [1, 3])
+def test_a_compilation_that_fails_ends_no_run(tiny_model, monkeypatch, error, fails_at):
+    """Whichever call it is: one warning with the reason, and the weights of a run that compiles nothing."""
+    calls = []
+
+    def compile(function, **settings):
+        def call(*args, **kwargs):
+            calls.append(function)
+            if len(calls) >= fails_at:
+                raise error
+            return function(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", compile)
+    monkeypatch.setattr("train.steps.trainer.takes_ready_mask", lambda backbone: False)
+    losses, plain = train(tiny_model, compile="off", dropout=0.0)
+    with pytest.warns(UserWarning, match="no compiled layers, the run goes on without: ") as said:
+        same, run = train(tiny_model, compile="layers", dropout=0.0)
+    assert len([one for one in said if "no compiled layers" in str(one.message)]) == 1 and len(calls) == fails_at
+    assert same == losses
+    assert_same_weights(plain, run)
+
+
+def test_an_error_of_the_layer_itself_is_raised(monkeypatch):
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            raise ZeroDivisionError("of the layer")
+
+    layer = Layer()
+    compile_layers(layer)
+    with pytest.raises(ZeroDivisionError, match="of the layer"):
+        layer(torch.ones(2))

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from train.encoder.modules import read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
 from train.evaluation.model import load_model
 from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.protocol import Protocol
+from train.evaluation.results import _embed
+from train.evaluation.results import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
 from train.job.launch import report
 from train.job.prepare import settle
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]
 PROMPTS = {"prompts": {"query": "query: "}, "default_prompt_name": None, "similarity_fn_name": "dot"}
@@ -30,14 +34,16 @@ def describe(folder, *modules, pooling=None, max_length=64):
     """Give a model's folder the files of sentence-transformers."""
     kinds = ["Transformer", *modules]
     listed = [
-        {"idx": i, "path": f"{i}_{kind}" if i else "", "type": f"st.models.{kind}"} for i, kind in enumerate(kinds)
+        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"sentence_transformers.models.{kind}"}
+        for i, kind in enumerate(kinds)
     ]
-    (folder / "1_Pooling").mkdir()
+    for module in modules:
+        (folder / f"{kinds.index(module)}_{module}").mkdir()
     for name, content in {
         "modules.json": listed,
         "sentence_bert_config.json": {"max_seq_length": max_length, "do_lower_case": False},
         "config_sentence_transformers.json": PROMPTS,
-        "1_Pooling/config.json": pooling or {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False},
+        "1_Pooling/config.json": pooling or {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True},
     }.items():
         (folder / name).write_text(json.dumps(content))
     return folder
@@ -193,3 +199,69 @@ def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(t
 def test_one_table_names_the_poolings():
     assert set(OF_TRAINING.values()) <= set(POOLINGS)
     assert all(kind.meaning for kind in POOLINGS.values())
+
+
+@pytest.mark.parametrize("prompt", [None, "query"])
+@pytest.mark.parametrize("lower_case", [False, True])
+def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_model, prompt, lower_case):
+    """Pooling, Normalize, maximum length, default prompt and lower case, on a tokenizer that keeps case."""
+    settings = {**PROMPTS, "default_prompt_name": prompt}
+    (mean_model / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    length = {"max_seq_length": 9, "do_lower_case": lower_case}
+    (mean_model / "sentence_bert_config.json").write_text(json.dumps(length))
+    keep_case(mean_model)
+    model = load_model(str(mean_model), device="cpu")
+    described = describe_protocol(Protocol(), model, model.max_length)
+    assert (described["prompt"], described["lower_case"]) == ("query: " if prompt else "none", lower_case)
+    found = torch.from_numpy(_embed(TEXTS, [model], model.max_length))
+    torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)
+    plain = {**settings, "default_prompt_name": None}
+    (mean_model / "config_sentence_transformers.json").write_text(json.dumps(plain))
+    assert torch.allclose(found, encoded(mean_model)[1], atol=1e-5) == (prompt is None)  # the prompt changes them
+
+
+def keep_case(folder):
+    """Take the lower-casing out of a BERT tokenizer's folder."""
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["normalizer"]["lowercase"] = False
+    path.write_text(json.dumps(content))
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "do_lower_case": False}))
+
+
+def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(tmp_path, mean_model):
+    (mean_model / "config_sentence_transformers.json").write_text(
+        json.dumps({**PROMPTS, "default_prompt_name": "query"})
+    )
+    values = options(tmp_path, mean_model, max_steps=1)
+    with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
+        train_here(values)
+    model, dev = load_model(str(mean_model), device="cpu"), load_dev(values["dev"])
+    score = PairScorer([dev], model.tokenizer, prepared=lambda texts: ["query: " + text for text in texts])
+    assert metrics(values["output"])[0]["stsb_dev"] == pytest.approx(score(model.encode)["dev"], abs=2e-3)
+
+
+def test_a_pooling_without_the_prompt_is_refused(tmp_path, mean_model):
+    (mean_model / "config_sentence_transformers.json").write_text(
+        json.dumps({**PROMPTS, "default_prompt_name": "query"})
+    )
+    (mean_model / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "mean", "include_prompt": False}))
+    with pytest.raises(InputError, match="a pooling that leaves out the tokens of the default prompt"):
+        load_model(str(mean_model), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("machine", "supported", "warned"), [("x86_64", False, True), ("x86_64", True, False), ("arm64", False, False)]
+)
+def test_slow_bf16_is_said(tmp_path, tiny_model, monkeypatch, machine, supported, warned):
+    monkeypatch.setattr("train.encoder.onednn.platform.machine", lambda: machine)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: supported)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        load_model(str(tiny_model), precision="bf16", device="cpu")
+        settle(make_run({**options(tmp_path, tiny_model), "precision": "bf16"}))
+        load_model(str(tiny_model), device="cpu")
+    told = [one for one in said if "several times slower than fp32" in str(one.message)]
+    assert len(told) == (2 if warned else 0)

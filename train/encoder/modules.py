@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,18 @@ class Modules:
     settings: dict[str, Any] = field(default_factory=dict)
     declared: bool = False
     unknown: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """The default prompt, which sentence-transformers' encode puts before every text; "" where there is none."""
+        prompts, name = self.settings.get("prompts"), self.settings.get("default_prompt_name")
+        prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None
+        return prompt if isinstance(prompt, str) else ""
+
+    def prepared(self, texts: Sequence[str]) -> list[str]:
+        """What is tokenised of texts: each with the prompt before it, in lower case where the model says so."""
+        whole = [self.prompt + text for text in texts]
+        return [text.lower() for text in whole] if self.lower_case else whole
 
     def chosen(self, pooling: str) -> Modules:
         """The same with another pooling, one of POOLINGS; "auto" leaves all as it is.
@@ -110,6 +123,8 @@ def read_modules(name: str) -> Modules:
             found = dataclasses.replace(found, normalize=True)
         elif kind != "Transformer":
             found = dataclasses.replace(found, unknown=f"a module of type {kind or 'unknown'}")
+    if found.prompt and not found.include_prompt and not found.unknown:
+        return dataclasses.replace(found, unknown="a pooling that leaves out the tokens of the default prompt")
     return found
 
 

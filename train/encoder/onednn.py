@@ -9,6 +9,8 @@ Letters: R rows, K inputs, N outputs.
 
 from __future__ import annotations
 
+import platform
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard
@@ -16,10 +18,25 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from una_fast.errors import InputWarning
+
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X (R, K) times the transpose of weight (N, K), plus bias (N,)."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def warn_of_slow_bf16(precision: str, device: str) -> None:
+    """Warn where bf16 is asked for on a processor that computes it by detours: several times the time of fp32."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    if precision == "bf16" and device == "cpu" and x86 and not fast:
+        warnings.warn(
+            "--precision bf16: this processor has no instructions for it (AVX512-BF16, AMX), so that it is several "
+            "times slower than fp32: give --precision fp32",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def available() -> bool:

@@ -13,6 +13,7 @@ from transformers import AutoModel
 
 from train.encoder.encoder import from_pretrained, load_tokenizer, quiet
 from train.encoder.modules import Modules, read_modules
+from train.encoder.onednn import warn_of_slow_bf16
 from train.encoder.pooling import AUTO, Pooling, check_pooling
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
@@ -111,5 +112,6 @@ def load_model(
         )
     if pooling == "cls" and tokenizer.padding_side == "left":
         raise InputError(f"{name}: pooling 'cls' reads the first position, and this tokenizer pads there: use 'last'")
+    warn_of_slow_bf16(precision, place.type)
     network = network.to(place, DTYPES[precision]).eval()
     return EvaluatedModel(name, network, tokenizer, place, layout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,11 +21,13 @@ class PairScorer:
         max_length: int | None = None,
         batch_tokens: int | None = None,
         device: str | torch.device = "cpu",
+        prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
+        """prepared: what is tokenised of texts, as `Modules.prepared`."""
         self.tasks: Sequence[StsTask] = list(tasks)
         distinct = DistinctSentences()
         self._rows = [(distinct.add(task.first), distinct.add(task.second)) for task in self.tasks]
-        self._batches = Batches(distinct.texts, tokenizer, max_length, batch_tokens, device)
+        self._batches = Batches(prepared(distinct.texts), tokenizer, max_length, batch_tokens, device)
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> dict[str, float]:
         """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.

@@ -71,6 +71,7 @@ def evaluate(
 def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: int) -> NDArray:
     """Embeddings (n, D) of the texts under one model, or shared among its copies."""
     first, *copies = models
+    texts = first.layout.prepared(texts)
     with contextlib.ExitStack() as stack:
         for model in models:
             stack.enter_context(packed_linears(model.network))
@@ -95,7 +96,8 @@ def describe(protocol: Protocol, model: EvaluatedModel, max_length: int) -> dict
         "pooling_from": f"auto: {stated}" if protocol.pooling == AUTO else "--pooling",
         "normalize": layout.normalize,
         "max_length": max_length,
-        "lower_case": model.lower_cases,
+        "prompt": layout.prompt or "none",
+        "lower_case": layout.lower_case or model.lower_cases,
         "whitening": "each task's own sentences" if protocol.whiten else "none",
         "precision": protocol.precision,
         "device": str(model.device),

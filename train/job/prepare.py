@@ -14,6 +14,8 @@ import una_fast
 from train.config.groups import Compile
 from train.config.run import Run
 from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
+from train.encoder.modules import Modules
+from train.encoder.onednn import warn_of_slow_bf16
 from train.encoder.pooling import POOLINGS
 from train.evaluation.tasks.sts import load_dev
 from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
@@ -61,7 +63,10 @@ def settle(run: Run) -> Run:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
-    pooling: Any = POOLINGS[pooling_of(run.model, run.pooling).pooling].in_training
+    layout = pooling_of(run.model, run.pooling)
+    _warn_of_texts(run.model, layout)
+    warn_of_slow_bf16(run.precision, device)
+    pooling: Any = POOLINGS[layout.pooling].in_training
     plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
     return dataclasses.replace(
         run,
@@ -75,6 +80,18 @@ def settle(run: Run) -> Run:
         schedule=run.schedule or ("constant" if roberta else "linear"),
         index=run.index or str(Path(run.output) / INDEX),
     )
+
+
+def _warn_of_texts(model: str, layout: Modules) -> None:
+    """Say what the model does to a text that training, which takes ids from the index, does not."""
+    for what in filter(
+        None, [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
+    ):
+        warnings.warn(
+            f"--model {model}: its {what} is applied in dev scores and wherever best/ is used, but not in training",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def check_output(run: Run) -> None:

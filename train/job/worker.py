@@ -162,7 +162,10 @@ class Job:
         material = Material.of(run, index)
         scorer = None
         if run.dev:
-            scorer = PairScorer([load_dev(run.dev)], tokenizer, encoder.layout.max_length, device=ranks.device)
+            layout = encoder.layout
+            scorer = PairScorer(
+                [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
+            )
         start = _starting_point(run, identity)
         job = cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
         if ranks.first:
