@@ -24,7 +24,6 @@ from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
 from train.job.prepare import Material, make_index, settle
 from train.objective.losses import NEGATIVE_VIEWS
-from train.record.pointer import Progress
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.prefetch import Prefetcher
 from train.steps.ranks import Ranks, repeat_exactly
@@ -106,7 +105,7 @@ class Bench:
         run = settle(make_run({**self.values, "precision": precision, "compile": compile}))
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan, Progress(), None)
+        trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)
         make = self.maker(n_parts)
 
         def take(steps: Sequence[int]) -> float:

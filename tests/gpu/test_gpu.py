@@ -12,7 +12,6 @@ from support.small_runs import assert_same_run, final_state, metrics, options, s
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
 from train.record.metrics import LATE_STEPS, LateLosses
-from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan
@@ -50,7 +49,7 @@ def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts
     encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
-    trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan, Progress(), None)
+    trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan)
     return trainer, [make(*batch).to(gpu) for batch in plan.batches()]
 
 

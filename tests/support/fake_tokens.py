@@ -5,7 +5,6 @@ import torch
 
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
-from train.record.pointer import Progress
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan
 from train.steps.ranks import Ranks
@@ -57,6 +56,6 @@ def train(model, **settings):
         fake_views(run.alpha, 2), 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
         multiple=8,
     )  # fmt: skip
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None)
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
     return losses, trainer

@@ -29,7 +29,6 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     from train.encoder.encoder import load_config, load_encoder, quiet
     from train.objective.losses import NEGATIVE_VIEWS
     from train.objective.noise.registry import noise_of
-    from train.record.pointer import Progress
     from train.steps import ranks as distributed
     from train.steps.batches import BatchMaker
     from train.steps.plan import Plan
@@ -58,7 +57,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
     )  # fmt: skip
-    trainer = Trainer(run, ranks, encoder, plan, Progress(), None, noise_of(run))
+    trainer = Trainer(run, ranks, encoder, plan, noise=noise_of(run))
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
     if rank == 0:
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}

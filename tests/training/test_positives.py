@@ -13,8 +13,9 @@ import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
 from train.config.groups import Positive
 from train.config.run import make_run
+from train.job.batch_maker import batch_maker
+from train.job.load import Job
 from train.job.prepare import Material
-from train.job.worker import Job
 from train.steps.ranks import Ranks
 from train.steps.trainer import Trainer
 from una_fast.augment.registry import AUGMENTATIONS
@@ -52,7 +53,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
     rows = np.array([4, 0, 17])
-    anchors, positives = job.batch_maker().views(1, 2, rows)
+    anchors, positives = batch_maker(job).views(1, 2, rows)
     texts = AUGMENTATIONS[name](index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
@@ -62,8 +63,8 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
     rows = np.array([4, 0, 17, 9, 12])
-    whole = job_of(index, tiny_model, positives="eda-swap").batch_maker().views(1, 1, rows)[1]["input_ids"]
-    makers = [job_of(index, tiny_model, rank, world, positives="eda-swap").batch_maker() for rank in range(world)]
+    whole = batch_maker(job_of(index, tiny_model, positives="eda-swap")).views(1, 1, rows)[1]["input_ids"]
+    makers = [batch_maker(job_of(index, tiny_model, rank, world, positives="eda-swap")) for rank in range(world)]
     together = torch.cat([positives_of(maker(1, 1, rows)) for maker in makers])
     assert torch.equal(together, whole[:, : together.shape[1]])
 

@@ -10,7 +10,6 @@ from torch.nn.functional import cosine_similarity
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
-from train.record.pointer import Progress
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan, share, usable_rows
 from train.steps.ranks import Ranks
@@ -144,7 +143,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
     head = torch.nn.Linear(32, 32)
     own = {name.split(".")[-1]: weight for name, weight in encoder.state_dict().items() if "backbone" not in name}
     head.load_state_dict({"weight": own["weight"].clone(), "bias": own["bias"].clone()})
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None)
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
     make = BatchMaker(views, 0, 1)
     optimiser = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.0)
 
@@ -179,7 +178,7 @@ def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
     encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
     plan = Plan(np.arange(8), 8, run.seed, epochs=2)
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, Progress(), None, noise)
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, noise=noise)
     losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1)(*batch)).item() for batch in plan.batches()]
     assert [entry[:2] for entry in seen] == [((4, 8, 32), 0), ((2, 8, 32), 1)]
     assert [rows for _, _, rows in seen] == [batch[2].tolist() for batch in plan.batches()]

@@ -1,4 +1,4 @@
-"""Ranks: who they are, how embeddings meet with their gradients, and how all agree to stop.
+"""Ranks: who they are, and how embeddings meet with their gradients.
 
 The loss is computed by every rank on the embeddings of the whole step, and a rank's backward pass goes on with its
 own rows only: the sum of the ranks' gradients is the gradient of one process. DistributedDataParallel divides that
@@ -7,7 +7,6 @@ sum by the number of ranks, so `gather` multiplies by it.
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import threading
@@ -21,12 +20,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train.steps.signals import handled
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
 WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
-FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 
 
 @dataclass(frozen=True)
@@ -145,50 +142,3 @@ def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
         )
-
-
-class StopAgreement:
-    """Lets all ranks leave after the same step, whichever of them got a signal or failed.
-
-    Every step each rank hands in its code. On a CPU the ranks meet at the end of the step anyway, and learn the
-    highest code at once. On a GPU they learn that of the step before: the reduction runs on the CPU while the step
-    computes, so nobody waits for it.
-    """
-
-    def __init__(self, ranks: Ranks) -> None:
-        self.code = 0
-        self._world, self._late = ranks.world, ranks.device.type == "cuda"
-        self._pending: tuple[Any, Tensor] | None = None
-        self._handlers = contextlib.ExitStack()
-        self._handlers.enter_context(handled(self._note))
-
-    def _note(self, number: int) -> None:
-        self.code = self.code or number
-
-    def fail(self) -> None:
-        """Ask all ranks to stop because this one cannot go on."""
-        self.code = FAILED
-
-    def after_step(self) -> int:
-        """The code all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
-        if self._world == 1 or not self._late:
-            return self.now()
-        agreed = 0
-        if self._pending:
-            work, codes = self._pending
-            work.wait()
-            agreed = int(codes)
-        codes = torch.tensor(self.code)
-        self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
-        return agreed
-
-    def now(self) -> int:
-        """The highest code of all ranks at this moment."""
-        codes = torch.tensor(self.code)
-        if self._world > 1:
-            dist.all_reduce(codes, dist.ReduceOp.MAX)
-        return int(codes)
-
-    def close(self) -> None:
-        """Give signals back to who handled them before."""
-        self._handlers.close()

@@ -13,7 +13,6 @@ from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
 from train.objective.losses import LOSSES, cosines
-from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
 from train.steps.plan import Plan, share
@@ -35,7 +34,7 @@ def learning_rate(run: Run, step: int, n_steps: int) -> float:
 
 
 class Trainer:
-    """One rank's model, optimiser and place in the run."""
+    """One rank's model and optimiser; `state`, of a checkpoint, is where they go on from."""
 
     def __init__(
         self,
@@ -43,11 +42,10 @@ class Trainer:
         ranks: Ranks,
         encoder: SentenceEncoder,
         plan: Plan,
-        progress: Progress,
-        state: dict | None,
+        state: dict | None = None,
         noise: Noise | None = None,
     ) -> None:
-        self.run, self.ranks, self.plan, self.progress, self.noise = run, ranks, plan, progress, noise
+        self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
         self.encoder = encoder.to(ranks.device)
         self._settle_kernels()
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]

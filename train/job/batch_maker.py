@@ -1,0 +1,53 @@
+"""What turns rows of the index into a rank's batches, as the options say."""
+
+from __future__ import annotations
+
+import una_fast
+from train.config.run import arguments_of
+from train.job.load import Job
+from train.objective.losses import NEGATIVE_VIEWS
+from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
+from train.steps.views import Altered, Sentences, Source, Views
+from una_fast.augment.registry import make_augmentation
+from una_fast.tokens.ids import TokenIds
+
+
+def batch_maker(job: Job) -> BatchMaker:
+    """The BatchMaker of the job's rank."""
+    few_shapes = job.ranks.device.type == "cuda" or job.run.compile != "off"
+    return BatchMaker(
+        views=_views(job),
+        rank=job.ranks.rank,
+        world=job.ranks.world,
+        rows_of_part=job.run.grad_cache,
+        n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
+        multiple=gpu_column_multiple(job.run.max_length) if few_shapes else 1,
+    )
+
+
+def _views(job: Job) -> Views:
+    """Where anchors, positives and negatives come from."""
+    run, augmenter = job.run, None
+    if run.augment == "una":
+        law = arguments_of(una_fast.Augmenter, vars(run))
+        augmenter = una_fast.Augmenter(job.index, **law, tokenizer=job.tokenizer, n_jobs=1)
+    tokens = augmenter.tokens if augmenter else TokenIds(job.index, job.tokenizer)
+    assert tokens is not None
+    return Views(
+        anchor=Sentences(tokens),
+        positive=_positives(job, tokens),
+        negative=Altered(augmenter) if augmenter else None,
+        max_length=run.max_length,
+        alpha=run.alpha,
+        negative_views=NEGATIVE_VIEWS[run.loss],
+    )
+
+
+def _positives(job: Job, tokens: TokenIds) -> Source | None:
+    """The positives of the sentences, or None where a sentence is its own."""
+    run, offset = job.run, job.material.paraphrase_offset
+    if run.positives != "same":
+        settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
+        augmentation = make_augmentation(run.positives, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
+        return Altered(augmentation)
+    return Sentences(tokens, offset) if offset is not None else None

@@ -1,0 +1,76 @@
+"""All that a rank opens before its first step: index, tokenizer, encoder, dev pairs, a checkpoint to go on from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from train.config.run import Run
+from train.encoder.encoder import SentenceEncoder, encoder_of, load_tokenizer, weights_digest
+from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.tasks.sts import load_dev
+from train.job.prepare import Material, open_index
+from train.record.checkpoint import load_checkpoint
+from train.record.files import FolderLock
+from train.record.pointer import Progress, has_checkpoint
+from train.steps.ranks import Ranks
+from una_fast.index.index import Index
+
+
+def restarted() -> bool:
+    """True if the launcher started this rank again after one died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
+    """What a checkpoint knows its run by: settings, corpus and model. run: settled."""
+    return {
+        "settings": run.identity(),
+        "corpus": {"fingerprint": index.fingerprint},
+        "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
+    }
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that one rank needs before it meets the others; loading it finds what is wrong with it."""
+
+    run: Run
+    ranks: Ranks
+    lock: FolderLock | None  # of the output folder; rank 0 holds it
+    index: Index
+    tokenizer: Any
+    material: Material
+    encoder: SentenceEncoder
+    scorer: PairScorer | None
+    identity: dict[str, Any]  # by which a checkpoint knows its run again
+    progress: Progress
+    state: dict[str, Any] | None  # of the checkpoint to go on from
+
+    @classmethod
+    def load(cls, run: Run, ranks: Ranks) -> Job:
+        """Open the index and load the model and, to go on, the checkpoint."""
+        lock = FolderLock(Path(run.output)) if ranks.first else None
+        index = open_index(run)
+        tokenizer = load_tokenizer(run.model, run.trust_remote_code)
+        encoder = encoder_of(run)
+        identity = identify(run, index, encoder)
+        material = Material.of(run, index)
+        scorer = None
+        if run.dev:
+            layout = encoder.layout
+            scorer = PairScorer(
+                [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
+            )
+        start = _starting_point(run, identity)
+        return cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
+
+
+def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """last/ for --resume and for ranks that the launcher started again; else the beginning."""
+    output = Path(run.output)
+    if run.resume or (restarted() and has_checkpoint(output)):
+        return load_checkpoint(output, identity)
+    return Progress(), None

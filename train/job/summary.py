@@ -1,0 +1,51 @@
+"""run.json: what a run is, while it goes on and after it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from train.job.load import Job
+from train.record.files import write_json
+from train.record.folder import SUMMARY, note_written
+from train.record.machine import machine, peak_memory, versions
+from train.steps.loop import Outcome
+from train.steps.telemetry import Telemetry
+from una_fast.augment.radius import resolve_radius
+
+
+def announce(job: Job) -> None:
+    """Write the run.json of a run that begins."""
+    output = Path(job.run.output)
+    note_written(output, [SUMMARY])
+    write_json(output / SUMMARY, {"status": "running", **_about(job)})
+
+
+def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:
+    """Write the run.json of a run that has ended, and say where the time went if asked to."""
+    progress, memory = outcome.progress, peak_memory()
+    content = {
+        "status": outcome.status,
+        **_about(job),
+        "progress": vars(progress),
+        "scores": {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score},
+        "this_process": {**telemetry.times(), "peak_memory": memory},
+    }
+    write_json(Path(job.run.output) / SUMMARY, content)
+    if job.run.profile:
+        telemetry.say_profile()
+        peak = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in memory.items())
+        telemetry.say(f"peak memory of rank 0: {peak}")
+
+
+def _about(job: Job) -> dict[str, Any]:
+    """What run.json says of the run, however it ends."""
+    return {
+        "settings": vars(job.run),
+        "resolved": {"radius": resolve_radius(job.run.radius, job.index.n_terms, job.run.window)},
+        "versions": versions(),
+        "machine": machine(),
+        "ranks": job.ranks.world,
+        "corpus": {**job.material.counts(), "sources": job.index.sources},
+        "identity": job.identity,
+    }

@@ -1,0 +1,72 @@
+"""How all ranks stop after the same step: at a signal, or because one of them cannot go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from train.steps.ranks import Ranks
+from train.steps.signals import handled
+from una_fast.errors import InputError
+
+FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
+
+
+class StopAgreement:
+    """Lets all ranks leave after the same step, whichever of them got a signal or failed.
+
+    Every step each rank hands in its code. On a CPU the ranks meet at the end of the step anyway, and learn the
+    highest code at once. On a GPU they learn that of the step before: the reduction runs on the CPU while the step
+    computes, so nobody waits for it.
+
+    error: the first of what this rank did within `guard`.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.error: InputError | None = None
+        self._code = 0
+        self._world, self._late = ranks.world, ranks.device.type == "cuda"
+        self._pending: tuple[Any, Tensor] | None = None
+        self._handlers = contextlib.ExitStack()
+        self._handlers.enter_context(handled(self._note))
+
+    def _note(self, number: int) -> None:
+        self._code = self._code or number
+
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[None]:
+        """Do what only rank 0 does; if that fails, all ranks are asked to stop, so that none waits for it."""
+        try:
+            yield
+        except (InputError, OSError) as error:
+            self.error = self.error or InputError(str(error))
+            self._code = FAILED
+
+    def after_step(self) -> int:
+        """The code all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
+        if self._world == 1 or not self._late:
+            return self.now()
+        agreed = 0
+        if self._pending:
+            work, codes = self._pending
+            work.wait()
+            agreed = int(codes)
+        codes = torch.tensor(self._code)
+        self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
+        return agreed
+
+    def now(self) -> int:
+        """The highest code of all ranks at this moment."""
+        codes = torch.tensor(self._code)
+        if self._world > 1:
+            dist.all_reduce(codes, dist.ReduceOp.MAX)
+        return int(codes)
+
+    def close(self) -> None:
+        """Give signals back to who handled them before."""
+        self._handlers.close()

@@ -1,0 +1,133 @@
+"""What one rank tells of its steps: losses and scores in the metrics, lines on the screen, and where the time went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from train.record.metrics import LateLosses, Recorder
+from train.record.pointer import Progress
+from train.record.timing import profile_table
+from train.steps.batches import Batch
+from train.steps.evaluations import Evaluation
+from train.steps.stop import StopAgreement
+from train.steps.trainer import Trainer, learning_rate
+
+WAIT_WARNING = 0.05  # share of the time waiting for data that a user should hear of
+WAIT_STEPS = 20  # steps before that share means anything
+
+
+class Telemetry:
+    """Tells of a trainer's steps. batches_busy: seconds the background thread made batches, known at the end."""
+
+    def __init__(self, trainer: Trainer, progress: Progress, stop: StopAgreement) -> None:
+        self.batches_busy = 0.0
+        self._run, self._ranks, self._watch = trainer.run, trainer.ranks, trainer.watch
+        self._first_step, self._n_steps = progress.step, trainer.plan.n_steps
+        output, first = Path(trainer.run.output), trainer.ranks.first
+        self._recorder = Recorder(output, first, progress.step, self._n_steps, progress.start_score)
+        self._losses = LateLosses(trainer.ranks.device)
+        self._stop = stop
+        self._steps = 0  # taken by this process
+        self._begun = self._step_begun = time.perf_counter()
+        self._seconds = 0.0  # of the loop, in this process
+        self._warned = False
+
+    def begin(self) -> None:
+        """Say what begins, and start the clock."""
+        self._begun = time.perf_counter()
+        world = self._ranks.world
+        self.say(
+            f"training on {self._ranks.device.type}, {world} rank{'s' if world > 1 else ''}: "
+            f"steps {self._first_step:,} to {self._n_steps:,}"
+        )
+        if (self._run.device, self._run.precision) == ("cpu", "fp16"):
+            self.say("warning: fp16 takes some 30 times as long as bf16 on a CPU: use it for trials only")
+
+    def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The batches; the time that each is waited for is the phase "data", and a step begins with it."""
+        iterator = iter(batches)
+        while True:
+            self._step_begun = time.perf_counter()
+            with self._watch.phase("data"):
+                batch = next(iterator, None)
+            if batch is None:
+                return
+            yield batch
+
+    def step(self, batch: Batch, loss: Tensor, cosines: Tensor) -> None:
+        """One optimiser step. Raises InputError where a loss that is due is NaN or infinite."""
+        self._steps += 1
+        speed = sum(batch.sizes) / (time.perf_counter() - self._step_begun)
+        rate = learning_rate(self._run, batch.step, self._n_steps)
+        about = {"step": batch.step, "lr": rate, "negatives": batch.negatives, "sentences_per_second": speed}
+        self._losses.push(loss, about, cosines)
+        self._record()
+        if not self._warned and self._steps >= WAIT_STEPS:
+            self._warned = self._warn_of_waiting()
+
+    def catch_up(self) -> None:
+        """Record the losses of all steps so far, also those still on their way from the device."""
+        self._record(all_of_them=True)
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        """A dev score."""
+        with self._stop.guard():
+            self._recorder.evaluation(evaluation.step, evaluation.score, evaluation.best)
+        if evaluation.fallen_below is not None:
+            self.say(
+                f"warning: the dev score has fallen below the start's {evaluation.fallen_below:.4f}: if it does not "
+                f"recover, try a --learning-rate below {self._run.learning_rate:g}"
+            )
+
+    def say(self, message: str) -> None:
+        """A line above the bar."""
+        self._recorder.say(message)
+
+    def flush(self) -> None:
+        """Hand all metrics to the system: they outlive a killed process."""
+        with self._stop.guard():
+            self._recorder.flush()
+
+    def close(self) -> None:
+        """Stop the clock, and close the metrics and the bar."""
+        self._seconds = time.perf_counter() - self._begun
+        with self._stop.guard():
+            self._recorder.close()
+
+    def times(self) -> dict[str, Any]:
+        """Where the time of this process went, once it is closed; waits for the device."""
+        self._watch.finish()
+        return {
+            "steps": self._steps,
+            "seconds": self._seconds,
+            "share_of_time": {name: seconds / self._seconds for name, seconds in self._watch.seconds.items()},
+            "idle_share": self._watch.idle_share(self._seconds),
+            "share_of_time_making_batches_beside": self.batches_busy / self._seconds,
+        }
+
+    def say_profile(self) -> None:
+        """Say what `times` returns as a table."""
+        idle = 100 * self._watch.idle_share(self._seconds)
+        self.say(f"the device waited for the host {idle:.1f} % of the time")
+        self.say(profile_table(dict(self._watch.seconds), self._seconds, self._steps, self.batches_busy))
+
+    def _record(self, all_of_them: bool = False) -> None:
+        for record in self._losses.due(all_of_them):
+            with self._stop.guard():
+                self._recorder.step(**record)
+
+    def _warn_of_waiting(self) -> bool:
+        seconds = self._watch.seconds
+        waited, spent = seconds["data"], sum(seconds.values())
+        if waited <= WAIT_WARNING * spent:
+            return False
+        self.say(
+            f"warning: steps wait for data {100 * waited / spent:.0f} % of the time: the index may lie on a slow disk, "
+            "or other programs use the processor"
+        )
+        return True
