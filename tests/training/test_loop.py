@@ -1,0 +1,116 @@
+"""The loop alone, with parts that only note what they are asked for: the order of its calls, and how it ends."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from train.record.pointer import Progress
+from train.steps.evaluations import Evaluation
+from train.steps.loop import Loop
+from train.steps.ranks import Ranks
+from train.steps.stop import FAILED, StopAgreement
+from una_fast.errors import InputError
+
+RANKS = Ranks(0, 1, 0, torch.device("cpu"))
+
+
+class Part:
+    """Notes each call as "name.method" and answers what the test gave for it, a value or a function."""
+
+    def __init__(self, name, calls, **answers):
+        self._name, self._calls, self._answers = name, calls, answers
+
+    def __getattr__(self, method):
+        if method.startswith("_"):
+            raise AttributeError(method)
+        answer = self._answers.get(method)
+
+        def call(*arguments, **named):
+            if method not in ("due", "owed", "notice_failure", "timed"):
+                self._calls.append(f"{self._name}.{method}")
+            return answer(*arguments, **named) if callable(answer) else answer
+
+        return call
+
+
+def loop_of(calls, stop, steps=3, **answers):
+    """A loop of `steps` steps, evaluated after every second one and saved after the first."""
+    progress = Progress()
+    plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)))
+
+    def make(step, epoch, rows):
+        return SimpleNamespace(step=step, to=lambda device: None)
+
+    def take(batch):
+        calls.append(f"step {progress.step}")
+        return torch.tensor(1.0)
+
+    def score():
+        progress.evaluated_step = progress.step
+        return Evaluation(progress.step, 0.5, progress.step == 2, None)
+
+    evaluations = {"due": lambda: progress.step % 2 == 0, "owed": lambda: progress.evaluated_step != progress.step}
+    return Loop(
+        SimpleNamespace(ranks=RANKS, plan=plan, step=take, cosines=None),
+        make,
+        progress,
+        Part("evaluations", calls, take=score, **evaluations),
+        Part("saves", calls, due=lambda: progress.step == 1, **answers.get("saves", {})),
+        Part("telemetry", calls, timed=iter, **answers.get("telemetry", {})),
+        stop,
+    )
+
+
+@pytest.fixture
+def stop():
+    agreement = StopAgreement(RANKS)
+    yield agreement
+    agreement.close()
+
+
+def test_the_order_of_calls(stop):
+    calls = []
+    outcome = loop_of(calls, stop)()
+    assert outcome.status == "finished" and outcome.progress.step == 3
+    evaluation = ["telemetry.catch_up", "evaluations.take", "telemetry.evaluation"]
+    save = ["telemetry.catch_up", "telemetry.flush", "saves.last"]
+    best = [*evaluation[:2], "saves.best", evaluation[2]]
+    assert calls == [
+        "telemetry.begin", *evaluation, "step 0", "telemetry.step", *save, "step 1", "telemetry.step", *best,
+        "step 2", "telemetry.step", *evaluation, *save, "saves.wait", "telemetry.close", "saves.wait",
+    ]  # fmt: skip
+
+
+def test_a_loss_that_is_no_number_ends_the_run_without_a_save(stop):
+    calls = []
+
+    def refuse(batch, loss, cosines):
+        raise InputError("the loss is nan")
+
+    outcome = loop_of(calls, stop, telemetry={"step": refuse})()
+    assert (outcome.status, outcome.message) == ("failed", "the loss is nan")
+    assert "saves.last" not in calls and calls[-2:] == ["telemetry.close", "saves.wait"]
+
+
+def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
+    """All ranks ask each other at the end: a rank that left without asking would let the others wait for it."""
+    asked = []
+    now = stop.now
+    monkeypatch.setattr(stop, "now", lambda: asked.append(now()) or asked[-1])
+
+    def fail():
+        with stop.guard():
+            raise OSError("the disk is full")
+
+    outcome = loop_of([], stop, saves={"wait": fail})()
+    assert (outcome.status, outcome.message) == ("failed", "the disk is full")
+    assert asked[-1] == FAILED and len(asked) == 4  # after each of three steps, and at the end
+
+
+def test_the_first_error_is_the_one_that_is_told(stop):
+    for message in ("first", "second"):
+        with stop.guard():
+            raise OSError(message)
+    assert str(stop.error) == "first" and stop.now() == FAILED
