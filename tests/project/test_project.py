@@ -82,13 +82,15 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 
 
 def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
-    kernels = tmp_path / "lib" / "una_fast" / "_kernels"  # not build/lib, where modules stay that have gone since
-    kernels.mkdir(parents=True)
-    sources = {path.stem for path in (ROOT / "una_fast" / "_kernels").glob("*.pyx")}
-    for compiled in (ROOT / "una_fast" / "_kernels").glob("*.so"):
-        if compiled.name.split(".")[0] in sources:
-            shutil.copy(compiled, kernels)  # newer than its source, so not compiled again: that takes a minute
-    build = ["build", "--build-lib", tmp_path / "lib"]
+    library = tmp_path / "lib"  # not build/lib, where modules stay that have gone since
+    folder = ROOT / "una_fast" / "_kernels"
+    sources = {path.with_suffix("").relative_to(ROOT) for path in folder.rglob("*.pyx")}
+    for compiled in folder.rglob("*.so"):
+        place = compiled.relative_to(ROOT)
+        if place.with_name(place.name.split(".")[0]) in sources:
+            (library / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(compiled, library / place)  # newer than its source, so not compiled again: that takes a minute
+    build = ["build", "--build-lib", library]
     wheel_of = ["bdist_wheel", "--bdist-dir", tmp_path / "bdist", "--dist-dir", tmp_path]
     subprocess.run([sys.executable, "setup.py", *build, *wheel_of], cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -96,7 +98,8 @@ def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert {"una_fast/py.typed", "train/py.typed", "train/demo/pairs.tsv"} <= set(names)
-    in_wheel = {Path(name).name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    compiled_names = [Path(name) for name in names if name.endswith((".so", ".pyd"))]
+    in_wheel = {path.with_name(path.name.split(".")[0]) for path in compiled_names}
     assert in_wheel == sources
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     used = subprocess.run(
