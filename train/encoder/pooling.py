@@ -6,6 +6,7 @@ Shapes: B sentences, L tokens, D width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,27 +17,90 @@ if TYPE_CHECKING:  # names of poolings are options, and --help does not wait for
 
 
 class Kind(NamedTuple):
-    """What a pooling does, and its names elsewhere; "" where it cannot be trained or saved."""
+    """A pooling: what it does, how, and its names elsewhere; "" where it cannot be trained or saved.
+
+    pool: a model's output and its attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
+    padded -> embeddings (B, D). The output has last_hidden_state (B, L, D) and, where the pooling asks for them,
+    pooler_output (B, D) and hidden_states, a tuple of (B, L, D) that starts with the embeddings: as in SimCSE, "first"
+    is the output of the first encoder layer, hidden_states[1].
+    """
 
     meaning: str
+    pool: Callable[[Any, Tensor], Tensor]
     in_training: str = ""  # --pooling of train.ddp
     in_modules: str = ""  # sentence-transformers' pooling_mode
+    reads_first_token: bool = False  # alone: the other tokens of the last layer need not be computed
+    needs_hidden_states: bool = False  # layers below the last: call the model with output_hidden_states=True
+
+
+def _pooler(output: Any, mask: Tensor) -> Tensor:
+    return output.pooler_output
+
+
+def _first(output: Any, mask: Tensor) -> Tensor:
+    return _token(output.last_hidden_state, mask.argmax(1))
+
+
+def _last(output: Any, mask: Tensor) -> Tensor:
+    return _token(output.last_hidden_state, mask.shape[1] - 1 - mask.flip(1).argmax(1))
+
+
+def _max(output: Any, mask: Tensor) -> Tensor:
+    return output.last_hidden_state.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).amax(1)
+
+
+def _mean(output: Any, mask: Tensor) -> Tensor:
+    return _mean_of(output.last_hidden_state, mask)
+
+
+def _mean_first_last(output: Any, mask: Tensor) -> Tensor:
+    return _mean_of((output.hidden_states[1] + output.hidden_states[-1]) / 2, mask)
+
+
+def _mean_top2(output: Any, mask: Tensor) -> Tensor:
+    return _mean_of((output.hidden_states[-2] + output.hidden_states[-1]) / 2, mask)
+
+
+def _mean_sqrt_len(output: Any, mask: Tensor) -> Tensor:
+    return _weighted_sum(output.last_hidden_state, mask.float()) / mask.float().sum(1, keepdim=True).sqrt()
+
+
+def _weighted_mean(output: Any, mask: Tensor) -> Tensor:
+    weights = mask.float() * mask.cumsum(1)  # 1, 2, 3, ... from the first token on
+    return _weighted_sum(output.last_hidden_state, weights) / weights.sum(1, keepdim=True)
+
+
+def _mean_of(states: Tensor, mask: Tensor) -> Tensor:
+    return _weighted_sum(states, mask.float()) / mask.float().sum(1, keepdim=True)
+
+
+def _weighted_sum(states: Tensor, weights: Tensor) -> Tensor:
+    """The sum (B, D) of weights (B, L) times states (B, L, D), in float32 whatever the states are."""
+    return (states * weights.unsqueeze(-1)).sum(1)
+
+
+def _token(states: Tensor, position: Tensor) -> Tensor:
+    """States (B, L, D) at one position (B,) a sentence: (B, D)."""
+    return states.gather(1, position[:, None, None].expand(-1, 1, states.shape[2]))[:, 0]
 
 
 # By the names that SimCSE's evaluation gives them; those that it lacks have sentence-transformers' names.
 POOLINGS = {
-    "cls": Kind("[CLS] through the checkpoint's own pooler (Linear + tanh)"),
-    "cls_before_pooler": Kind("[CLS] of the last layer, raw", "cls", "cls"),
-    "avg": Kind("mean of the last layer over tokens", "mean", "mean"),
-    "avg_first_last": Kind("mean of the first and last layer over tokens"),
-    "avg_top2": Kind("mean of the last two layers over tokens"),
-    "max": Kind("largest value of each dimension over the tokens of the last layer", "max", "max"),
-    "last": Kind("last token of the last layer", "last", "lasttoken"),
+    "cls": Kind("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
+    "cls_before_pooler": Kind("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),
+    "avg": Kind("mean of the last layer over tokens", _mean, "mean", "mean"),
+    "avg_first_last": Kind("mean of the first and last layer over tokens", _mean_first_last, needs_hidden_states=True),
+    "avg_top2": Kind("mean of the last two layers over tokens", _mean_top2, needs_hidden_states=True),
+    "max": Kind("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
+    "last": Kind("last token of the last layer", _last, "last", "lasttoken"),
     "mean_sqrt_len": Kind(
-        "sum of the last layer over n tokens, divided by the square root of n", "mean_sqrt_len", "mean_sqrt_len_tokens"
+        "sum of the last layer over n tokens, divided by the square root of n",
+        _mean_sqrt_len,
+        "mean_sqrt_len",
+        "mean_sqrt_len_tokens",
     ),
     "weighted_mean": Kind(
-        "mean of the last layer over tokens, the i-th weighted by i", "weighted_mean", "weightedmean"
+        "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),
 }
 AUTO = "auto"  # as the model's modules.json says, [CLS] where there is none
@@ -58,65 +122,20 @@ def check_pooling(pooling: str) -> str:
 
 @dataclass(frozen=True)
 class Pooling:
-    """One of POOLINGS, whichever side a batch is padded on."""
+    """One of POOLINGS, by its name there."""
 
     name: str = DEFAULT_POOLING
 
     @property
     def reads_first_token(self) -> bool:
         """True if a sentence's first token is all that is read of the last layer."""
-        return self.name in ("cls", "cls_before_pooler")
+        return POOLINGS[self.name].reads_first_token
 
     @property
     def needs_hidden_states(self) -> bool:
-        """True if layers below the last are read: call the model with output_hidden_states=True."""
-        return self.name in ("avg_first_last", "avg_top2")
+        """True if layers below the last are read."""
+        return POOLINGS[self.name].needs_hidden_states
 
     def __call__(self, output: Any, attention_mask: Tensor) -> Tensor:
-        """Sentence embeddings (B, D) of a Hugging Face model's output.
-
-        output: has last_hidden_state (B, L, D) and, where the pooling asks for them, pooler_output (B, D) and
-        hidden_states, a tuple of (B, L, D) that starts with the embeddings: as in SimCSE, "first" is the output
-        of the first encoder layer, hidden_states[1]. attention_mask: (B, L), 1 on tokens, special ones included.
-        """
-        if self.name == "cls":
-            return output.pooler_output
-        if self.name == "cls_before_pooler":
-            return _token(output.last_hidden_state, attention_mask.argmax(1))
-        if self.name == "last":
-            return _token(output.last_hidden_state, _last_position(attention_mask))
-        if self.name == "max":
-            padding = attention_mask.unsqueeze(-1) == 0  # (B, L, 1)
-            return output.last_hidden_state.masked_fill(padding, float("-inf")).amax(1)
-        return _weighted(self._layers(output), *self._weights(attention_mask))
-
-    def _layers(self, output: Any) -> Tensor:
-        """The states (B, L, D) that a mean is taken of."""
-        if self.name == "avg_first_last":
-            return (output.hidden_states[1] + output.hidden_states[-1]) / 2
-        if self.name == "avg_top2":
-            return (output.hidden_states[-2] + output.hidden_states[-1]) / 2
-        return output.last_hidden_state
-
-    def _weights(self, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of the tokens (B, L) and what divides their sum (B, 1)."""
-        weights = attention_mask.float()
-        if self.name == "weighted_mean":
-            weights = weights * attention_mask.cumsum(1)  # 1, 2, 3, ... from the first token on
-        total = weights.sum(1, keepdim=True)
-        return weights, total.sqrt() if self.name == "mean_sqrt_len" else total
-
-
-def _weighted(states: Tensor, weights: Tensor, total: Tensor) -> Tensor:
-    """The sum of weights (B, L) times states (B, L, D), divided by total (B, 1); in float32 whatever the states are."""
-    return (states * weights.unsqueeze(-1)).sum(1) / total
-
-
-def _token(states: Tensor, position: Tensor) -> Tensor:
-    """States (B, L, D) at one position (B,) a sentence: (B, D)."""
-    return states.gather(1, position[:, None, None].expand(-1, 1, states.shape[2]))[:, 0]
-
-
-def _last_position(attention_mask: Tensor) -> Tensor:
-    """The position (B,) of the last token, whichever side is padded."""
-    return attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(1)
+        """Sentence embeddings (B, D) of a Hugging Face model's output; `Kind.pool` says what it must have."""
+        return POOLINGS[self.name].pool(output, attention_mask)

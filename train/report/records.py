@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from train.evaluation.tasks.registry import suite
 from train.record.folder import EVALUATION, METRICS, SUMMARY
 from una_fast.errors import InputError
 
 MOST_NESTED = 50  # levels of a JSON file; a run's files have 6
 TOO_DEEP = "cannot be read (objects or lists nested too deeply)"
-N_TASKS = {"sts": 7, "transfer": 7}  # tasks that the literature's averages are over
 STS_AVERAGE = "STS average"
 TRANSFER_AVERAGE = "transfer average"
 
@@ -219,13 +219,13 @@ def _of(value: Any, *names: Any) -> Any:
 
 
 def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
-    """The mean of a kind's scores under its name; of fewer tasks than the literature's seven, under their names.
+    """The mean of a kind's scores under its name; of other tasks than the literature's seven, under their names.
 
     So a mean of two tasks never stands in a column with a mean of seven, nor with a mean of two others.
     """
     if len(scores) < 2:
         return {}
-    full = len(scores) == N_TASKS[kind]
+    full = {*scores} == {*suite(kind)}
     return {name if full else f"mean of {', '.join(scores)}": sum(scores.values()) / len(scores)}
 
 

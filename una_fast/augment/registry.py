@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,7 +23,14 @@ AUGMENTATIONS: dict[str, Callable[..., TextAugmentation]] = {
 
 
 def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
-    """The augmentation of this name over `index`. Raises InputError for a name that is not among `AUGMENTATIONS`."""
+    """The augmentation of this name over `index`; of the settings it gets those that are arguments of its own.
+
+    Raises:
+        InputError: a name that is not among `AUGMENTATIONS`.
+
+    """
     if name not in AUGMENTATIONS:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
-    return AUGMENTATIONS[name](index, **settings)
+    maker = AUGMENTATIONS[name]
+    taken = inspect.signature(maker).parameters.keys()
+    return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})
