@@ -165,3 +165,8 @@ def test_a_segmenter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SEGMENTERS, "x", ("X", missing))
     with pytest.raises(InputError, match=r"x is not installed: pip install 'una_fast\[segmenters\]'"):
         una_fast.build_index(CORPUS, word_tokenizer="x")
+
+
+def test_a_function_that_makes_empty_words_of_two_spaces_serves_a_corpus_without_them() -> None:
+    index = una_fast.build_index(["a b", "c d e"], word_tokenizer=lambda text: text.split(" "))
+    assert index.words(1) == ["c", "d", "e"]

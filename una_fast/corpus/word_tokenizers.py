@@ -160,11 +160,15 @@ def _segmenter(name: str) -> Split:
 
 def _words_or_none(tokenizer: WordTokenizer, text: str) -> list[str] | None:
     try:
-        return tokenizer.words(text)
+        words = tokenizer.function(text)
     except InputError:
         raise
     except Exception:  # whatever a caller's function raises for a script it was not made for
         return None
+    if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
+        return list(words)  # empty words too: text.split(" ") makes them of two spaces, which a corpus need not hold
+    _check_words(words, text)
+    return list(words)
 
 
 def _check_words(words: Any, text: str) -> None:
