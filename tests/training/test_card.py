@@ -66,6 +66,13 @@ def test_a_readme_of_the_users_stays(output: Path) -> None:
     assert finished(output) == "mine"
 
 
+def test_a_card_that_would_say_the_same_is_left_as_it_is(output: Path) -> None:
+    finished(output)
+    before = (output / "best").stat().st_mtime_ns
+    finished(output)
+    assert (output / "best").stat().st_mtime_ns == before
+
+
 def test_it_belongs_to_the_run(output: Path) -> None:
     first = finished(output)
     assert finished(output) == first

@@ -32,11 +32,14 @@ def write_card(output: Path) -> None:
         InputError: the folder cannot be written.
     """
     path = output / CARD
-    if path.exists() and path not in own_files(output):
+    written = path.read_text(encoding="utf-8") if path.exists() else None
+    if written is not None and path not in own_files(output):
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
     text = card(summary, read_object(output / EVALUATION), output.name)
+    if text == written:  # a finished run that --resume meets again is left as it is
+        return
     note_written(output, [CARD])
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
