@@ -24,7 +24,8 @@ def test_every_way_is_measured(tiny_model, tmp_path, capsys):
     ways = {name: cells for name, *cells in table["rows"]}
     assert list(ways) == ["no negatives", trainers.FROZEN, "UNA by text", "UNA by rows", "mine_hard_negatives"]
     for name, (preparation, batch, step, speed, share) in ways.items():
-        assert float(batch) > 0 and float(step) > 0 and int(speed.replace(",", "")) > 0 and float(preparation) >= 0
+        numbers = [float(cell.replace(",", "")) for cell in (batch, step, speed, preparation)]
+        assert all(number > 0 for number in numbers[:3]) and numbers[3] >= 0
         assert share.endswith(" %") == name.startswith("UNA by")
     assert report.single_table(table).count("\n|") >= 6 and "UNA by rows" in capsys.readouterr().out
 
