@@ -173,7 +173,7 @@ def test_a_long_run_of_blank_lines_after_words() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"corpus": ["", "  "]}, "the corpus has no word: each of its 2 sentences is blank"),
+        ({"corpus": ["", "  "]}, "the corpus has no word: 2 sentences read, all of them blank"),
         ({"corpus": ["a"], "tokenizer": "moses"}, "no word tokenizer 'moses': give 'treebank', 'whitespace', "),
         ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
         ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),

@@ -100,7 +100,7 @@ def parse_corpus(
             _warn(scripts.remark(split.name))
             vocabulary, words = document_words(workers, chunks, sentences, split)
     if len(vocabulary) == 0:
-        raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')}, and none that is not blank")
+        raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')} read, all of them blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 
