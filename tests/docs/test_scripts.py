@@ -1,8 +1,10 @@
 """The scripts of docs/examples run, whole, on a small text and a tiny encoder."""
 
+import gzip
 import json
 import runpy
 import sys
+from itertools import islice
 from pathlib import Path
 
 import datasets
@@ -12,6 +14,7 @@ from transformers import AutoModel
 from support.small_runs import ROOT, write_corpus
 
 SCRIPTS = sorted((ROOT / "docs" / "examples").glob("*.py"))
+FIRST = ROOT / "docs" / "examples" / "sentence_transformers_text.py"
 LINES = 20
 
 
@@ -31,6 +34,19 @@ def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "frozen_negatives"], ids=lambda script: script.stem)
 def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(script, str(tiny_model), text.name, monkeypatch=monkeypatch)
+    assert_trained(tiny_model)
+
+
+def test_the_first_script_trains_on_wikipedia(
+    data_dir: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gzip.open(data_dir / "corpora/wiki_sample.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        text.write_text("".join(islice(lines, 5 * LINES)), encoding="utf-8")
+    run(FIRST, str(tiny_model), text.name, monkeypatch=monkeypatch)
+    assert_trained(tiny_model)
+
+
+def assert_trained(tiny_model: Path) -> None:
     trained, start = (AutoModel.from_pretrained(folder).state_dict() for folder in ("una-model/final", tiny_model))
     assert any(not trained[name].equal(weights) for name, weights in start.items())
 
@@ -45,4 +61,5 @@ def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch
 def test_scripts_are_linked_and_the_first_is_short() -> None:
     page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
     assert all(f"(examples/{script.name})" in page for script in SCRIPTS)
-    assert len((ROOT / "docs/examples/sentence_transformers_text.py").read_text(encoding="utf-8").splitlines()) <= 25
+    script = FIRST.read_text(encoding="utf-8")
+    assert len(script.splitlines()) <= 25 and "num_train_epochs=2, dataloader_num_workers=2" in script

@@ -70,7 +70,7 @@ def ranks(folder, tiny_model):
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.parametrize("kind", ["text", "trainer"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_ranks_see_what_one_sees(alone, ranks, kind):
     one, other = (rank[kind] for rank in ranks)
     assert [{**first, **second} for first, second in zip(one, other, strict=True)] == alone[kind]

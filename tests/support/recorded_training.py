@@ -144,7 +144,7 @@ def pairs_loss(views: torch.Tensor) -> tuple[float, list[Any]]:
 def main() -> None:
     """Record the kinds on this rank of two, and its gradient of a loss over both: FOLDER MODEL RANK."""
     folder, model, rank = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    found: dict[str, Any] = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in ("text", "trainer")}
+    found: dict[str, Any] = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in KINDS}
     found["loss"], found["gradient"] = pairs_loss(embeddings()[:, 3 * rank : 3 * (rank + 1)])
     (folder / f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
