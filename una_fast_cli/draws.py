@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.groups import Draws
+from train.config.groups import NegativeDraws
 from train.config.options import option, options_of
 from train.config.parser import checked_values, option_parser
 from train.config.run import arguments_of
@@ -51,6 +51,6 @@ def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     # imported late: --help and errors of the command line should not wait for Numba
     import una_fast
 
-    Draws(**{name: values[name] for name in options_of(Draws)}).check_radius()
+    NegativeDraws(**{name: values[name] for name in options_of(NegativeDraws)}).check_radius()
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from train.config.data import Files
-from train.config.groups import Draws
+from train.config.groups import NegativeDraws
 from train.config.options import option, options_of
 from una_fast_cli.draws import Source, augmenter_of, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
@@ -48,7 +48,7 @@ class Output:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
     """Write a negative of every sentence; the exit code."""
     about = "Make a hard negative of every sentence of an index, or of a file. A blank sentence has an empty one."
-    values, _ = read_options(prog, about, (Text, Files, Output, Draws), arguments)
+    values, _ = read_options(prog, about, (Text, Files, Output, NegativeDraws), arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = _load_tokenizer(values["tokenizer"]) if values["tokenizer"] else None
     augmenter = augmenter_of(values, tokenizer)

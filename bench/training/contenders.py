@@ -23,7 +23,7 @@ import una_fast
 from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
 from train.job.prepare import Material, make_index, settle
-from train.objective.losses import NEGATIVE_VIEWS
+from train.objective.registry import LOSSES
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.prefetch import Prefetcher
 from train.steps.ranks import Ranks, repeat_exactly
@@ -95,7 +95,7 @@ class Bench:
         on_gpu = self.device.type == "cuda"
         negatives = Altered(self.una)
         return BatchMaker(
-            Views(Sentences(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, NEGATIVE_VIEWS["pairs"]), 0, 1,
+            Views(Sentences(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
             multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
         )  # fmt: skip

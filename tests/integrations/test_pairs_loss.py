@@ -15,9 +15,9 @@ from torch import nn
 import una_fast
 from support.recorded_training import COMMON
 from support.small_runs import write_corpus
-from train.objective.losses import LOSSES
 from una_fast.integrations import Negatives
 from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, row_dataset
+from una_fast.losses import pairs
 
 
 class Given(nn.Module):
@@ -47,12 +47,12 @@ def passes(views, places):
 def test_it_is_the_loss_of_training(views, step, places):
     loss = PairsLoss(Given(), temperature=0.1, alpha=3)
     loss.step = step
-    assert torch.equal(loss(views), LOSSES["pairs"](passes(views, places), 0.1))
+    assert torch.equal(loss(views), pairs(passes(views, places), 0.1))
 
 
 def test_evaluations_and_alpha_0_take_no_negatives(views):
     for loss in (PairsLoss(Given().eval(), alpha=1), PairsLoss(Given(), alpha=0)):
-        assert torch.equal(loss(views), LOSSES["pairs"](passes(views, [0, 1]), 0.05))
+        assert torch.equal(loss(views), pairs(passes(views, [0, 1]), 0.05))
 
 
 def test_a_loss_that_is_not_told_its_step_says_so(views):

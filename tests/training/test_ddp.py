@@ -12,7 +12,7 @@ import torch.multiprocessing
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
 from train.config.run import Run
-from train.objective.noise.registry import NOISES
+from train.objective.registry import LOSSES, NOISES
 from una_fast.errors import InputError
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
@@ -27,12 +27,11 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
     )  # fmt: skip
     from train.encoder.encoder import load_config, load_encoder, quiet
-    from train.objective.losses import NEGATIVE_VIEWS
-    from train.objective.noise.registry import noise_of
     from train.steps import ranks as distributed
     from train.steps.batches import BatchMaker
     from train.steps.plan import Plan
     from train.steps.trainer import Trainer
+    from train.steps.views import noise_of
 
     quiet()
     run = Run(model=model, output=folder, **settings)
@@ -53,7 +52,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(
-        fake_views(run.alpha, NEGATIVE_VIEWS[run.loss], run.augment == "una"),
+        fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una"),
         rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
     )  # fmt: skip

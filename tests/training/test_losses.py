@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from train.objective.losses import LOSSES, NEGATIVE_VIEWS
+from train.objective.registry import LOSSES
 
 TAU = 0.05
 
@@ -59,7 +59,8 @@ def plain_simcse(views, tau):
 
 
 PLAIN = {"pairs": plain_pairs, "decoupled": plain_decoupled, "triplet": plain_triplet, "simcse": plain_simcse}
-CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in NEGATIVE_VIEWS.items() if n]
+VIEWS = {name: row.negative_views for name, row in LOSSES.items()}
+CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in VIEWS.items() if n]
 
 
 def embeddings(n_views, n_sentences, width=9, seed=0):
@@ -68,26 +69,26 @@ def embeddings(n_views, n_sentences, width=9, seed=0):
 
 
 def test_every_loss_has_a_reference():
-    assert PLAIN.keys() == LOSSES.keys() == NEGATIVE_VIEWS.keys()
+    assert PLAIN.keys() == LOSSES.keys()
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 @pytest.mark.parametrize("n_sentences", [2, 3, 7])
 def test_equals_the_plain_reference(name, n_views, n_sentences):
     views = embeddings(n_views, n_sentences)
-    assert float(LOSSES[name](views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
+    assert float(LOSSES[name].load()(views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_gradient_equals_differences(name, n_views):
     views = embeddings(n_views, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: LOSSES[name](v, 0.3), [views])
+    assert torch.autograd.gradcheck(lambda v: LOSSES[name].load()(v, 0.3), [views])
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_one_sentence_is_finite(name, n_views):
     views = embeddings(n_views, 1).requires_grad_()
-    loss = LOSSES[name](views, TAU)
+    loss = LOSSES[name].load()(views, TAU)
     loss.backward()
     assert math.isfinite(loss.item()) and views.grad.isfinite().all()
 
@@ -96,20 +97,22 @@ def test_length_of_embeddings_does_not_matter():
     views = embeddings(4, 3)
     stretched = views * torch.rand(4, 3, 1, dtype=views.dtype).add(0.5)
     for name in ("pairs", "decoupled"):
-        assert float(LOSSES[name](stretched, TAU)) == pytest.approx(float(LOSSES[name](views, TAU)))
+        assert float(LOSSES[name].load()(stretched, TAU)) == pytest.approx(float(LOSSES[name].load()(views, TAU)))
 
 
 def test_negatives_are_anchors_of_their_own_pair():
     views = embeddings(4, 3)
     moved = views.clone()
     moved[3] = embeddings(1, 3, seed=1)[0]  # n' alone: an extra candidate, and the target of n
-    assert float(LOSSES["pairs"](moved, TAU)) != pytest.approx(float(LOSSES["pairs"](views, TAU)), rel=1e-3)
+    assert float(LOSSES["pairs"].load()(moved, TAU)) != pytest.approx(
+        float(LOSSES["pairs"].load()(views, TAU)), rel=1e-3
+    )
 
 
 def test_negatives_are_only_candidates_in_triplet():
     """Each anchor is pushed from all negatives, and what a negative resembles besides does not matter."""
     views = embeddings(3, 3).requires_grad_()
-    LOSSES["triplet"](views, TAU).backward()
+    LOSSES["triplet"].load()(views, TAU).backward()
     unit = torch.nn.functional.normalize(views, dim=-1).detach()
     # the gradient of a negative lies in the span of the anchors and itself: no other negative or positive enters
     span = torch.cat([unit[0], unit[2][:1]]).T  # (D, B + 1)
@@ -119,4 +122,4 @@ def test_negatives_are_only_candidates_in_triplet():
 
 def test_decoupled_leaves_the_positive_out():
     views = embeddings(2, 4)
-    assert float(LOSSES["decoupled"](views, TAU)) < float(LOSSES["pairs"](views, TAU))
+    assert float(LOSSES["decoupled"].load()(views, TAU)) < float(LOSSES["pairs"].load()(views, TAU))

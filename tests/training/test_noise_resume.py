@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from support.small_runs import assert_same_run, metrics, options, train_here
-from train.objective.noise.registry import NOISES
+from train.objective.registry import NOISES
 from train.steps.trainer import Trainer
 
 

@@ -12,7 +12,6 @@ from safetensors.torch import load_file
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
-from train.encoder.export import save_best
 from train.encoder.first_token import without_unread_tokens
 from train.encoder.modules import read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
@@ -24,6 +23,7 @@ from train.evaluation.results import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
 from train.job.launch import report
 from train.job.prepare import settle
+from train.record.best import save_best
 from una_fast.errors import InputError, InputWarning
 
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]

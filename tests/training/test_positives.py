@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
-from train.config.groups import Positive
+from train.config.groups import POSITIVES
 from train.config.run import make_run
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
@@ -22,7 +22,7 @@ from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
 
 NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
-EDITS = sorted(set(Positive.__args__) - {"same"})
+EDITS = sorted(POSITIVES)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
     rows = np.array([4, 0, 17])
     anchors, positives = batch_maker(job).views(1, 2, rows)
-    texts = AUGMENTATIONS[name](index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
+    texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])

@@ -10,15 +10,17 @@ from typing import Literal
 
 from train.config.data import Data, Files, Words
 from train.config.options import option
+from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
+from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
+from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
 
-Loss = Literal["pairs", "triplet", "simcse", "decoupled"]
-Positive = Literal["same", "eda-synonym", "eda-insert", "eda-swap", "eda-delete"]
-NoiseName = Literal["none", "gaussian", "interpolation", "extrapolation", "linear", "pca-jitter"]
+SAME = "same"  # positives that no augmentation makes
+POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
+WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
+WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 Schedule = Literal["linear", "constant"]
-Pooling = Literal["auto", "cls", "mean", "max", "last", "mean_sqrt_len", "weighted_mean"]
-Head = Literal["auto", "mlp", "none"]
 Compile = Literal["auto", "off", "graphs", "layers", "both"]
 
 
@@ -32,13 +34,16 @@ class Encoder:
         role="source",
         metavar="NAME_OR_FOLDER",
     )
-    pooling: Pooling = option(
-        "auto", "how a sentence's tokens become its embedding; auto: as the model's modules.json says, cls without it"
+    pooling: str = option(
+        AUTO,
+        "how the vectors of a sentence's tokens become its embedding",
+        choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
+        | {name: POOLINGS[known].meaning for name, known in OF_TRAINING.items()},
     )
     head: Head = option(
         "auto",
-        "mlp: Linear + tanh on the embedding, in training only; none: no head; auto: mlp with --pooling cls, as in "
-        "SimCSE, else none",
+        "layer that training puts on the embedding, and that best/ leaves out: mlp: Linear + tanh; none: no layer; "
+        "auto: mlp with --pooling cls, as in SimCSE, and none with any other pooling",
     )
     trust_remote_code: bool = option(
         False, "run Python code that the model brings along; without it, such a model is refused", role="running"
@@ -53,22 +58,24 @@ class Encoder:
 class Positives:
     """Positives."""
 
-    positives: Positive = option(
-        "same",
-        "same: a sentence is its own positive, or its paraphrase is; eda-...: the sentence with synonyms for some "
-        "words, with synonyms put in, with words swapped, or with words left out, afresh in every epoch",
+    positives: str = option(
+        SAME,
+        "what the positive of a sentence is; all but the first are drawn anew in every epoch",
+        choices={SAME: "the sentence itself, or its line of --paraphrases"}
+        | {name: row.meaning for name, row in POSITIVES.items()},
     )
-    positives_strength: float = option(0.1, "share of a sentence's words that --positives edits", above=0, most=1)
+    positives_strength: float = option(0.1, "share of a sentence's words that --positives changes", above=0, most=1)
     synonyms: str = option(
         "",
-        "synonyms for eda-synonym and eda-insert, one word a line: word<TAB>synonym<TAB>...; without it, WordNet's",
+        f"synonyms for {' and '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
+        "WordNet gives the synonyms if no file is given",
         metavar="FILE",
     )
 
     @property
     def needs_synonyms(self) -> bool:
         """Whether the positives are made of synonyms."""
-        return self.positives in ("eda-synonym", "eda-insert")
+        return self.positives in WITH_SYNONYMS
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,15 @@ class Negatives:
     """Hard negatives."""
 
     augment: Literal["una", "none"] | None = option(
-        None, "una: add hard negatives; none: train without; default una, or none with --loss simcse"
+        None,
+        "una: add hard negatives; none: train without them; default una, or none with a loss that takes no negatives "
+        f"({', '.join(WITHOUT_NEGATIVES)})",
     )
     alpha: int = option(5, "add negatives in one step of every ALPHA, starting with the first step; 0: never", least=0)
 
 
 @dataclass(frozen=True)
-class Draws:
+class NegativeDraws:
     """How hard negatives are drawn."""
 
     beta: float = option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
@@ -129,11 +138,7 @@ class Draws:
 class Objective:
     """Objective."""
 
-    loss: Loss = option(
-        "pairs",
-        "pairs: every row against all others; triplet: anchors against positives and negatives; simcse: anchors "
-        "against positives; decoupled: equation 1 of the paper as printed",
-    )
+    loss: str = option("pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()})
     temperature: float = option(0.05, "cosine similarities are divided by it", above=0)
 
 
@@ -141,16 +146,13 @@ class Objective:
 class Noise:
     """Noise on embeddings."""
 
-    noise: NoiseName = option(
+    noise: str = option(
         "none",
-        "gaussian: normal noise; interpolation: towards the nearest other sentence of the step; extrapolation: away "
-        "from the mean of the step; linear: along the difference of two random sentences; pca-jitter: along the "
-        "principal components of the step",
+        "how embeddings are moved before the loss",
+        choices={"none": "they stay as they are"} | {name: row.meaning for name, row in NOISES.items()},
     )
     noise_strength: float = option(0.1, "how far --noise moves an embedding", above=0, most=1)
-    noise_view: Literal["anchor", "positive", "negative", "all"] = option(
-        "positive", "the embeddings that --noise moves"
-    )
+    noise_view: str = option("positive", "whose embeddings --noise moves", choices=tuple(NOISE_VIEWS))
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,9 @@ class Optimisation:
         None, "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", above=0
     )
     schedule: Schedule | None = option(
-        None, "the learning rate falls to 0 on a line, or stays; default linear, or constant for the RoBERTa family"
+        None,
+        "linear: the learning rate falls by the same amount in every step and ends at 0; constant: it stays; default "
+        "linear, or constant for the RoBERTa family",
     )
     epochs: int = option(1, "passes over the corpus", least=1)
     max_steps: int | None = option(None, "stop after this many optimiser steps, if the epochs have more", least=1)
@@ -178,7 +182,10 @@ class Optimisation:
         "fp32", "number format of the encoder's arithmetic (autocast); the weights stay in fp32"
     )
     grad_cache: int = option(
-        0, "rows encoded at a time with gradients, so that a large batch fits into memory; 0: all at once", least=0
+        0,
+        "texts of a rank that are encoded at a time, so that the activations of a large batch fit into memory; each is "
+        "encoded twice; 0: all at once, and each once",
+        least=0,
     )
 
 
@@ -243,4 +250,17 @@ class Running:
     )
 
 
-GROUPS = (Data, Files, Words, Encoder, Positives, Negatives, Draws, Objective, Noise, Optimisation, Evaluation, Running)
+GROUPS = (
+    Data,
+    Files,
+    Words,
+    Encoder,
+    Positives,
+    Negatives,
+    NegativeDraws,
+    Objective,
+    Noise,
+    Optimisation,
+    Evaluation,
+    Running,
+)

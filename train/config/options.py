@@ -7,6 +7,7 @@ import inspect
 import math
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,13 +61,17 @@ def option(
     below: float | None = None,
     role: Role = "result",
     metavar: str = "",
+    choices: Mapping[str, str] | Sequence[str] = (),
 ) -> Any:
     """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
 
-    metavar: what stands for the value in --help; a word for the type if it is empty.
+    metavar: what stands for the value in --help; a word for the type if it is empty. choices: the values that a
+    field of type str takes, or each value and what it means; a Literal type lists its values itself.
     """
     limits = Limits(least, above, most, below)
-    metadata = {"help": help, "limits": limits, "role": role, "metavar": metavar}
+    if isinstance(choices, Mapping):
+        help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
+    metadata = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -81,7 +86,7 @@ class Option:
     role: Role
     metavar: str
     kinds: tuple[type, ...]  # of str, int, float, bool; the first that takes a text converts it
-    choices: tuple[str, ...] | None
+    choices: tuple[str, ...]  # () where every value of the kinds is taken
     many: bool  # takes one or several values
 
     @property
@@ -124,9 +129,10 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     many = typing.get_origin(arms[0]) is tuple
     if many:
         arms = typing.get_args(arms[0])[:1]
-    choices = typing.get_args(arms[0]) if typing.get_origin(arms[0]) is Literal else None
-    kinds = (str,) if choices else arms
-    return Option(field.name, field.default, kinds=kinds, choices=choices, many=many, **field.metadata)
+    stated = dict(field.metadata)
+    if typing.get_origin(arms[0]) is Literal:
+        stated["choices"], arms = typing.get_args(arms[0]), (str,)
+    return Option(field.name, field.default, kinds=arms, many=many, **stated)
 
 
 def heading(group: type) -> tuple[str, str | None]:

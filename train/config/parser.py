@@ -63,7 +63,7 @@ def _add(section: Any, option: Option) -> None:
     section.add_argument(
         option.flag,
         type=whole_numbers if listed else _one(option),
-        choices=option.choices,
+        choices=option.choices or None,
         nargs="+" if option.many and not listed else None,
         metavar=None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]],
         help=_help(option),

@@ -18,9 +18,12 @@ from typing import Any, NoReturn
 from train.config.data import Data, Files, Words
 from train.config.groups import (
     GROUPS,
-    Draws,
+    SAME,
+    WITH_SYNONYMS,
+    WITHOUT_NEGATIVES,
     Encoder,
     Evaluation,
+    NegativeDraws,
     Negatives,
     Noise,
     Objective,
@@ -30,12 +33,24 @@ from train.config.groups import (
 )
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
+from train.objective.registry import LOSSES
 from una_fast.errors import InputError, InputWarning
 
 
 @dataclass(frozen=True)
 class Run(
-    Running, Evaluation, Optimisation, Noise, Objective, Draws, Negatives, Positives, Encoder, Words, Files, Data
+    Running,
+    Evaluation,
+    Optimisation,
+    Noise,
+    Objective,
+    NegativeDraws,
+    Negatives,
+    Positives,
+    Encoder,
+    Words,
+    Files,
+    Data,
 ):
     """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
 
@@ -131,13 +146,14 @@ def check_together(run: Run) -> None:
         raise InputError(
             f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it"
         )
-    if run.augment == "una" and run.loss == "simcse":
-        raise InputError("--loss simcse has no place for negatives: choose --augment none, or --loss triplet or pairs")
-    if run.positives != "same" and run.paraphrases:
+    if run.augment == "una" and run.loss in WITHOUT_NEGATIVES:
+        others = ", ".join(name for name in LOSSES if name not in WITHOUT_NEGATIVES)
+        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}")
+    if run.positives != SAME and run.paraphrases:
         raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
     if run.synonyms and not run.needs_synonyms:
-        raise InputError("--synonyms: only --positives eda-synonym and eda-insert take synonyms: leave it away")
-    without_negatives = run.augment == "none" or run.loss == "simcse" or run.alpha == 0
+        raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it away")
+    without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
 

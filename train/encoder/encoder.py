@@ -18,13 +18,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from train.config.groups import Head
-from train.config.run import Run
 from train.encoder.dropout import use_cpu_dropout
 from train.encoder.graphs import Graphs
 from train.encoder.modules import Modules, read_modules
 from train.encoder.onednn import use_onednn
-from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Pooling
+from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head, Pooling
 from una_fast.errors import InputError
 
 # names by which configurations of encoders call the two dropouts
@@ -163,13 +161,6 @@ def pooling_of(name: str, pooling: str) -> Modules:
 def head_of(pooling: str, head: Head) -> Head:
     """--head of training, "mlp" or "none"; "auto" is SimCSE's head on [CLS] and none on other poolings."""
     return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
-
-
-def encoder_of(run: Run) -> SentenceEncoder:
-    """The encoder that a run starts from. run: settled."""
-    trust = run.trust_remote_code
-    config = load_config(run.model, run.dropout, trust)
-    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
 
 
 def load_encoder(

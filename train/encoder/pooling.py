@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from una_fast.errors import InputError
 
@@ -105,6 +105,7 @@ POOLINGS = {
 }
 AUTO = "auto"  # as the model's modules.json says, [CLS] where there is none
 DEFAULT_POOLING = "cls_before_pooler"
+Head = Literal["auto", "mlp", "none"]  # what training puts on the embedding
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
 OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.in_modules}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import una_fast
+from train.config.groups import SAME
 from train.config.run import arguments_of
 from train.job.load import Job
-from train.objective.losses import NEGATIVE_VIEWS
+from train.objective.registry import LOSSES
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.views import Altered, Sentences, Source, Views
 from una_fast.augment.registry import make_augmentation
@@ -39,14 +40,14 @@ def _views(job: Job) -> Views:
         negative=Altered(augmenter) if augmenter else None,
         max_length=run.max_length,
         alpha=run.alpha,
-        negative_views=NEGATIVE_VIEWS[run.loss],
+        negative_views=LOSSES[run.loss].negative_views,
     )
 
 
 def _positives(job: Job, tokens: TokenIds) -> Source | None:
     """The positives of the sentences, or None where a sentence is its own."""
     run, offset = job.run, job.material.paraphrase_offset
-    if run.positives != "same":
+    if run.positives != SAME:
         settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
         augmentation = make_augmentation(run.positives, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
         return Altered(augmentation)

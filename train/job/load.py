@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.encoder.encoder import SentenceEncoder, encoder_of, load_tokenizer, weights_digest
+from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, weights_digest
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.job.prepare import Material, open_index
@@ -22,6 +22,13 @@ from una_fast.index.index import Index
 def restarted() -> bool:
     """True if the launcher started this rank again after one died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def encoder_of(run: Run) -> SentenceEncoder:
+    """The encoder that a run starts from. run: settled."""
+    trust = run.trust_remote_code
+    config = load_config(run.model, run.dropout, trust)
+    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
 
 
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:

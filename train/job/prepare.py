@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import una_fast
-from train.config.groups import Compile
+from train.config.groups import WITHOUT_NEGATIVES, Compile
 from train.config.run import Run
 from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
 from train.encoder.modules import Modules
@@ -66,14 +66,14 @@ def settle(run: Run) -> Run:
     layout = pooling_of(run.model, run.pooling)
     _warn_of_texts(run.model, layout)
     warn_of_slow_bf16(run.precision, device)
-    pooling: Any = POOLINGS[layout.pooling].in_training
+    pooling = POOLINGS[layout.pooling].in_training
     plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
     return dataclasses.replace(
         run,
         device=device,
         compile=plain_or_graphs if run.compile == "auto" else run.compile,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("none" if run.loss == "simcse" else "una"),
+        augment=run.augment or ("none" if run.loss in WITHOUT_NEGATIVES else "una"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
         pooling=pooling,
         head=head_of(pooling, run.head),

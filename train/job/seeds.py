@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.encoder.encoder import encoder_of
 from train.job.launch import launch
-from train.job.load import identify
+from train.job.load import encoder_of, identify
 from train.job.prepare import make_index, settle
 from train.record.files import FolderLock, write_json
 from train.record.folder import SEEDS, SUMMARY, folder_of_seed, is_finished, note_written, own_files

@@ -18,7 +18,6 @@ from train.job.batch_maker import batch_maker
 from train.job.load import Job, restarted
 from train.job.prepare import check_output, make_index, settle
 from train.job.summary import announce, summarise
-from train.objective.noise.registry import noise_of
 from train.record.folder import remove_own_files
 from train.record.pointer import Progress
 from train.steps.evaluations import Evaluations
@@ -28,6 +27,7 @@ from train.steps.saves import Saves
 from train.steps.stop import StopAgreement
 from train.steps.telemetry import Telemetry
 from train.steps.trainer import Trainer
+from train.steps.views import noise_of
 from una_fast.errors import InputError
 
 T = TypeVar("T")

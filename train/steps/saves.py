@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from train.encoder.export import save_best
+from train.record.best import save_best
 from train.record.checkpoint import CheckpointWriter
 from train.record.pointer import Progress
 from train.steps.stop import StopAgreement

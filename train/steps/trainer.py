@@ -12,7 +12,8 @@ from torch import Tensor
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
-from train.objective.losses import LOSSES, cosines
+from train.objective.cosines import cosines
+from train.objective.registry import LOSSES
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
 from train.steps.plan import Plan, share
@@ -46,6 +47,7 @@ class Trainer:
         noise: Noise | None = None,
     ) -> None:
         self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
+        self.loss = LOSSES[run.loss].load()
         self.encoder = encoder.to(ranks.device)
         self._settle_kernels()
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
@@ -60,7 +62,7 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
         self.model = parallel(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
-        self.cosines = torch.empty(0, 0)  # of the last step, see `losses.cosines`
+        self.cosines = torch.empty(0, 0)  # of the last step, see `train.objective.cosines`
         self._warm_up()
         if run.compile in ("graphs", "both"):
             self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
@@ -136,7 +138,7 @@ class Trainer:
         self.cosines = cosines(views.detach())
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        return LOSSES[self.run.loss](views, self.run.temperature)
+        return self.loss(views, self.run.temperature)
 
     def _backward_cached(self, batch: Batch) -> Tensor:
         """The same gradient with the activations of one part at a time in memory.

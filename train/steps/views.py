@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from train.config.run import Run
+from train.objective.noise.embedding_noise import EmbeddingNoise
+
 Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
 
 
@@ -44,6 +47,11 @@ class Noise(Protocol):
 
     def __call__(self, views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         """Embeddings (V, B, D) from those of the whole step; rows: int64 (B,), of the index."""
+
+
+def noise_of(run: Run) -> Noise | None:
+    """The noise on embeddings that a run asks for."""
+    return None if run.noise == "none" else EmbeddingNoise(run.noise, run.noise_strength, run.noise_view, run.seed)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable
-from una_fast.augment.draws import Draws
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.spelling import spell
 from una_fast.augment.text_rows import TextReader, TextRows
 from una_fast.errors import InputError
@@ -64,7 +64,7 @@ class TextAugmentation(ABC):
         """The buffers that one thread needs for the kernel."""
 
     @abstractmethod
-    def _draw_text(self, text: TextRows, draws: Draws) -> Ragged:
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
         """int32 ids that the rows of `text` become; negative ones are its unseen words."""
 
     @abstractmethod
@@ -86,12 +86,12 @@ class TextAugmentation(ABC):
 
         """
         text = self._read(sentences)
-        return self._spell_text(text, self._draw_text(text, Draws(epoch, draw_set)))
+        return self._spell_text(text, self._draw_text(text, DrawSet(epoch, draw_set)))
 
     def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
         """What each document in `rows` becomes, as text; a blank document gives ""."""
         rows = checked_rows(rows, self.index.n_documents)
-        return self._spell_rows(rows, self._draw_rows(rows, Draws(epoch, draw_set)))
+        return self._spell_rows(rows, self._draw_rows(rows, DrawSet(epoch, draw_set)))
 
     def token_ids(
         self,
@@ -122,7 +122,7 @@ class TextAugmentation(ABC):
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
         rows = checked_rows(rows, self.index.n_documents)
         out = token_tensors(len(rows), max_length, self.tokens, out)
-        draws = Draws(epoch, draw_set)
+        draws = DrawSet(epoch, draw_set)
         if not self.joins:
             self.tokens.write_texts(self.texts(rows, epoch, draw_set=draw_set), np.arange(len(rows)), out)
             return out
@@ -131,12 +131,14 @@ class TextAugmentation(ABC):
             self._write_irregular(rows, draws, out)
         return out
 
-    def _write_ids(self, rows: np.ndarray, draws: Draws, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
+    def _write_ids(self, rows: np.ndarray, draws: DrawSet, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
         """Fill input_ids and attention_mask, int64 (B, L): by the kernel, on several threads for many rows."""
 
         def fill(part: slice) -> None:
             workspace = self._take_workspace()
-            self._kernel.token_ids(rows[part], draws.epoch, workspace, input_ids[part], attention_mask[part], draws.set)
+            self._kernel.token_ids(
+                rows[part], draws.epoch, workspace, input_ids[part], attention_mask[part], draws.number
+            )
             self._workspaces.append(workspace)
 
         n_parts = min(self._n_jobs, len(rows) // ROWS_A_THREAD)
@@ -158,16 +160,16 @@ class TextAugmentation(ABC):
         """The texts of the ids that the rows of `text` became."""
         return spell(drawn, self._strings, text.unseen)
 
-    def _draw_rows(self, rows: np.ndarray, draws: Draws) -> Ragged:
+    def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
         """int32 ids of what `rows` become."""
         indptr = self.index.word_ids.indptr
         out = np.empty(self.growth * int((indptr[rows + 1] - indptr[rows]).sum()), dtype=ID)
         workspace = self._take_workspace()
-        bounds = self._kernel.terms(rows, draws.epoch, workspace, out, draws.set)
+        bounds = self._kernel.terms(rows, draws.epoch, workspace, out, draws.number)
         self._workspaces.append(workspace)
         return Ragged(out[: bounds[-1]], bounds)
 
-    def _write_irregular(self, rows: np.ndarray, draws: Draws, batch: dict[str, torch.Tensor]) -> None:
+    def _write_irregular(self, rows: np.ndarray, draws: DrawSet, batch: dict[str, torch.Tensor]) -> None:
         """Write again, by the tokenizer, the texts that hold a term whose ids depend on its neighbours."""
         assert self.tokens is not None
         drawn = self._draw_rows(rows, draws)

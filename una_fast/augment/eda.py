@@ -18,7 +18,7 @@ from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable
 from una_fast.augment.base import TextAugmentation
-from una_fast.augment.draws import Draws
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import check_choice, check_index, checked_seed
 from una_fast.augment.synonym_table import SynonymTable
@@ -114,7 +114,7 @@ class EDA(TextAugmentation):
         text = self._read([sentence])
         words = [text.word(i, self._strings) for i in text.terms.values.tolist()]
         n_synonyms = text.synonyms.lengths()[text.local].tolist()
-        drawn = self._draw_text(text, Draws(epoch, draw_set))
+        drawn = self._draw_text(text, DrawSet(epoch, draw_set))
         return EditedSentence(
             self._operation, words, n_synonyms, [text.word(i, self._strings) for i in drawn.values.tolist()]
         )
@@ -145,8 +145,8 @@ class EDA(TextAugmentation):
         unseen = StringTable.from_strings([*text.unseen, *new])
         return EditableText(text.texts, text.terms, unseen, text.keys, local.astype(ID), names, synonyms)
 
-    def _draw_text(self, text: TextRows, draws: Draws) -> Ragged:
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
         assert isinstance(text, EditableText)
         edits, out = Edits(self._operation, self._strength, text.synonyms), np.empty(2 * len(text.local), dtype=ID)
-        bounds = edit_rows(edits, self._seed, text.keys, draws.epoch, draws.set, text.local, text.terms.indptr, out)
+        bounds = edit_rows(edits, self._seed, text.keys, draws.epoch, draws.number, text.local, text.terms.indptr, out)
         return Ragged(text.names[out[: bounds[-1]]], bounds)

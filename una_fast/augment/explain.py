@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from una_fast._kernels.draws.law import Law
-from una_fast.augment.draws import Draws
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 
@@ -79,14 +79,14 @@ class Explanation:
 
 
 def explain_words(
-    index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: Draws
+    index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: DrawSet
 ) -> Explanation:
     """The explanation of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
     words, replaced = [], [text.word(term, index.terms) for term in new.tolist()]
     for k, term in enumerate(text.terms.values.tolist()):
         z, p = float(weights.z[k]), float(weights.p[k])
         position = k if law.released else int(weights.first[k])
-        bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.set)
+        bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
         replacement = replaced[k] if draw < p else None
         word = text.word(term, index.terms)

@@ -1,24 +1,57 @@
-"""The text augmentations by name: a new one is a file in this folder and a row here."""
+"""The text augmentations by name: a new one is a file in this folder and a row here.
+
+The table is light to import, because the options of training are made from it: the class of a row is imported when
+`TextMethod.load` asks for it.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from una_fast.augment.base import TextAugmentation
-from una_fast.augment.eda import EDA
-from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError
-from una_fast.index.index import Index
+from una_fast.lazy import load
 
-AUGMENTATIONS: dict[str, Callable[..., TextAugmentation]] = {
-    "una": Augmenter,
-    "eda-synonym": partial(EDA, operation="synonym"),
-    "eda-insert": partial(EDA, operation="insert"),
-    "eda-swap": partial(EDA, operation="swap"),
-    "eda-delete": partial(EDA, operation="delete"),
+if TYPE_CHECKING:
+    from una_fast.augment.base import TextAugmentation
+    from una_fast.index.index import Index
+
+
+@dataclass(frozen=True)
+class TextMethod:
+    """One augmentation.
+
+    meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
+    that the name stands for. positive: --positives of training takes it. needs_synonyms: it takes --synonyms.
+    """
+
+    meaning: str
+    path: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    positive: bool = True
+    needs_synonyms: bool = False
+
+    def load(self) -> Callable[..., TextAugmentation]:
+        """The class, with the settings of this row."""
+        return partial(load(self.path), **self.settings) if self.settings else load(self.path)
+
+
+def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> TextMethod:
+    """A row of an operation of EDA."""
+    return TextMethod(meaning, "una_fast.augment.eda:EDA", {"operation": operation}, needs_synonyms=needs_synonyms)
+
+
+AUGMENTATIONS = {
+    "una": TextMethod(
+        "important words become words of like importance", "una_fast.augment.una:Augmenter", positive=False
+    ),
+    "eda-synonym": _eda("synonym", "some words become synonyms", needs_synonyms=True),
+    "eda-insert": _eda("insert", "synonyms of some words are put in at random places", needs_synonyms=True),
+    "eda-swap": _eda("swap", "some words change places"),
+    "eda-delete": _eda("delete", "some words are left out"),
 }
 
 
@@ -31,6 +64,6 @@ def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentat
     """
     if name not in AUGMENTATIONS:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
-    maker = AUGMENTATIONS[name]
+    maker = AUGMENTATIONS[name].load()
     taken = inspect.signature(maker).parameters.keys()
     return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})

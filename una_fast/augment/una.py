@@ -14,7 +14,7 @@ from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import ID, SCORE, Ragged
 from una_fast.augment.base import TextAugmentation
-from una_fast.augment.draws import Draws
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.surface import keep_surface
@@ -114,7 +114,7 @@ class Augmenter(TextAugmentation):
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
-        text, draws = self._reader.read([sentence]), Draws(epoch, draw_set)
+        text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         weights = self._weigh(text.terms)
         new = self._replace(text, weights, draws)
         told = explain_words(self.index, self._law, text, weights, new, draws)
@@ -130,7 +130,7 @@ class Augmenter(TextAugmentation):
     def _make_workspace(self) -> Workspace:
         return NegativesWorkspace(self._longest_row)
 
-    def _draw_text(self, text: TextRows, draws: Draws) -> Ragged:
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
         return Ragged(self._replace(text, self._weigh(text.terms), draws), text.terms.indptr)
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
@@ -159,10 +159,10 @@ class Augmenter(TextAugmentation):
         replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p)
         return Weights(first, z, p)
 
-    def _replace(self, text: TextRows, weights: Weights, draws: Draws) -> np.ndarray:
+    def _replace(self, text: TextRows, weights: Weights, draws: DrawSet) -> np.ndarray:
         """int32 ids of the negatives, place by place."""
         out = np.empty(len(text.terms.values), dtype=ID)
         first, z, p = weights.first, weights.z, weights.p
         terms = text.terms
-        replace_terms(self._law, text.keys, draws.epoch, terms.values, terms.indptr, first, z, p, out, draws.set)
+        replace_terms(self._law, text.keys, draws.epoch, terms.values, terms.indptr, first, z, p, out, draws.number)
         return out

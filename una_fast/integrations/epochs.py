@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast.augment.draws import Draws
+from una_fast.augment.draw_set import DrawSet
 
 if TYPE_CHECKING:
     from una_fast.integrations.callbacks import EpochCallback
@@ -43,7 +43,7 @@ class SharedEpoch:
 
     @value.setter
     def value(self, epoch: int) -> None:
-        self._memory[0] = Draws(epoch).epoch
+        self._memory[0] = DrawSet(epoch).epoch
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return self

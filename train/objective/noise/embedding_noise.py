@@ -1,11 +1,7 @@
-"""The noises on embeddings by name, and how one of them becomes part of a run.
-
-A new noise is a function in a file of its own, a row of NOISES and its name in `train.config.groups.NoiseName`.
-"""
+"""A noise of `train.objective.registry` on the embeddings of a whole step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,19 +10,8 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.config.run import Run
-from train.objective.draws import Draws
-from train.objective.noise.modals import extrapolation, gaussian, interpolation, linear
-from train.objective.noise.pca_jitter import pca_jitter
-
-NOISES: dict[str, Callable[[Tensor, Tensor, Draws, float], Tensor]] = {
-    "gaussian": gaussian,
-    "interpolation": interpolation,
-    "extrapolation": extrapolation,
-    "linear": linear,
-    "pca-jitter": pca_jitter,
-}
-VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among the views of a loss
+from train.objective.registry import NOISE_VIEWS, NOISES
+from train.objective.row_draws import RowDraws
 
 
 @dataclass(frozen=True)
@@ -45,15 +30,10 @@ class EmbeddingNoise:
         """
         if len(rows) < 2:
             return views
-        chosen = VIEWS[self.view]
+        chosen = NOISE_VIEWS[self.view]
         return torch.stack([self._change(z, v, epoch, rows) if v in chosen else z for v, z in enumerate(views)])
 
     def _change(self, z: Tensor, view: int, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         # a seed of its own: with that of the negatives, the words replaced would decide the noise
         seed = xxhash.xxh3_64_intdigest(f"noise {self.name} {view} {self.seed}".encode())
-        return NOISES[self.name](z, z.detach(), Draws(seed, epoch, rows), self.strength)
-
-
-def noise_of(run: Run) -> EmbeddingNoise | None:
-    """The noise that a run asks for."""
-    return None if run.noise == "none" else EmbeddingNoise(run.noise, run.noise_strength, run.noise_view, run.seed)
+        return NOISES[self.name].load()(z, z.detach(), RowDraws(seed, epoch, rows), self.strength)

@@ -19,7 +19,7 @@ NUMBERS = 128  # that one position owns
 
 
 @dataclass(frozen=True)
-class Draws:
+class RowDraws:
     """The draws of the sentences `rows` (int64, B distinct rows of the index) in an epoch.
 
     A sentence has the same draws at any place of any batch, and so on any rank.
@@ -53,7 +53,7 @@ class Draws:
         return np.argsort(self.rows)[np.stack([first, second], axis=1)]
 
 
-def normals_like(z: Tensor, draws: Draws) -> Tensor:
+def normals_like(z: Tensor, draws: RowDraws) -> Tensor:
     """Standard normal draws for embeddings (B, D), of their dtype and on their device."""
     return on_device(draws.normals(z.shape[1]), z).to(z.dtype)
 

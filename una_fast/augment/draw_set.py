@@ -11,8 +11,8 @@ LIMIT = 2**64
 
 
 @dataclass(frozen=True)
-class Draws:
-    """An epoch, and one of its sets of draws: integers of 64 bits without a sign.
+class DrawSet:
+    """Set `number` of the draws of an epoch; both are integers of 64 bits without a sign.
 
     Raises:
         InputError: not such an integer.
@@ -20,11 +20,11 @@ class Draws:
     """
 
     epoch: int = 0
-    set: int = 0
+    number: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
-        object.__setattr__(self, "set", _checked("draw_set", self.set, "sets of draws"))
+        object.__setattr__(self, "number", _checked("draw_set", self.number, "sets of draws"))
 
 
 def _checked(name: str, value: int, what: str) -> int:

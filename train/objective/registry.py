@@ -1,0 +1,68 @@
+"""The losses and the noises on embeddings by name: a new one is a function in a file of its own and a row here.
+
+The tables are light to import, because the options of training are made from them: a function is imported when `load`
+asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from una_fast.lazy import load
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from train.objective.row_draws import RowDraws
+
+    LossFunction = Callable[[Tensor, float], Tensor]
+    NoiseFunction = Callable[[Tensor, Tensor, RowDraws, float], Tensor]
+
+
+class Loss(NamedTuple):
+    """A loss: what it compares, for --help; how many views of a negative it takes; its function as "module:name".
+
+    The function takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar.
+    """
+
+    meaning: str
+    negative_views: int
+    path: str
+
+    def load(self) -> LossFunction:
+        """The function."""
+        return load(self.path)
+
+
+class Noise(NamedTuple):
+    """A noise on embeddings: what it does, for --help, and its function as "module:name".
+
+    The function takes embeddings (B, D), the same without gradients, draws and the strength, as
+    `train.objective.noise.modals` says, and returns embeddings (B, D).
+    """
+
+    meaning: str
+    path: str
+
+    def load(self) -> NoiseFunction:
+        """The function."""
+        return load(self.path)
+
+
+LOSSES = {
+    "pairs": Loss("every row of the step against all others", 2, "una_fast.losses:pairs"),
+    "triplet": Loss("anchors against all positives and all negatives", 1, "una_fast.losses:triplet"),
+    "simcse": Loss("anchors against all positives", 0, "una_fast.losses:simcse"),
+    "decoupled": Loss("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
+}
+NOISES = {
+    "gaussian": Noise("normal noise", "train.objective.noise.modals:gaussian"),
+    "interpolation": Noise(
+        "towards the nearest other sentence of the step", "train.objective.noise.modals:interpolation"
+    ),
+    "extrapolation": Noise("away from the mean of the step", "train.objective.noise.modals:extrapolation"),
+    "linear": Noise("along the difference of two random sentences of the step", "train.objective.noise.modals:linear"),
+    "pca-jitter": Noise("along the principal components of the step", "train.objective.noise.pca_jitter:pca_jitter"),
+}
+NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views
