@@ -1,0 +1,80 @@
+"""An index and an augmenter saved, sent to another process, and held by a forked one."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+
+import pytest
+
+import una_fast
+from support.short_corpus import CORPUS
+from una_fast import InputError
+
+
+def test_a_saved_index_is_the_same_index(index, tmp_path):
+    index.save(tmp_path / "index")
+    loaded = una_fast.load_index(tmp_path / "index", corpus=CORPUS)
+    assert list(loaded.terms) == list(index.terms)
+    assert loaded.fingerprint == index.fingerprint
+    rows = list(range(len(CORPUS)))
+    expected = una_fast.Augmenter(index).negatives(rows)
+    assert una_fast.Augmenter(loaded).negatives(rows) == expected
+    assert una_fast.Augmenter(loaded).augment(CORPUS) == una_fast.Augmenter(index).augment(CORPUS)
+    assert (loaded.counts != index.counts).nnz == 0
+    with pytest.raises(InputError, match="made from another corpus"):
+        una_fast.load_index(tmp_path / "index", corpus=CORPUS[:-1])
+
+
+def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    una_fast.build_index(CORPUS * 50).save("index")
+    una = una_fast.Augmenter(una_fast.load_index("index"), beta=0.7, variant="released", seed=9)
+    sent = pickle.dumps(una)
+    assert len(sent) < 1000  # the path travels, not the arrays
+    monkeypatch.chdir("/")
+    again = pickle.loads(sent)
+    assert again.negatives(range(7)) == una.negatives(range(7))
+    assert pickle.loads(pickle.dumps(una_fast.build_index(CORPUS))).words(3) == una.index.words(3)  # never saved
+    una_fast.build_index(CORPUS).save(tmp_path / "index")
+    with pytest.raises(InputError, match="another index was saved there"):
+        pickle.loads(sent)
+
+
+def test_an_index_travels_with_its_word_tokenizer(tmp_path):
+    una_fast.build_index(CORPUS, word_tokenizer=split_at_commas).save(tmp_path / "index")
+    with pytest.raises(InputError, match="to load_index too"):
+        una_fast.Augmenter(una_fast.load_index(tmp_path / "index"))
+    index = una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
+    assert pickle.loads(pickle.dumps(index)).word_tokenizer is split_at_commas
+
+
+def test_an_index_of_named_words_takes_no_function(index, tmp_path):
+    index.save(tmp_path / "index")
+    with pytest.raises(InputError, match="its words are 'treebank' ones; leave word_tokenizer away"):
+        una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
+
+
+def split_at_commas(text):
+    return [part for part in text.split(",") if part]
+
+
+def test_a_forked_process_has_threads_of_its_own(minilm):
+    from transformers import AutoTokenizer
+
+    index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 100)])
+    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
+    rows = list(range(2048))
+    for _ in range(2):  # at rest both threads wait for work, which the child's copy of the pool would hand to nobody
+        expected = una.negative_ids(rows)["input_ids"].tolist()
+    context = multiprocessing.get_context("fork")
+    equal = context.Value("b", False)
+
+    def compare():
+        equal.value = una.negative_ids(rows)["input_ids"].tolist() == expected
+
+    child = context.Process(target=compare)
+    child.start()
+    child.join(60)
+    child.kill()
+    assert equal.value
