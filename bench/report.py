@@ -2,7 +2,7 @@
 
 Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and
 every other ``results/*.json``, which holds {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one
-such table by itself. Ratios are taken within one run, never between files.
+such table by itself; bench.evidence has a page of its own. Ratios are taken within one run, never between files.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 README = FOLDER.parent / "README.md"
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
+EVIDENCE = RESULTS / "evidence.json"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NLTK = "NLTK word_tokenize"
 RELEASED = {  # operation: passes of NLTK that the released code takes for it
@@ -43,7 +44,7 @@ def main() -> int:
         print(f"error: {file} is not there: run `make bench`", file=sys.stderr)
         return 2
     saved = _load(file)
-    others = sorted(path for path in RESULTS.glob("*.json") if path != file)
+    others = sorted(path for path in RESULTS.glob("*.json") if path not in (file, EVIDENCE))
     tables = [table for path in others for table in _tables(_load(path))]
     pages = {README: [headline_table(saved)], PAGE: [benchmark_tables(saved), *map(single_table, tables)]}
     for path, parts in pages.items():

@@ -1,0 +1,149 @@
+"""Is an encoder better with UNA than without? ``python -m bench.evidence --data FOLDER --output FOLDER``.
+
+Trains every condition with every seed on the same sentences in the same order, scores it on the seven STS tasks, and
+compares each condition with the same base without hard negatives, paired by seed. A command that was stopped goes on;
+what is done stays. The results go into results/evidence.json and, as tables, into docs/will-it-help.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import una_fast
+from bench.evidence.bases import MLM_OFFSET
+from bench.evidence.conditions import SEEDS, SENTENCES, Condition, find_conditions
+from bench.evidence.page import summary_table, task_table
+from bench.evidence.runs import Workplace, result_of, run_all, scores_before
+from bench.report import BEGIN, END, EVIDENCE
+from train.config.run import fail
+from una_fast.errors import InputError
+
+PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
+DEFAULT = "minilm-cls: none; minilm-cls: una"
+TOLERANCE = 1e-3  # of a repeated score
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.evidence", description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with corpora/ and senteval/")
+    add("--output", type=Path, required=True, help="folder of the runs")
+    add("--conditions", default=DEFAULT, metavar="'BASE: VARIATION; ...'", help=f"default: {DEFAULT!r}")
+    add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N,...", help="default: %(default)s")
+    add("--jobs", type=int, default=1, metavar="N", help="runs at a time, each on its share of the cores [1]")
+    add("--check", action="store_true", help="write nothing: compare the scores with those of evidence.json")
+    options = parser.parse_args()
+    try:
+        return carry_out(options)
+    except InputError as error:
+        return fail(error)
+
+
+def carry_out(options: argparse.Namespace) -> int:
+    """Make the runs, then keep or compare their scores."""
+    if options.data is None:
+        raise InputError("--data: name the folder that holds corpora/ and senteval/, or set UNA_FAST_DATA")
+    conditions = find_conditions(options.conditions)
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    place = workplace(options.data, options.output, options.jobs)
+    for base in dict.fromkeys(condition.base for condition in conditions):
+        place.base(base)
+    missing = [
+        (condition, seed)  # seed by seed, so that pairs are there early
+        for seed in seeds
+        for condition in conditions
+        if options.check or str(seed) not in kept_seeds(condition)
+    ]
+    failed = run_all(place, missing, lambda line: print(line, flush=True))
+    found = {condition: results(place, condition, seeds) for condition in conditions}
+    code = compared(found) if options.check else kept(found)
+    for line in failed:
+        print(f"error: {line}", file=sys.stderr)
+    return 1 if failed else code
+
+
+def workplace(data: Path, folder: Path, jobs: int) -> Workplace:
+    """Write the sentences and build the index that all runs share, where they are not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus = write_lines(data, folder / "corpus.txt", 0, SENTENCES)
+    mlm_corpus = write_lines(data, folder / "mlm_corpus.txt", MLM_OFFSET, None)
+    if not (folder / "index").is_dir():
+        una_fast.build_index(corpus).save(folder / "index")
+    return Workplace(data, folder, corpus, mlm_corpus, jobs)
+
+
+def write_lines(data: Path, path: Path, first: int, number: int | None) -> Path:
+    """Lines of wiki_large from `first` on, `number` of them or all, as a text file."""
+    if not path.is_file():
+        beside = path.with_name(f".{path.name}.partial")
+        with gzip.open(data / "corpora/wiki_large.txt.gz", "rb") as lines, beside.open("wb") as file:
+            file.writelines(itertools.islice(lines, first, None if number is None else first + number))
+        beside.rename(path)
+    return path
+
+
+def results(place: Workplace, condition: Condition, seeds: list[int]) -> dict[str, Any]:
+    """A condition as evidence.json keeps it."""
+    done = {str(seed): result for seed in seeds if (result := result_of(place, condition, seed)) is not None}
+    parts = {name: {seed: result[name] for seed, result in done.items()} for name in ("dev", "cosines", "run")}
+    scores = {seed: result["scores"] for seed, result in done.items()}
+    before = scores_before(place, condition.base)
+    return {"settings": condition.settings(), "before": before, "seeds": scores, **parts}
+
+
+def kept(found: dict[Condition, dict[str, Any]]) -> int:
+    """Add the results to evidence.json, in place of the same seeds of before, and write the page's tables."""
+    content = read_evidence()
+    for condition, result in found.items():
+        earlier = content["conditions"].get(condition.name)
+        if earlier and earlier["settings"] == result["settings"]:
+            for part in ("seeds", "dev", "cosines", "run"):
+                result[part] = {**earlier[part], **result[part]}
+        if result["seeds"]:
+            content["conditions"][condition.name] = result
+    EVIDENCE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    parts = [summary_table(content["conditions"])]
+    main_pair = find_conditions(DEFAULT)[1]
+    if main_pair.name in content["conditions"]:
+        parts += ["By task, for the first row:", task_table(content["conditions"], main_pair)]
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    PAGE.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
+    print("\n\n".join(parts))
+    return 0
+
+
+def kept_seeds(condition: Condition) -> dict[str, Any]:
+    """The scores of evidence.json by seed, if they were made with the condition's settings of today."""
+    earlier = read_evidence()["conditions"].get(condition.name, {})
+    return earlier["seeds"] if earlier.get("settings") == condition.settings() else {}
+
+
+def compared(found: dict[Condition, dict[str, Any]]) -> int:
+    """Say how far repeated scores lie from the committed ones; 1 if any is further than TOLERANCE."""
+    conditions, code = read_evidence()["conditions"], 0
+    for condition, result in found.items():
+        for seed, scores in result["seeds"].items():
+            earlier = conditions.get(condition.name, {}).get("seeds", {}).get(seed)
+            if earlier is None:
+                raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}")
+            furthest = max(abs(scores[task] - earlier[task]) for task in earlier)
+            code |= furthest > TOLERANCE
+            print(f"{condition.name}, seed {seed}: {furthest:.6f} from the committed scores at most")
+    return int(code)
+
+
+def read_evidence() -> dict[str, Any]:
+    """The committed results."""
+    return json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.is_file() else {"conditions": {}}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

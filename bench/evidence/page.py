@@ -1,0 +1,63 @@
+"""evidence.json -> the tables of docs/will-it-help.md, between its markers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.evidence.comparison import Comparison, compare
+from bench.evidence.conditions import BASES, Condition, find_conditions
+from bench.report import table
+from train.report.runs import title
+
+Evidence = Mapping[str, Any]  # "conditions" of evidence.json
+
+
+def seed_scores(conditions: Evidence, condition: Condition, task: str) -> dict[str, float]:
+    """A task's score x 100 by seed; {} for a condition without runs."""
+    seeds = conditions.get(condition.name, {}).get("seeds", {})
+    return {seed: 100 * scores[task] for seed, scores in seeds.items() if task in scores}
+
+
+def difference(conditions: Evidence, condition: Condition, task: str = "average") -> Comparison | None:
+    """A condition against the same base without hard negatives."""
+    without, with_it = (seed_scores(conditions, one, task) for one in (condition.reference, condition))
+    return compare(without, with_it)
+
+
+def summary_table(conditions: Evidence) -> str:
+    """One row a condition that has pairs: STS average before, without, with, and their difference."""
+    rows = []
+    for condition in find_conditions(";".join(conditions)) if conditions else []:
+        found = difference(conditions, condition)
+        if condition != condition.reference and found is not None:
+            before = conditions[condition.name]["before"].get("average")
+            rows.append([
+                f"{BASES[condition.base].title}; {condition.variation}",
+                found.n,
+                "" if before is None else f"{100 * before:.2f}",
+                f"{found.without:.2f}",
+                f"{found.with_it:.2f}",
+                *cells(found),
+            ])  # fmt: skip
+    columns = ["encoder; setting", "seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p"]
+    return table(columns, rows)
+
+
+def task_table(conditions: Evidence, condition: Condition) -> str:
+    """One row a task: scores without and with, and their difference."""
+    tasks = conditions[condition.name]["before"]
+    rows = [
+        [title(task), f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
+        for task in tasks
+        if (found := difference(conditions, condition, task)) is not None
+    ]
+    return table(["task", "without UNA", "with it", "difference", "95 % interval", "p"], rows)
+
+
+def cells(found: Comparison) -> list[str]:
+    """Difference, interval and p of a comparison as they stand in a table."""
+    if found.n == 1:
+        return [f"{found.difference:+.2f}", "", ""]
+    interval = f"{found.low:+.2f} to {found.high:+.2f}"
+    return [f"{found.difference:+.2f} ± {found.deviation:.2f}", interval, f"{found.p:.2f}"]

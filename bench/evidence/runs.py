@@ -1,0 +1,155 @@
+"""The runs of the comparison, one command of `train.ddp` each, several at a time; what is done is not done again."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.evidence.bases import base_folder
+from bench.evidence.conditions import BASES, Condition
+from train.record.folder import EVALUATION, is_finished
+from train.record.machine import machine, versions
+from train.record.pointer import has_checkpoint
+from train.report.records import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
+from una_fast.errors import InputError
+
+
+class Workplace:
+    """The files that the runs share, and how they are run.
+
+    data: the folder with corpora/ and senteval/; folder: where runs lie; corpus: sentences to train on;
+    mlm_corpus: sentences for language models; jobs: runs at a time, each on its share of the cores.
+    """
+
+    def __init__(self, data: Path, folder: Path, corpus: Path, mlm_corpus: Path, jobs: int):
+        self.data, self.folder, self.corpus, self.mlm_corpus = data, folder, corpus, mlm_corpus
+        cores = sorted(os.sched_getaffinity(0))
+        if not 1 <= jobs <= len(cores):
+            raise InputError(f"--jobs {jobs}: give 1 to {len(cores)}, the number of cores")
+        self.threads = len(cores) // jobs
+        self.shares = [set(cores[i * self.threads : (i + 1) * self.threads]) for i in range(jobs)]
+
+    def run_folder(self, condition: Condition, seed: int) -> Path:
+        """Where a run lies."""
+        return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
+
+    def base(self, name: str) -> Path:
+        """The folder of an encoder to start from."""
+        return base_folder(name, self.mlm_corpus, self.folder)
+
+    def command(self, condition: Condition, seed: int) -> list[str]:
+        """The command that makes or goes on with a run."""
+        output = self.run_folder(condition, seed)
+        options = {
+            "corpus": self.corpus,
+            "index": self.folder / "index",
+            "model": self.base(condition.base),
+            "dev": self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
+            "evaluate": self.data / "senteval",
+            "output": output,
+            "seed": seed,
+            **condition.settings(),
+        }
+        words = [sys.executable, "-m", "train.ddp", *(["--resume"] if has_checkpoint(output) else [])]
+        return words + [str(word) for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
+def is_done(folder: Path) -> bool:
+    """True for a run that has taken its last step and is scored."""
+    return is_finished(folder) and (folder / EVALUATION).is_file()
+
+
+def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Callable[[str], None]) -> list[str]:
+    """Carry out the runs that are not done, in their order; a sentence for each that failed. Ctrl-C stops them all."""
+    todo = [(one, seed) for one, seed in wanted if not is_done(place.run_folder(one, seed))]
+    shares: queue.Queue[set[int]] = queue.Queue()
+    for share in place.shares:
+        shares.put(share)
+    stopped = threading.Event()
+
+    def run(condition: Condition, seed: int) -> str | None:
+        if stopped.is_set():
+            return None
+        share = shares.get()
+        try:
+            say(f"{condition.name}, seed {seed}: starts")
+            code = _on_cores(place.command(condition, seed), share, place.run_folder(condition, seed))
+        finally:
+            shares.put(share)
+        if code:
+            return (
+                f"{condition.name}, seed {seed}: exit code {code}; see {place.run_folder(condition, seed)}/output.log"
+            )
+        say(f"{condition.name}, seed {seed}: done")
+        return None
+
+    with ThreadPoolExecutor(len(place.shares)) as pool:
+        try:
+            return [error for error in pool.map(lambda one: run(*one), todo) if error]
+        except KeyboardInterrupt:  # the runs got the same signal: each saves a checkpoint and ends
+            stopped.set()
+            raise
+
+
+def _on_cores(command: Sequence[str], cores: set[int], folder: Path) -> int:
+    """Run a command on some cores alone; what it prints is added to output.log in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
+    with (folder / "output.log").open("ab") as log:
+        return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
+
+
+def scores_before(place: Workplace, name: str) -> dict[str, float]:
+    """STS scores of a base before training, by task and as "average"; measured once."""
+    kept = place.folder / "before" / f"{name}.json"
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        options = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "json": kept}
+        words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
+        subprocess.run([sys.executable, "-m", "train.evaluate", *words], check=True, stdout=subprocess.DEVNULL)
+    return with_average(read_evaluation(kept, [])[0])
+
+
+def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
+    """What evidence.json keeps of a run; None of one that is not done.
+
+    scores: by task and "average"; dev: Spearman by step; cosines: means of anchor and positive, and of anchor and
+    negative, over tenths of the run.
+    """
+    folder = place.run_folder(condition, seed)
+    if not is_done(folder):
+        return None
+    record = read_run(folder)
+    return {
+        "scores": with_average({k: v for k, v in record.scores.items() if not k.startswith("stsb_dev")}),
+        "dev": {str(step): score for step, score in record.dev},
+        "cosines": mean_cosines(record),
+        "run": {"threads": place.threads, **machine(), **versions()},
+    }
+
+
+def with_average(scores: dict[str, float]) -> dict[str, float]:
+    """Scores by task, and their mean as "average" where all seven tasks are there."""
+    tasks = {name: value for name, value in scores.items() if name != STS_AVERAGE and not name.startswith("mean of ")}
+    mean = average(tasks, "sts", "average").get("average")
+    return tasks if mean is None else {**tasks, "average": mean}
+
+
+def mean_cosines(record: RunRecord, parts: int = 10) -> dict[str, list[float]]:
+    """Mean cosines of anchors with positives and with negatives in each of `parts` equal stretches of the steps."""
+    found: dict[str, list[float]] = {"positive": [], "negative": []}
+    for i in range(parts):
+        stretch = record.steps[len(record.steps) * i // parts : len(record.steps) * (i + 1) // parts]
+        for name, values in found.items():
+            known = [value for step in stretch if (value := getattr(step, f"cosine_{name}")) == value]
+            if known:
+                values.append(round(sum(known) / len(known), 4))
+    return found

@@ -1,0 +1,100 @@
+"""The comparison with and without UNA: its statistics, its conditions, its page, and what it does again."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bench.evidence import __main__ as evidence
+from bench.evidence.comparison import compare
+from bench.evidence.conditions import BASES, SHARED, VARIATIONS, Condition, find_conditions
+from bench.evidence.page import summary_table, task_table
+from bench.evidence.runs import with_average
+from train.config.run import make_run
+from train.evaluation.tasks.registry import suite
+from una_fast.errors import InputError
+
+
+def scores(shift: float) -> dict[str, dict[str, float]]:
+    """Scores of five seeds, each `shift` and a little more above 0.7."""
+    return {str(seed): {"average": 0.7 + shift + 0.001 * seed} for seed in range(5)}
+
+
+def content() -> dict:
+    parts = {"settings": {}, "before": {"average": 0.65}}
+    with_it = scores(0.01)
+    with_it["0"] = {"average": 0.705}
+    return {"minilm-cls: none": {**parts, "seeds": scores(0.0)}, "minilm-cls: una": {**parts, "seeds": with_it}}
+
+
+def test_differences_are_paired_by_seed() -> None:
+    without = {"42": 70.0, "0": 72.0, "1": 71.0, "9": 0.0}
+    with_it = {"1": 71.5, "0": 72.1, "42": 70.6}
+    found = compare(without, with_it)
+    differences = np.array([0.5, 0.1, 0.6])
+    assert found.n == 3
+    assert found.difference == pytest.approx(0.4)
+    assert found.deviation == pytest.approx(differences.std(ddof=1))
+    assert found.p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
+    assert differences.min() - 1e-9 <= found.low < found.difference < found.high <= differences.max() + 1e-9
+    assert compare(without, {"7": 1.0}) is None
+    one = compare(without, {"42": 70.5})
+    assert (one.difference, math.isnan(one.p), math.isnan(one.low)) == (0.5, True, True)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(60):
+        differences = rng.normal(0.3, 1, 40)
+        found = compare(
+            dict.fromkeys(map(str, range(40)), 0.0), dict(zip(map(str, range(40)), differences, strict=True))
+        )
+        inside += found.low <= 0.3 <= found.high
+    assert 50 <= inside < 60  # 95 % of 60 is 57; fewer than 50 or all have chances below 0.1 % and 5 %
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("variation", VARIATIONS)
+def test_every_condition_is_a_run_of_train_ddp(base: str, variation: str) -> None:
+    (condition,) = find_conditions(f"{base}: {variation}")
+    run = make_run({"corpus": ["c.txt"], "model": "m", "output": "o", **condition.settings()})
+    assert run.batch_size * run.max_steps == 20_480
+    differing = {name for name, value in condition.settings().items() if value != SHARED.get(name)}
+    assert differing <= {"pooling", *VARIATIONS[variation]}
+
+
+def test_unknown_conditions_are_named() -> None:
+    with pytest.raises(InputError, match="--conditions 'bert: una': give BASE: VARIATION"):
+        find_conditions("minilm-cls: una; bert: una")
+
+
+def test_tables_show_pairs_alone() -> None:
+    row = summary_table(content()).splitlines()[2]
+    assert row.startswith("| the packaged MiniLM, [CLS]; una | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
+    assert task_table(content(), Condition("minilm-cls", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
+    alone = {"minilm-cls: una": content()["minilm-cls: una"]}
+    assert len(summary_table(alone).splitlines()) == 2
+
+
+def test_an_average_is_of_all_seven_tasks() -> None:
+    every = dict.fromkeys(suite("sts"), 0.5)
+    assert with_average(every)["average"] == 0.5
+    assert "average" not in with_average({"STS12": 0.5, "STS13": 0.6})
+
+
+def test_kept_seeds_and_repeated_scores(tmp_path, monkeypatch, capsys) -> None:
+    condition = Condition("minilm-cls", "una")
+    result = {"settings": condition.settings(), "before": {}, "seeds": {"42": {"average": 0.7}}}
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps({"conditions": {condition.name: result}}))
+    monkeypatch.setattr(evidence, "EVIDENCE", file)
+    assert evidence.kept_seeds(condition) == result["seeds"]
+    assert evidence.kept_seeds(condition.reference) == {}
+    near, far = ({condition: {"seeds": {"42": {"average": 0.7 + by}}}} for by in (0.0009, 0.0011))
+    assert (evidence.compared(near), evidence.compared(far)) == (0, 1)
+    assert "0.001100 from the committed scores" in capsys.readouterr().out
+    with pytest.raises(InputError, match="holds no seed 7"):
+        evidence.compared({condition: {"seeds": {"7": {}}}})
