@@ -3,6 +3,8 @@
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
+# processes of `make test`: a core each, up to eight, since each takes some 2 GB; WORKERS=0 runs one after the other
+WORKERS ?= logical
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
 
@@ -10,7 +12,7 @@ demo: kernels
 	$(BIN)/python -m train.ddp --demo --output runs/demo
 
 test: kernels
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json

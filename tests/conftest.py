@@ -7,6 +7,9 @@ import pytest
 from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: a test never waits for a network
+if "PYTEST_XDIST_WORKER" in os.environ:  # a worker a core: threads of its own would only wait for the others
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # of the tokenizers
 
 # The same examples in every run: a failure is the code's. HYPOTHESIS_PROFILE=explore looks for more.
 settings.register_profile("fixed", derandomize=True, deadline=None)
