@@ -20,8 +20,11 @@ DIRECTIVES = {
     "cdivision": True,
     "embedsignature": True,
 }
-# no fused multiply-add: a probability has the same bits on every processor
-CFLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off", *os.environ.get("UNA_FAST_CFLAGS", "").split()]
+OWN_CFLAGS = os.environ.get("UNA_FAST_CFLAGS", "").split()
+# no fused multiply-add and no reordered sum: logarithms and probabilities have the same bits on every processor
+CFLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off", *OWN_CFLAGS]
+if any("fast" in flag or "unsafe-math" in flag for flag in OWN_CFLAGS):
+    raise SystemExit("UNA_FAST_CFLAGS: -ffast-math and the like would change what is computed; leave them away")
 
 
 def record_settings(file: Path) -> Path:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -50,7 +49,7 @@ def law(
         scores.idf,
         scores.max_tfidf,
         *bounds,
-        unseen_idf=-math.log(1 / n_documents),
+        unseen_idf=-reference.ln(1 / n_documents),
         beta=beta,
         radius=radius,
         seed=seed,
@@ -77,7 +76,7 @@ def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch)
             row,
             listed,
             idf,
-            -math.log(1 / n_documents),
+            -reference.ln(1 / n_documents),
             lambda term, z: window_of(listed, term, z, window[1]),
             i,
             seed=seed,

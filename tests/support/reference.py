@@ -6,7 +6,8 @@ Nothing of una_fast in it. A sentence is a list of words (or ids); scores are in
 from __future__ import annotations
 
 import bisect
-import math
+import functools
+from decimal import Context, Decimal
 
 MASK = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
@@ -17,13 +18,25 @@ NUMBERS = 128
 # --- step 1, equation 2 ---------------------------------------------------------------------------------------------
 
 
+@functools.cache
+def ln(x):
+    """ln(x), correctly rounded: 60 digits decide every double."""
+    return float(Context(prec=60).ln(Decimal(x)))
+
+
+@functools.cache
+def ln1p(x):
+    """ln(1 + x), correctly rounded."""
+    return ln(Context(prec=2000).add(1, Decimal(x)))
+
+
 def idf(documents):
     """Term -> -ln(N_t / N)."""
     frequency = {}
     for words in documents:
         for term in set(words):
             frequency[term] = frequency.get(term, 0) + 1
-    return {term: 0.0 - math.log(n / len(documents)) for term, n in frequency.items()}
+    return {term: 0.0 - ln(n / len(documents)) for term, n in frequency.items()}
 
 
 def tfidf(words, idf_of, unseen):
@@ -31,7 +44,7 @@ def tfidf(words, idf_of, unseen):
     z = {}
     for term in words:
         if term not in z:
-            z[term] = math.log1p(words.count(term) / len(words)) * idf_of.get(term, unseen)
+            z[term] = ln1p(words.count(term) / len(words)) * idf_of.get(term, unseen)
     return z
 
 

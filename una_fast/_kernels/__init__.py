@@ -6,6 +6,7 @@ string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 
 
     one_process  the lock that lets processes compile one after the other
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
+    logarithm    natural logarithms, correctly rounded, so the same on every processor        (Cython)
     chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
     strings      numbers distinct strings by first appearance                                 (Cython)
     entries      chunks -> entries, what is tokenised once; words of entries -> of documents   (Cython)

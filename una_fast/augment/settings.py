@@ -55,7 +55,7 @@ def make_law(
         index.idf,
         index.max_tfidf,
         *bounds,
-        unseen_idf=float(inverse_document_frequency(1, index.n_documents)),  # of a term of one document, bit for bit
+        unseen_idf=_unseen_idf(index),
         beta=beta,
         radius=resolved,
         seed=checked_seed(seed),
@@ -64,6 +64,14 @@ def make_law(
         random_select=select == "random",
         random_replace=replace == "random",
     )
+
+
+def _unseen_idf(index: Index) -> float:
+    """Idf of a term of one document, bit for bit as the index has it, even if an older una_fast built it."""
+    rarest = index.document_frequency.argmin()
+    if index.document_frequency[rarest] == 1:
+        return float(index.idf[rarest])
+    return float(inverse_document_frequency(1, index.n_documents))
 
 
 def checked_seed(seed: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from una_fast.arrays import MAX_IDS, Ragged, StringTable
 from una_fast.corpus.word_tokenizers import is_probe
 from una_fast.errors import InputError
-from una_fast.index.layout import DTYPES
+from una_fast.index.layout import DTYPES, SCORE_LAW
 from una_fast.storage.content import wrong_rows, wrong_strings
 
 SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
@@ -38,6 +38,8 @@ def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
     probe = meta.get("word_probe")
     yield "word_probe", "" if probe is None or is_probe(probe) else f"is {probe!r:.80}"
+    law = meta.get("score_law", 1)
+    yield "score_law", "" if type(law) is int and 1 <= law <= SCORE_LAW else f"is {law!r:.80}"
     for source in meta["sources"]:
         fits = isinstance(source, dict) and all(type(source.get(k)) is kind for k, kind in SOURCE_FIELDS.items())
         yield "sources", "" if fits else f"holds {source!r:.80}"

@@ -25,7 +25,7 @@ from una_fast.corpus.word_tokenizers import (
 )
 from una_fast.errors import InputError, counted
 from una_fast.index.checks import check_content
-from una_fast.index.layout import KIND, VERSION
+from una_fast.index.layout import KIND, SCORE_LAW, VERSION
 from una_fast.index.scores import TermScores, term_frequency
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
@@ -44,6 +44,7 @@ class Index:
         word_ids: `Ragged`, int32 term ids of each document's words, in order.
         chunks: the distinct pieces of text between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
+        score_law: how the scores were rounded, 2 (correctly) or, in an index of before, 1.
         word_probe: what a word tokenizer that is not "treebank" or "whitespace" makes of fixed sentences; else None.
         path: the folder that the index was saved to or loaded from, absolute, or None. With one, the index is pickled
             as its path: another process opens the same folder.
@@ -63,6 +64,7 @@ class Index:
         word_tokenizer: str | Split,
         lowercase: bool,
         word_probe: Probe | None = None,
+        score_law: int = SCORE_LAW,
         path: Path | None = None,
         seal: str | None = None,
     ):
@@ -77,6 +79,7 @@ class Index:
         self.word_tokenizer = word_tokenizer
         self.lowercase = lowercase
         self.word_probe = word_probe
+        self.score_law = score_law
         self.path = path
         self.seal = seal
 
@@ -96,6 +99,7 @@ class Index:
             word_tokenizer=_checked_tokenizer(folder, meta, word_tokenizer),
             lowercase=meta["lowercase"],
             word_probe=meta.get("word_probe"),
+            score_law=meta.get("score_law", 1),
             path=folder.resolve(),
             seal=seal,
         )
@@ -112,9 +116,14 @@ class Index:
 
     @property
     def fingerprint(self) -> str:
-        """What the index was made from, as 32 hexadecimal digits: the sources' digests and the word tokenizer."""
+        """What the index was made from, as 32 hexadecimal digits: sources' digests, word tokenizer, law of the scores.
+
+        Two indexes of one fingerprint are equal byte for byte, but for those of `score_law` 1 of two processors.
+        """
         tokenizer = tokenizer_name(self.word_tokenizer) if self.word_probe is None else self.word_probe
-        made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase]
+        made_from: list[object] = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase]
+        if self.score_law > 1:
+            made_from.append(self.score_law)
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 
     @cached_property
@@ -160,6 +169,7 @@ class Index:
             "word_tokenizer": tokenizer_name(self.word_tokenizer),
             "word_probe": self.word_probe,
             "lowercase": self.lowercase,
+            **({"score_law": self.score_law} if self.score_law > 1 else {}),
         }
         arrays = {
             "chunks_utf8": self.chunks.utf8,

@@ -9,6 +9,7 @@ import numpy as np
 from una_fast.arrays import ID, POINTER, SCORE
 
 KIND, VERSION = "index", 1
+SCORE_LAW = 2  # how scores are rounded: 2 correctly, the same on every processor; 1, before, as numpy's logarithms did
 TOKENS = "token ids"  # the kind of the folders that a tokenizer's ids of the index are kept in
 
 # The arrays of the folder, each one-dimensional.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from una_fast._kernels import csr
+from una_fast._kernels.logarithm import fill_log, fill_log1p
 from una_fast.arrays import ID, POINTER, SCORE, Ragged
 
 
@@ -31,12 +33,12 @@ class TermScores:
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
     """Tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
-    return np.log1p(np.divide(count, length, dtype=SCORE))
+    return _of_each(fill_log1p, np.divide(count, length, dtype=SCORE))
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
     """Idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
-    return 0.0 - np.log(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
+    return 0.0 - _of_each(fill_log, np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
@@ -53,12 +55,20 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
             document_frequency += frequency
             np.maximum(highest_ratio, ratio, out=highest_ratio)
     idf = inverse_document_frequency(document_frequency, len(words))
-    return TermScores(document_frequency, idf, np.log1p(highest_ratio) * idf)
+    return TermScores(document_frequency, idf, _of_each(fill_log1p, highest_ratio) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
     """int32 (V,), the terms from the highest score to the lowest; of equal scores the one that appeared first."""
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
+
+
+def _of_each(logarithm: Callable[[np.ndarray, np.ndarray], None], ratios: np.ndarray | float) -> np.ndarray:
+    """The logarithm of each ratio, correctly rounded, so the same on every processor."""
+    values = np.asarray(ratios, dtype=SCORE, order="C")
+    out = np.empty_like(values)
+    logarithm(values.reshape(-1), out.reshape(-1))
+    return out
 
 
 def _scan(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 cdef enum:
-    TABLE_COUNTS = 4  # tf of up to 3 occurrences in up to 127 words is looked up (4 KB): a logarithm costs 15 ns
+    TABLE_COUNTS = 4  # tf of up to 3 occurrences in up to 127 words is looked up (4 KB): a logarithm costs 100 ns
     TABLE_LENGTHS = 128
     BLOCK_BITS = 6  # 64 scores share one entry of `blocks`: 88 KB at V = 700,000, which stays in the second-level cache
 

@@ -1,11 +1,11 @@
 """The law that one augmenter draws by: what is known of the terms, and its settings."""
 
-from libc.math cimport log1p
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
 from una_fast._kernels.draws.random cimport draw64, row_key, stream_key
+from una_fast._kernels.logarithm cimport log1p_rounded
 
 
 cdef class Law:
@@ -25,7 +25,7 @@ cdef class Law:
         self.tf_table = np.zeros((TABLE_COUNTS, TABLE_LENGTHS))
         for count in range(TABLE_COUNTS):
             for length in range(1, TABLE_LENGTHS):
-                self.tf_table[count, length] = log1p(count / <double>length)
+                self.tf_table[count, length] = log1p_rounded(count / <double>length)
         self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
         self.by_score, self.released = by_score, released
         self.random_select, self.random_replace = random_select, random_replace
@@ -34,7 +34,7 @@ cdef class Law:
         """ln(1 + n_t / n), equation 2."""
         if count < TABLE_COUNTS and length < TABLE_LENGTHS:
             return self.tf_table[count, length]
-        return log1p(count / <double>length)
+        return log1p_rounded(count / <double>length)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Candidates for a term; an unseen one (term < 0) stands at the place of its score."""
