@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -
 
 
 def _main(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config.run import fail, make_run, parse, show_warnings_as_lines
+    from train.config.run import exit_with_error, make_run, parse, show_warnings_as_lines
     from una_fast.errors import InputError
 
     show_warnings_as_lines()
@@ -44,9 +44,9 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
 
         return launch(run)
     except ModuleNotFoundError as error:
-        fail(_missing(error))
+        exit_with_error(_missing(error))
     except InputError as error:
-        fail(error)
+        exit_with_error(error)
 
 
 def _missing(error: ModuleNotFoundError) -> InputError:

@@ -15,7 +15,7 @@ from train.config.options import options_of
 from train.config.parser import given_values, option_parser
 from train.config.run import show_warnings_as_lines
 from train.generation import back_translation, paraphrase
-from train.generation.options import Running, Search, Text, settle
+from train.generation.options import Running, Search, Text, resolve_job
 from train.steps.signals import handled, leave_at_once
 from una_fast.errors import InputError
 from una_fast.extras import missing_package
@@ -23,7 +23,7 @@ from una_fast.extras import missing_package
 if TYPE_CHECKING:
     from train.generation.options import Job
 
-KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back_translation}
+TEXT_KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back_translation}
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
@@ -53,13 +53,13 @@ def read_job(words: list[str], prog: str) -> Job:
     if words and words[0] in ("-h", "--help"):
         sys.stdout.write(overview(prog))
         sys.exit(0)
-    if not words or words[0] not in KINDS:
+    if not words or words[0] not in TEXT_KINDS:
         given = words[0] if words else ""
-        close = difflib.get_close_matches(given, KINDS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(KINDS)}"
+        close = difflib.get_close_matches(given, TEXT_KINDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(TEXT_KINDS)}"
         raise InputError(f"{prog} {given or 'needs the kind of text to write'}: {hint}")
     name, *rest = words
-    kind = KINDS[name]
+    kind = TEXT_KINDS[name]
     groups = (Text, kind.Models, Search, Running)
     known = {key: one for group in groups for key, one in options_of(group).items()}
     parser = option_parser(f"{prog} {name}", kind.ABOUT, groups)
@@ -67,12 +67,12 @@ def read_job(words: list[str], prog: str) -> Job:
     for key, one in known.items():
         one.check(values[key])
     values["corpus"] = tuple(values["corpus"])
-    return settle(name, kind.choose(values), values)
+    return resolve_job(name, kind.choose(values), values)
 
 
 def overview(prog: str) -> str:
     """What the command writes, a kind a line."""
-    lines = [f"  {name:<16}  {kind.ABOUT}\n" for name, kind in KINDS.items()]
+    lines = [f"  {name:<16}  {kind.ABOUT}\n" for name, kind in TEXT_KINDS.items()]
     return f"usage: {prog} KIND [options]\n\n{''.join(lines)}\n`{prog} KIND --help` shows the options.\n"
 
 

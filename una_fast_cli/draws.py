@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.groups import NegativeDraws
 from train.config.options import option, options_of
 from train.config.parser import checked_values, option_parser
 from train.config.run import arguments_of
+from train.config.texts import NegativeDraws
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:

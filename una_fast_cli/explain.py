@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from train.config.groups import NegativeDraws
 from train.config.options import option
+from train.config.texts import NegativeDraws
 from una_fast_cli.draws import Source, augmenter_of, read_options
 
 

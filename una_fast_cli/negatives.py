@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from train.config.data import Files
-from train.config.groups import NegativeDraws
 from train.config.options import option, options_of
+from train.config.texts import NegativeDraws
 from una_fast_cli.draws import Source, augmenter_of, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 

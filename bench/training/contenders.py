@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 import una_fast
 from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
-from train.job.prepare import Material, make_index, settle
+from train.job.material import Material, make_index
+from train.job.resolve import resolve_options
 from train.objective.registry import LOSSES
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.prefetch import Prefetcher
@@ -66,7 +67,7 @@ class Bench:
             "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
             "max_length": MAX_LENGTH, "schedule": "constant",
         }  # fmt: skip
-        run = settle(make_run(self.values))
+        run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock
         self.index = make_index(run, lambda message: None)
         self.tokenizer = load_tokenizer(model)
@@ -102,7 +103,7 @@ class Bench:
 
     def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
         """This project's step, its batches made by the thread that makes them in training."""
-        run = settle(make_run({**self.values, "precision": precision, "compile": compile}))
+        run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)

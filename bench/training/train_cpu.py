@@ -19,7 +19,7 @@ import torch
 
 from bench.training.contenders import MAX_LENGTH, Bench, measure
 from bench.training.step_table import RESULTS, save, show, sizes, step_table, summarise
-from train.config.run import fail
+from train.config.run import exit_with_error
 from train.encoder.encoder import quiet
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             run(options, folder)
     except InputError as error:
-        fail(error)
+        exit_with_error(error)
     return 0
 
 

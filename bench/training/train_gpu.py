@@ -36,7 +36,7 @@ from bench.training.step_table import (
     step_table,
     summarise,
 )
-from train.config.run import fail
+from train.config.run import exit_with_error
 from train.demo.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.encoder import quiet
 from una_fast.errors import InputError
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="train_gpu") as folder:
             run(options, Path(folder))
     except InputError as error:
-        fail(error)
+        exit_with_error(error)
     return 0
 
 

@@ -17,7 +17,7 @@ from train.config.run import make_run
 from train.generate import main
 from train.generation import lines
 from train.generation.parts import Part, folder_of, summary_of
-from train.job.prepare import Material
+from train.job.material import Material
 
 ROOT = Path(__file__).parents[2]
 BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # what a model of many line breaks may write

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.generation import lines
-from train.generation.lines import is_blank, one_line, sentences, share
+from train.generation.lines import is_blank, one_line, sentences, share_of_rank
 from train.generation.work import record
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -39,7 +39,7 @@ def test_each_line_is_in_one_share_unless_blank_or_done(texts, world, data):
     done = np.array([data.draw(st.booleans()) for _ in texts], dtype=np.bool_)
     before, lines.CHUNK = lines.CHUNK, 3
     try:
-        shares = [list(share(iter(enumerate(texts)), done, rank, world)) for rank in range(world)]
+        shares = [list(share_of_rank(iter(enumerate(texts)), done, rank, world)) for rank in range(world)]
     finally:
         lines.CHUNK = before
     given_out = sorted(line for chunks in shares for chunk in chunks for line in chunk)

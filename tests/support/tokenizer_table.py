@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerBase
 
 from support.tokenizer_families import BY_TEXT, FAMILIES, Family
-from una_fast.tokens.pipelines import KINDS, Ends
+from una_fast.tokens.pipelines import PIPELINES, Ends
 from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
@@ -63,7 +63,7 @@ def page() -> str:
     rows = [_row(family, compared.get(name, 0)) for name, family in {**FAMILIES, **BY_TEXT}.items()]
     head = ["tokenizers of", "pipeline", "ids", "padding here", "lines compared"]
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
-    return PAGE.format(table=table, reasons="\n".join(map(_reason, KINDS)))
+    return PAGE.format(table=table, reasons="\n".join(map(_reason, PIPELINES)))
 
 
 def _row(family: Family, compared: int) -> list[str]:

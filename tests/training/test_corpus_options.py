@@ -9,7 +9,7 @@ import una_fast
 from support.small_runs import options, write_corpus
 from train.config.run import make_parser, make_run
 from train.job.launch import prepare
-from train.job.prepare import Material
+from train.job.material import Material
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main
 

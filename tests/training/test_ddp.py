@@ -35,7 +35,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
 
     quiet()
     run = Run(model=model, output=folder, **settings)
-    ranks = distributed.join("cpu")
+    ranks = distributed.join_group("cpu")
     if scale:
         plain = distributed._Gather.backward
         distributed._Gather.backward = lambda ctx, *grads: (
@@ -62,7 +62,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
         result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
         torch.save(result, Path(folder) / "result.pt")
-    distributed.leave()
+    distributed.leave_group()
 
 
 def free_port():
@@ -151,7 +151,7 @@ def test_more_ranks_than_gpus_is_said(monkeypatch):
     monkeypatch.setenv("RANK", "5")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(InputError, match="rank 5 is number 3 on a machine with 2 GPUs"):
-        distributed.join("cuda")
+        distributed.join_group("cuda")
 
 
 @pytest.mark.parametrize(("compile", "grad_cache"), [("graphs", 0), ("graphs", 5), ("layers", 0)])

@@ -10,8 +10,10 @@ from support.fake_tokens import train
 from support.graphs_on_cpu import stand_in
 from support.small_runs import final_state, flat, metrics, options, train_here
 from train.encoder import graphs
+from train.encoder.compiled import compile_layers, uncompiled
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder
-from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
+from train.encoder.graphs import Graphs
+from train.encoder.ready_mask import takes_ready_mask
 from train.steps.batches import gpu_column_multiple
 from train.steps.trainer import Trainer
 from una_fast.errors import InputError

@@ -22,7 +22,7 @@ from train.evaluation.results import _embed
 from train.evaluation.results import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
 from train.job.launch import report
-from train.job.prepare import settle
+from train.job.resolve import resolve_options
 from train.record.best import save_best
 from una_fast.errors import InputError, InputWarning
 
@@ -147,11 +147,11 @@ def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, po
 
 
 def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
-    run = settle(make_run({**options(tmp_path, mean_model), "pooling": "cls"}))
+    run = resolve_options(make_run({**options(tmp_path, mean_model), "pooling": "cls"}))
     assert (run.pooling, run.head) == ("cls", "mlp")
     layout = load_encoder(str(mean_model), load_config(str(mean_model), 0.1), 1, "cls").layout
     assert (layout.pooling, layout.normalize, layout.max_length) == ("cls_before_pooler", True, 64)
-    bare = settle(make_run(options(tmp_path, tiny_model)))
+    bare = resolve_options(make_run(options(tmp_path, tiny_model)))
     assert (bare.pooling, bare.head) == ("cls", "mlp")
 
 
@@ -159,16 +159,16 @@ def test_what_is_not_supported_is_said(tmp_path, tiny_model):
     values = options(tmp_path, shutil.copytree(tiny_model, tmp_path / "dense"))
     dense = describe(tmp_path / "dense", "Pooling", "Dense")
     with pytest.raises(InputError, match=r"modules.json of the model lists a module of type Dense, .*give --pooling"):
-        settle(make_run(values))
-    assert settle(make_run({**values, "pooling": "mean"})).pooling == "mean"
+        resolve_options(make_run(values))
+    assert resolve_options(make_run({**values, "pooling": "mean"})).pooling == "mean"
     both = {"pooling_mode": ["cls", "mean"]}
     (dense / "modules.json").write_text(json.dumps([{"path": "1_Pooling", "type": "Pooling"}]))
     (dense / "1_Pooling" / "config.json").write_text(json.dumps(both))
     with pytest.raises(InputError, match="lists a pooling of cls and mean"):
-        settle(make_run(values))
+        resolve_options(make_run(values))
     (dense / "modules.json").write_text("{")
     with pytest.raises(InputError, match="modules.json cannot be read"):
-        settle(make_run(values))
+        resolve_options(make_run(values))
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])
@@ -261,7 +261,7 @@ def test_slow_bf16_is_said(tmp_path, tiny_model, monkeypatch, machine, supported
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         load_model(str(tiny_model), precision="bf16", device="cpu")
-        settle(make_run({**options(tmp_path, tiny_model), "precision": "bf16"}))
+        resolve_options(make_run({**options(tmp_path, tiny_model), "precision": "bf16"}))
         load_model(str(tiny_model), device="cpu")
     told = [one for one in said if "several times slower than fp32" in str(one.message)]
     assert len(told) == (2 if warned else 0)

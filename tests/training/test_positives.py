@@ -11,11 +11,11 @@ from transformers import AutoTokenizer
 
 import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
-from train.config.groups import POSITIVES
 from train.config.run import make_run
+from train.config.texts import POSITIVES
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
-from train.job.prepare import Material
+from train.job.material import Material
 from train.steps.ranks import Ranks
 from train.steps.trainer import Trainer
 from una_fast.augment.registry import AUGMENTATIONS

@@ -11,7 +11,7 @@ from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
 from train.steps.batches import BatchMaker
-from train.steps.plan import Plan, share, usable_rows
+from train.steps.plan import Plan, rank_share, usable_rows
 from train.steps.ranks import Ranks
 from train.steps.trainer import Trainer
 from train.steps.views import Altered, Sentences, Views
@@ -44,7 +44,7 @@ class TestPlan:
 
     @pytest.mark.parametrize(("n", "world"), [(8, 3), (3, 4), (0, 2), (64, 1)])
     def test_shares_are_consecutive_and_even(self, n, world):
-        parts = [list(range(n))[share(n, rank, world)] for rank in range(world)]
+        parts = [list(range(n))[rank_share(n, rank, world)] for rank in range(world)]
         assert [row for part in parts for row in part] == list(range(n))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -107,7 +107,7 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
         assert (batch.step, batch.epoch, batch.n_views, batch.negatives) == (0, 2, 4, True)
         assert np.array_equal(batch.rows, rows) and sum(batch.sizes) == 5
         lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
-        mine = share(5, rank, world)
+        mine = rank_share(5, rank, world)
         wanted = [view[mine][i] for view in whole for i in range(batch.sizes[rank])]
         assert len(batch.place) == len(wanted)
         for place, ids in zip(batch.place, wanted, strict=True):

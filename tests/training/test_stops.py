@@ -152,7 +152,7 @@ def test_signals_before_training_kill_what_has_nothing_to_save(monkeypatch):
 def test_a_gone_terminal_stops_nothing(monkeypatch):
     read, write = os.pipe()
     os.close(read)
-    code = "from train.steps.signals import tell; tell('a line'); print('went on')"
+    code = "from train.steps.signals import tell_user; tell_user('a line'); print('went on')"
     done = subprocess.run(
         [training.sys.executable, "-c", code], cwd=training.ROOT, stderr=write, stdout=subprocess.PIPE, text=True
     )

@@ -13,7 +13,7 @@ from support import small_runs as training
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
 from train.ddp import main
-from train.job.prepare import settle
+from train.job.resolve import resolve_options
 from una_fast.errors import InputError
 
 
@@ -126,9 +126,9 @@ def test_unknown_option(capsys, tmp_path, tiny_model):
 def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     values = {"corpus": ("c",), "model": str(tmp_path), "output": "o"}
-    run = settle(make_run(values))
+    run = resolve_options(make_run(values))
     assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
-    chosen = settle(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
+    chosen = resolve_options(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
 
 

@@ -10,16 +10,10 @@ from typing import Literal
 
 from train.config.data import Data, Files, Words
 from train.config.options import option
+from train.config.texts import NegativeDraws, Negatives, Positives
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
-from una_fast.augment.radius import resolve_radius
-from una_fast.augment.registry import AUGMENTATIONS
-from una_fast.errors import InputError
 
-SAME = "same"  # positives that no augmentation makes
-POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
-WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
-WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 Schedule = Literal["linear", "constant"]
 Compile = Literal["auto", "off", "graphs", "layers", "both"]
 
@@ -52,86 +46,6 @@ class Encoder:
         32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
     )
     dropout: float = option(0.1, "probability of dropout in hidden states and attention", least=0, below=1)
-
-
-@dataclass(frozen=True)
-class Positives:
-    """Positives."""
-
-    positives: str = option(
-        SAME,
-        "what the positive of a sentence is; all but the first are drawn anew in every epoch",
-        choices={SAME: "the sentence itself, or its line of --paraphrases"}
-        | {name: row.meaning for name, row in POSITIVES.items()},
-    )
-    positives_strength: float = option(0.1, "share of a sentence's words that --positives changes", above=0, most=1)
-    synonyms: str = option(
-        "",
-        f"synonyms for {' and '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
-        "WordNet gives the synonyms if no file is given",
-        metavar="FILE",
-    )
-
-    @property
-    def needs_synonyms(self) -> bool:
-        """Whether the positives are made of synonyms."""
-        return self.positives in WITH_SYNONYMS
-
-
-@dataclass(frozen=True)
-class Negatives:
-    """Hard negatives."""
-
-    augment: Literal["una", "none"] | None = option(
-        None,
-        "una: add hard negatives; none: train without them; default una, or none with a loss that takes no negatives "
-        f"({', '.join(WITHOUT_NEGATIVES)})",
-    )
-    alpha: int = option(5, "add negatives in one step of every ALPHA, starting with the first step; 0: never", least=0)
-
-
-@dataclass(frozen=True)
-class NegativeDraws:
-    """How hard negatives are drawn."""
-
-    beta: float = option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
-    radius: int | float | str | None = option(
-        None,
-        "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
-        "with --window score; default 1%, and at most the paper's 4000 ranks",
-        above=0,
-        metavar="N_OR_X",
-    )
-    window: Literal["rank", "score"] = option(
-        "rank", "what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"
-    )
-    select: Literal["tfidf", "random"] = option(
-        "tfidf", "words to replace: tfidf: the important ones more often; random: each with probability beta"
-    )
-    replace: Literal["tfidf", "random"] = option(
-        "tfidf", "replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"
-    )
-    variant: Literal["paper", "released"] = option(
-        "paper", "make negatives as the paper says, or as the code that its authors released does"
-    )
-    surface: Literal["lower", "kept"] = option(
-        "lower",
-        "lower: a negative is words in lower case with spaces between; kept: it is the sentence as it is written, but "
-        "for the words that are replaced",
-    )
-
-    def check_radius(self) -> None:
-        """Refuse a radius that cannot be what `window` counts; InputError says what can."""
-        if self.window == "score" and self.radius is None:
-            raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
-        if self.window == "rank" and isinstance(self.radius, float) and self.radius % 1:
-            raise InputError(
-                f"--radius is {self.radius}: a number of ranks must be whole; --window score takes a distance"
-            )
-        try:
-            resolve_radius(self.radius, 1, self.window)
-        except InputError as error:
-            raise InputError(f"--{error}") from None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
 
 A value comes from the command line, else from --config, else from the field's default; learning rate, schedule and
-augmentation that nobody gave are settled by `train.job.prepare`.
+augmentation that nobody gave get their values in `train.job.resolve`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,16 @@ from typing import Any, NoReturn
 from train.config.data import Data, Files, Words
 from train.config.groups import (
     GROUPS,
-    SAME,
-    WITH_SYNONYMS,
-    WITHOUT_NEGATIVES,
     Encoder,
     Evaluation,
-    NegativeDraws,
-    Negatives,
     Noise,
     Objective,
     Optimisation,
-    Positives,
     Running,
 )
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
+from train.config.texts import SAME, WITH_SYNONYMS, WITHOUT_NEGATIVES, NegativeDraws, Negatives, Positives
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError, InputWarning
 
@@ -158,7 +153,7 @@ def check_together(run: Run) -> None:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
 
 
-def fail(error: InputError) -> NoReturn:
+def exit_with_error(error: InputError) -> NoReturn:
     """Leave as a command line does after bad input: the sentence on stderr, exit code 2."""
     sys.stderr.write(f"error: {error}\n")
     sys.exit(2)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # names of poolings are options, and --help does not wait for
     from torch import Tensor
 
 
-class Kind(NamedTuple):
+class PoolingRow(NamedTuple):
     """A pooling: what it does, how, and its names elsewhere; "" where it cannot be trained or saved.
 
     pool: a model's output and its attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
@@ -86,20 +86,22 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
 
 # By the names that SimCSE's evaluation gives them; those that it lacks have sentence-transformers' names.
 POOLINGS = {
-    "cls": Kind("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
-    "cls_before_pooler": Kind("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),
-    "avg": Kind("mean of the last layer over tokens", _mean, "mean", "mean"),
-    "avg_first_last": Kind("mean of the first and last layer over tokens", _mean_first_last, needs_hidden_states=True),
-    "avg_top2": Kind("mean of the last two layers over tokens", _mean_top2, needs_hidden_states=True),
-    "max": Kind("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
-    "last": Kind("last token of the last layer", _last, "last", "lasttoken"),
-    "mean_sqrt_len": Kind(
+    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
+    "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),
+    "avg": PoolingRow("mean of the last layer over tokens", _mean, "mean", "mean"),
+    "avg_first_last": PoolingRow(
+        "mean of the first and last layer over tokens", _mean_first_last, needs_hidden_states=True
+    ),
+    "avg_top2": PoolingRow("mean of the last two layers over tokens", _mean_top2, needs_hidden_states=True),
+    "max": PoolingRow("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
+    "last": PoolingRow("last token of the last layer", _last, "last", "lasttoken"),
+    "mean_sqrt_len": PoolingRow(
         "sum of the last layer over n tokens, divided by the square root of n",
         _mean_sqrt_len,
         "mean_sqrt_len",
         "mean_sqrt_len_tokens",
     ),
-    "weighted_mean": Kind(
+    "weighted_mean": PoolingRow(
         "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),
 }
@@ -138,5 +140,5 @@ class Pooling:
         return POOLINGS[self.name].needs_hidden_states
 
     def __call__(self, output: Any, attention_mask: Tensor) -> Tensor:
-        """Sentence embeddings (B, D) of a Hugging Face model's output; `Kind.pool` says what it must have."""
+        """Sentence embeddings (B, D) of a Hugging Face model's output; `PoolingRow.pool` says what it must have."""
         return POOLINGS[self.name].pool(output, attention_mask)

@@ -27,7 +27,7 @@ def format_results(results: Results) -> str:
 
 
 def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
-    heads = [TASKS[name].short or name if name in TASKS else name for name in tasks]
+    heads = [TASKS[name].title if name in TASKS else name for name in tasks]
     values = [column.value(scores) for scores in tasks.values()]
     if len(tasks) > 1:
         heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")

@@ -17,7 +17,7 @@ from train.generation.options import Job
 from train.generation.parts import NOTES, Parts
 from train.generation.ranks import Stop, run_ranks
 from train.generation.seq2seq import check_model
-from train.steps.signals import handled, tell
+from train.steps.signals import handled, tell_user
 from una_fast.corpus.sources import source_digests
 from una_fast.errors import InputError
 
@@ -39,7 +39,7 @@ def launch(job: Job) -> int:
     identity = {"settings": job.settings(), "corpus": digests, "models": models, "names": job.models}
     parts = Parts(Path(job.output), identity | {"lines": len(blank), "blank": sum(blank)}, len(blank))
     if not parts.begin(job.resume):
-        tell(f"{job.output}: already finished")
+        tell_user(f"{job.output}: already finished")
         return 0
     try:
         return _write(job, devices, parts, len(blank) - sum(blank), len(blank))
@@ -67,15 +67,15 @@ def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_li
         if progress.done == total:
             notes = parts.merge()
     if death:
-        tell(f"error: {death}{_kept(parts, progress)}")
+        tell_user(f"error: {death}{_kept(parts, progress)}")
         return EXIT_DIED
     if progress.done < total:
-        tell(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, progress)}")
+        tell_user(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, progress)}")
         return 128 + stop.number
-    tell(f"{job.output}: {n_lines:,} lines, {n_lines - total:,} of them blank as in the corpus")
+    tell_user(f"{job.output}: {n_lines:,} lines, {n_lines - total:,} of them blank as in the corpus")
     for name, meaning in NOTES.items():
         if notes[name]:
-            tell(f"  {notes[name]:,} {meaning}")
+            tell_user(f"  {notes[name]:,} {meaning}")
     return 0
 
 
@@ -114,4 +114,4 @@ class Progress:
         if self._bar.disable and self.done > self._before and now > self._said + LOG_SECONDS:
             self._said = now
             minutes = (self.total - self.done) * (now - self._start) / (self.done - self._before) / 60
-            tell(f"{self.done:,} of {self.total:,} lines, {minutes:,.0f} minutes left")
+            tell_user(f"{self.done:,} of {self.total:,} lines, {minutes:,.0f} minutes left")

@@ -34,7 +34,7 @@ def is_blank(sentence: str) -> bool:
     return not sentence.strip()
 
 
-def share(lines: Iterator[Line], done: NDArray[np.bool_], rank: int, world: int) -> Iterator[list[Line]]:
+def share_of_rank(lines: Iterator[Line], done: NDArray[np.bool_], rank: int, world: int) -> Iterator[list[Line]]:
     """The chunks of one rank among `world`: every world-th chunk of the lines that are neither blank nor done."""
     left = (line for line in lines if not done[line[0]] and not is_blank(line[1]))
     number = 0

@@ -97,7 +97,7 @@ class Job:
         return {"command": self.command, "prefix": self.prefix} | {name: getattr(self, name) for name in names}
 
 
-def settle(command: str, preset: Preset, values: dict[str, Any]) -> Job:
+def resolve_job(command: str, preset: Preset, values: dict[str, Any]) -> Job:
     """The job of a command's option values, by name; what nobody gave is the preset's.
 
     Raises:

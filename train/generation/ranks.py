@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from train.generation.options import Job
 from train.generation.work import write_share
 from train.steps.ranks import end_with_launcher
-from train.steps.signals import handled, held_back, tell
+from train.steps.signals import handled, held_back, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -38,7 +38,7 @@ class Stop:
             os._exit(128 + number)
         if not self.number:
             self.number, self._at = number, time.monotonic()
-            tell(f"{signal.Signals(number).name}: stops after this batch; Ctrl-C ends it at once")
+            tell_user(f"{signal.Signals(number).name}: stops after this batch; Ctrl-C ends it at once")
 
 
 def run_ranks(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from train.encoder.encoder import quiet
 from train.evaluation.embed import batch_bounds
-from train.generation.lines import Line, one_line, sentences, share
+from train.generation.lines import Line, one_line, sentences, share_of_rank
 from train.generation.options import Job
 from train.generation.parts import Part, Record, folder_of
 from train.generation.seq2seq import Seq2Seq
@@ -41,7 +41,7 @@ def write_share(
     if stopped():
         return
     with Part(folder_of(Path(job.output)), rank) as part:
-        for chunk in share(sentences(job.corpus, job.column), done, rank, job.nproc):
+        for chunk in share_of_rank(sentences(job.corpus, job.column), done, rank, job.nproc):
             for records in write_chunk(writers, chunk, budget):
                 part.append(records)
                 wrote(len(records))

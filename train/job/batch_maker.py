@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import una_fast
-from train.config.groups import SAME
 from train.config.run import arguments_of
+from train.config.texts import SAME
 from train.job.load import Job
 from train.objective.registry import LOSSES
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.demo.demo import score_table
-from train.job.prepare import check_output, make_index, settle
+from train.job.material import make_index
+from train.job.output import check_output
+from train.job.resolve import resolve_options
 from train.job.supervise import Supervisor
 from train.record.card import write_card
 from train.record.files import FolderLock
 from train.record.folder import BEST, is_finished, remove_own_files
 from train.record.pointer import Progress, has_checkpoint, read_pointer
 from train.steps.loop import Outcome
-from train.steps.signals import Stopped, handled, raise_stopped, tell
+from train.steps.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
@@ -27,10 +29,10 @@ def launch(run: Run) -> int:
     try:
         with handled(raise_stopped):
             if run.resume and is_finished(Path(run.output)):
-                tell(f"{run.output}: already finished")
-                run = settle(run)
+                tell_user(f"{run.output}: already finished")
+                run = resolve_options(run)
             else:
-                run = prepare(run, tell)
+                run = prepare(run, tell_user)
                 supervisor = Supervisor(run)
                 if code := report(run, supervisor()):
                     return code
@@ -50,7 +52,7 @@ def finish(run: Run) -> int:
         from train.job.score_best import is_scored, score_best  # scikit-learn takes a second
 
         if not is_scored(run):
-            score_best(run, tell)
+            score_best(run, tell_user)
     write_card(Path(run.output))
     return 0
 
@@ -60,7 +62,7 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
 
     The lock of the output folder is held meanwhile; after that rank 0 holds it.
     """
-    run = settle(run)
+    run = resolve_options(run)
     lock = FolderLock(Path(run.output))
     try:
         check_output(run)
@@ -86,18 +88,18 @@ def report(run: Run, outcome: Outcome) -> int:
     if outcome.status == "finished":
         if progress.best_step == 0:
             score = f"dev Spearman {progress.best_score:.4f}"
-            tell(f"no step was better than the start ({score}): best/ is the model you gave")
+            tell_user(f"no step was better than the start ({score}): best/ is the model you gave")
         elif progress.best_score is not None:
             start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
-            tell(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
-        tell(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
+            tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
+        tell_user(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
         if run.demo:
-            tell(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))
+            tell_user(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))
         return 0
     saved = _saved_progress(run).step
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
     if outcome.status == "stopped":
-        tell(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
+        tell_user(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
         return 128 + outcome.code
-    tell(f"error: {outcome.message}{f' ({advice})' if outcome.status == 'died' or progress.step else ''}")
+    tell_user(f"error: {outcome.message}{f' ({advice})' if outcome.status == 'died' or progress.step else ''}")
     return EXIT_BAD_INPUT if outcome.status == "failed" else EXIT_DIED

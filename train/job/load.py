@@ -11,7 +11,7 @@ from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, weights_digest
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
-from train.job.prepare import Material, open_index
+from train.job.material import Material, open_index
 from train.record.checkpoint import load_checkpoint
 from train.record.files import FolderLock
 from train.record.pointer import Progress, has_checkpoint

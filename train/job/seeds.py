@@ -13,12 +13,13 @@ from typing import Any
 from train.config.run import Run
 from train.job.launch import launch
 from train.job.load import encoder_of, identify
-from train.job.prepare import make_index, settle
+from train.job.material import make_index
+from train.job.resolve import resolve_options
 from train.record.files import FolderLock, write_json
 from train.record.folder import SEEDS, SUMMARY, folder_of_seed, is_finished, note_written, own_files
 from train.record.pointer import check_identity, has_checkpoint, read_pointer, sealed
 from train.report.runs import Group, read_run, title
-from train.steps.signals import Stopped, handled, raise_stopped, tell
+from train.steps.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError
 
 
@@ -36,7 +37,7 @@ def train_seeds(run: Run) -> int:
     lock = FolderLock(output)
     try:
         with handled(raise_stopped):
-            runs = [settle(one) for one in runs]
+            runs = [resolve_options(one) for one in runs]
             _check_earlier(run, runs)
             note_written(output, [SEEDS])
             if not (output / SEEDS).exists():
@@ -44,7 +45,7 @@ def train_seeds(run: Run) -> int:
             code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number
-        tell(f"stopped by {stopped}")
+        tell_user(f"stopped by {stopped}")
     except InputError:
         lock.abandon()
         raise
@@ -53,11 +54,11 @@ def train_seeds(run: Run) -> int:
     if code:
         if any(has_checkpoint(Path(one.output)) for one in runs):
             done = sum(is_finished(Path(one.output)) for one in runs)
-            tell(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
+            tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
         return code
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
     write_json(output / SEEDS, {**sealed(vars(run)), **as_json(group)})
-    tell(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
+    tell_user(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
     return 0
 
 
@@ -78,7 +79,7 @@ def of_seed(run: Run, seed: int) -> Run:
 def _train_each(runs: Sequence[Run]) -> int:
     """Launch one run after the other; the first exit code that is not 0, or 0."""
     for number, one in enumerate(runs, start=1):
-        tell(f"seed {one.seed}, {number} of {len(runs)}")
+        tell_user(f"seed {one.seed}, {number} of {len(runs)}")
         if code := launch(one):
             return code
     return 0
@@ -95,7 +96,7 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
     if run.resume:
         if not earlier:
             raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
-        index = make_index(runs[0], tell)
+        index = make_index(runs[0], tell_user)
         encoder = encoder_of(run)
         for one in earlier:  # those that go on are checked again; the finished ones only here
             output = Path(one.output)

@@ -16,13 +16,15 @@ from train.config.run import Run
 from train.encoder.encoder import quiet
 from train.job.batch_maker import batch_maker
 from train.job.load import Job, restarted
-from train.job.prepare import check_output, make_index, settle
+from train.job.material import make_index
+from train.job.output import check_output
+from train.job.resolve import resolve_options
 from train.job.summary import announce, summarise
 from train.record.folder import remove_own_files
 from train.record.pointer import Progress
 from train.steps.evaluations import Evaluations
 from train.steps.loop import Loop, Outcome
-from train.steps.ranks import Ranks, end_with_launcher, join, leave
+from train.steps.ranks import Ranks, end_with_launcher, join_group, leave_group
 from train.steps.saves import Saves
 from train.steps.stop import StopAgreement
 from train.steps.telemetry import Telemetry
@@ -40,13 +42,13 @@ def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
     started: called when this rank is ready to take steps, and from then on saves before it obeys a signal.
     """
     quiet()
-    ranks = join(run.device)
+    ranks = join_group(run.device)
     try:
         return _train(run, ranks, started)
     except InputError as error:  # returned, not raised: the launcher would start the ranks again
         return Outcome("failed", Progress(), message=str(error))
     finally:
-        leave()
+        leave_group()
 
 
 def rank_process(run: Run, environment: dict[str, str], reply: Connection) -> None:
@@ -67,13 +69,13 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     """
     quiet()
     end_with_launcher()
-    run = dataclasses.replace(settle(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
-    ranks = join(run.device)
+    run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
+    ranks = join_group(run.device)
     try:
         _together(ranks, lambda: _prepare(ranks, run))
         return run, _train(run, ranks, lambda: None)
     finally:
-        leave()
+        leave_group()
 
 
 def _together(ranks: Ranks, action: Callable[[], T]) -> T:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     NoiseFunction = Callable[[Tensor, Tensor, RowDraws, float], Tensor]
 
 
-class Loss(NamedTuple):
+class LossRow(NamedTuple):
     """A loss: what it compares, for --help; how many views of a negative it takes; its function as "module:name".
 
     The function takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar.
@@ -35,7 +35,7 @@ class Loss(NamedTuple):
         return load(self.path)
 
 
-class Noise(NamedTuple):
+class NoiseRow(NamedTuple):
     """A noise on embeddings: what it does, for --help, and its function as "module:name".
 
     The function takes embeddings (B, D), the same without gradients, draws and the strength, as
@@ -51,18 +51,20 @@ class Noise(NamedTuple):
 
 
 LOSSES = {
-    "pairs": Loss("every row of the step against all others", 2, "una_fast.losses:pairs"),
-    "triplet": Loss("anchors against all positives and all negatives", 1, "una_fast.losses:triplet"),
-    "simcse": Loss("anchors against all positives", 0, "una_fast.losses:simcse"),
-    "decoupled": Loss("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
+    "pairs": LossRow("every row of the step against all others", 2, "una_fast.losses:pairs"),
+    "triplet": LossRow("anchors against all positives and all negatives", 1, "una_fast.losses:triplet"),
+    "simcse": LossRow("anchors against all positives", 0, "una_fast.losses:simcse"),
+    "decoupled": LossRow("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
 }
 NOISES = {
-    "gaussian": Noise("normal noise", "train.objective.noise.modals:gaussian"),
-    "interpolation": Noise(
+    "gaussian": NoiseRow("normal noise", "train.objective.noise.modals:gaussian"),
+    "interpolation": NoiseRow(
         "towards the nearest other sentence of the step", "train.objective.noise.modals:interpolation"
     ),
-    "extrapolation": Noise("away from the mean of the step", "train.objective.noise.modals:extrapolation"),
-    "linear": Noise("along the difference of two random sentences of the step", "train.objective.noise.modals:linear"),
-    "pca-jitter": Noise("along the principal components of the step", "train.objective.noise.pca_jitter:pca_jitter"),
+    "extrapolation": NoiseRow("away from the mean of the step", "train.objective.noise.modals:extrapolation"),
+    "linear": NoiseRow(
+        "along the difference of two random sentences of the step", "train.objective.noise.modals:linear"
+    ),
+    "pca-jitter": NoiseRow("along the principal components of the step", "train.objective.noise.pca_jitter:pca_jitter"),
 }
 NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views

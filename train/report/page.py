@@ -19,10 +19,11 @@ from train.report.figures import (
     score_names,
     scores_figure,
 )  # fmt: skip
-from train.report.records import STS_AVERAGE, RunRecord, mapping
+from train.report.records import STS_AVERAGE, RunRecord
 from train.report.runs import Group, Spread, differing_settings, title
 from train.report.samples import Sample, samples_or_reason
 from train.report.tables import difference, named, runs_table, scores_table, settings_table, short, value
+from train.report.untrusted import mapping
 from una_fast.errors import InputError
 
 HERE = Path(__file__).parent

@@ -11,18 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.config.run import compared
+from train.evaluation.tasks.registry import TASKS
 from train.record.folder import SUMMARY
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
 __all__ = ["Group", "RunRecord", "Spread", "find_runs", "group_runs", "read_run", "title"]
 
-TITLES = {
-    "stsb_dev": "dev, best",
-    "stsb_dev_last": "dev, last",
-    "STSBenchmark": "STS-B",
-    "SICKRelatedness": "SICK-R",
-}
+DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # of a run's own scores; a task has its own
 MOST_NAMED = 3  # folders in the label of a group
 
 
@@ -68,7 +64,7 @@ def title(score: str) -> str:
     """What a score is called at the head of a table."""
     if score.startswith("mean of "):
         return f"mean of {score.count(', ') + 1} tasks"
-    return TITLES.get(score, score)
+    return DEV_TITLES.get(score) or (TASKS[score].title if score in TASKS else score)
 
 
 def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.steps.plan import share
+from train.steps.plan import rank_share
 from train.steps.views import Views
 
 CPU_PARTS = 4  # parts of a step by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
@@ -73,8 +73,8 @@ class BatchMaker:
 
     def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> Batch:
         """The part of this rank."""
-        sizes = [len(rows[share(len(rows), rank, self.world)]) for rank in range(self.world)]
-        mine = rows[share(len(rows), self.rank, self.world)]
+        sizes = [len(rows[rank_share(len(rows), rank, self.world)]) for rank in range(self.world)]
+        mine = rows[rank_share(len(rows), self.rank, self.world)]
         views = self.views(step, epoch, mine if len(mine) else rows[:1])
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         parts, place = self._cut(texts)

@@ -51,7 +51,7 @@ class Plan:
             yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
 
 
-def share(n: int, rank: int, world: int) -> slice:
+def rank_share(n: int, rank: int, world: int) -> slice:
     """The consecutive part of n rows that a rank takes; parts differ by one at most, and may be empty."""
     return slice(n * rank // world, n * (rank + 1) // world)
 

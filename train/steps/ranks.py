@@ -55,7 +55,7 @@ def end_with_launcher() -> None:
     threading.Thread(target=watch, daemon=True, name="launcher watch").start()
 
 
-def join(device: str) -> Ranks:
+def join_group(device: str) -> Ranks:
     """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
 
     Raises:
@@ -93,7 +93,7 @@ def repeat_exactly() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
 
 
-def leave() -> None:
+def leave_group() -> None:
     """Leave the group."""
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -132,7 +132,7 @@ def gather_rows(own: Tensor, sizes: list[int], rank: int) -> Tensor:
     return own if len(sizes) == 1 else _Gather.apply(own.contiguous(), sizes, rank)
 
 
-def parallel(model: nn.Module, ranks: Ranks) -> nn.Module:
+def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
     """`model` with its gradients averaged over the ranks; itself where there is one rank."""
     if ranks.world == 1:
         return model

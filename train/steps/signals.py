@@ -72,11 +72,11 @@ def leave_at_once(number: int) -> NoReturn:
     While modules are imported an exception may be swallowed, or leave a module half made.
     """
     if os.environ.get("RANK", "0") == "0":
-        tell(f"stopped by {signal.Signals(number).name} before the run began")
+        tell_user(f"stopped by {signal.Signals(number).name} before the run began")
     os._exit(128 + number)
 
 
-def tell(message: str) -> None:
+def tell_user(message: str) -> None:
     """A line for the user. A terminal that is gone, as after SIGHUP, takes nothing and stops nothing."""
     try:
         sys.stderr.write(f"{message}\n")

@@ -10,15 +10,17 @@ import torch
 from torch import Tensor
 
 from train.config.run import Run
+from train.encoder.compiled import compile_layers, uncompiled
 from train.encoder.encoder import SentenceEncoder
-from train.encoder.graphs import Graphs, compile_layers, takes_ready_mask, uncompiled
+from train.encoder.graphs import Graphs
+from train.encoder.ready_mask import takes_ready_mask
 from train.objective.cosines import cosines
 from train.objective.registry import LOSSES
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
-from train.steps.plan import Plan, share
-from train.steps.ranks import Ranks, gather, gather_rows, parallel
-from train.steps.views import Noise
+from train.steps.plan import Plan, rank_share
+from train.steps.ranks import Ranks, averaging_gradients, gather, gather_rows
+from train.steps.views import StepNoise
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -44,7 +46,7 @@ class Trainer:
         encoder: SentenceEncoder,
         plan: Plan,
         state: dict | None = None,
-        noise: Noise | None = None,
+        noise: StepNoise | None = None,
     ) -> None:
         self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
         self.loss = LOSSES[run.loss].load()
@@ -60,7 +62,7 @@ class Trainer:
             if "optimizer" in state:  # a finished run has none, and takes no step
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
-        self.model = parallel(self.encoder, ranks)
+        self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
         self.cosines = torch.empty(0, 0)  # of the last step, see `train.objective.cosines`
         self._warm_up()
@@ -167,8 +169,8 @@ class Trainer:
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, of a batch whose rows all ranks share out; for the dev evaluation."""
         n = len(batch["input_ids"])
-        sizes = [len(range(n)[share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
-        own = share(n, self.ranks.rank, self.ranks.world)
+        sizes = [len(range(n)[rank_share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
+        own = rank_share(n, self.ranks.rank, self.ranks.world)
         mine = {name: ids[own] if sizes[self.ranks.rank] else ids[:1] for name, ids in batch.items()}
         with self.autocast():
             embeddings = self.encoder.embed(mine)

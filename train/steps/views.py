@@ -42,14 +42,14 @@ class Source(Protocol):
         """Token ids of the texts of rows."""
 
 
-class Noise(Protocol):
+class StepNoise(Protocol):
     """What changes the embeddings of a step before the loss sees them."""
 
     def __call__(self, views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         """Embeddings (V, B, D) from those of the whole step; rows: int64 (B,), of the index."""
 
 
-def noise_of(run: Run) -> Noise | None:
+def noise_of(run: Run) -> StepNoise | None:
     """The noise on embeddings that a run asks for."""
     return None if run.noise == "none" else EmbeddingNoise(run.noise, run.noise_strength, run.noise_view, run.seed)
 

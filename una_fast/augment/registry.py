@@ -1,7 +1,7 @@
 """The text augmentations by name: a new one is a file in this folder and a row here.
 
 The table is light to import, because the options of training are made from it: the class of a row is imported when
-`TextMethod.load` asks for it.
+`AugmentationRow.load` asks for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TextMethod:
+class AugmentationRow:
     """One augmentation.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
@@ -39,13 +39,13 @@ class TextMethod:
         return partial(load(self.path), **self.settings) if self.settings else load(self.path)
 
 
-def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> TextMethod:
+def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> AugmentationRow:
     """A row of an operation of EDA."""
-    return TextMethod(meaning, "una_fast.augment.eda:EDA", {"operation": operation}, needs_synonyms=needs_synonyms)
+    return AugmentationRow(meaning, "una_fast.augment.eda:EDA", {"operation": operation}, needs_synonyms=needs_synonyms)
 
 
 AUGMENTATIONS = {
-    "una": TextMethod(
+    "una": AugmentationRow(
         "important words become words of like importance", "una_fast.augment.una:Augmenter", positive=False
     ),
     "eda-synonym": _eda("synonym", "some words become synonyms", needs_synonyms=True),

@@ -40,7 +40,7 @@ class Ends(Enum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class PipelineRow:
     """A kind of pipeline. name: as docs/tokenizers.md has it; ends: see `Ends`; reason: why a word begins at a space.
 
     fits: whether pre-tokenizer steps, normaliser steps and model (as tokenizer.json describes them) are of this kind.
@@ -101,27 +101,27 @@ def _crosses_marks(model: Step) -> bool:
     return any(inner_mark.search(subword) for subword in made if SPACE_MARK in subword)
 
 
-KINDS = (
-    Kind(
+PIPELINES = (
+    PipelineRow(
         "BertPreTokenizer, Whitespace or WhitespaceSplit",
         Ends.ANY,
         "white space is dropped, and a word ends there",
         _drops_spaces,
     ),
-    Kind("Metaspace", Ends.ANY, "a word begins at every ▁, and every space is one", _splits_at_marks),
-    Kind(
+    PipelineRow("Metaspace", Ends.ANY, "a word begins at every ▁, and every space is one", _splits_at_marks),
+    PipelineRow(
         "ByteLevel with its expression",
         Ends.VISIBLE,
         "the expression matches a space between visible characters only as the first of a word",
         _is_byte_level,
     ),
-    Kind(
+    PipelineRow(
         "Split by a known expression, ByteLevel",
         Ends.VISIBLE,
         "the expression matches a space between visible characters only as the first of a word",
         _splits_by_expression,
     ),
-    Kind(
+    PipelineRow(
         "spaces as ▁ without a split, BPE",
         Ends.UNMARKED,
         "no merge of the vocabulary makes a sub-word with ▁ after another character, so none crosses a space",

@@ -10,7 +10,7 @@ encoding the whole text if
    stripping and collapsing on runs of white space) are asked, for every chunk that is not plain ASCII, whether they
    look past this chunk's ends;
 2. the pre-tokenizer, or the model's vocabulary, begins a new word at each of these spaces: one row of
-   `una_fast.tokens.pipelines.KINDS` says why, and what the ends of a chunk must be like;
+   `una_fast.tokens.pipelines.PIPELINES` says why, and what the ends of a chunk must be like;
 3. no added token ("[MASK]") is found: they are searched in the whole text and may eat the white space around them.
 
 `Pipeline.regular` says of each chunk whether 1 and 2 hold for it, and the ids of a chunk whether 3 does. A text of
@@ -28,7 +28,7 @@ import numpy as np
 
 from una_fast.arrays import StringTable
 from una_fast.errors import InputError
-from una_fast.tokens.pipelines import KINDS, SPACE_MARK, Ends, Kind, Step
+from una_fast.tokens.pipelines import PIPELINES, SPACE_MARK, Ends, PipelineRow, Step
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -51,7 +51,7 @@ class NotByWordError(InputError):
 class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
-    kind: `Kind`; context_free: a chunk has the same sub-words after a space as at the beginning of a text, always;
+    kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
     unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens.
 
     Raises:
@@ -73,7 +73,7 @@ class Pipeline:
         self._has_space_runs = False
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
-        self.context_free = not (self._asks or first_matters) and self.kind is KINDS[0]
+        self.context_free = not (self._asks or first_matters) and self.kind is PIPELINES[0]
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
@@ -157,8 +157,8 @@ def _flat(step: Step | None, key: str) -> list[Step]:
     return [step]
 
 
-def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> Kind:
-    for kind in KINDS:
+def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> PipelineRow:
+    for kind in PIPELINES:
         if kind.fits(splits, normalizers, model):
             return kind
     described = " then ".join(_described(step) for step in splits) or "none"

@@ -41,6 +41,11 @@ class TaskRow:
     suite: str = ""
     module: str = ""
 
+    @property
+    def title(self) -> str:
+        """The name at the head of a table."""
+        return self.short or self.name
+
 
 def _sts(name: str, pairs: int, **more: object) -> TaskRow:
     """A row of the paper's table of test sizes."""

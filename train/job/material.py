@@ -1,122 +1,24 @@
-"""What is done once before ranks start: settle the options, check all inputs, build the index, bind the tokenizer."""
+"""What a run trains on: its corpus and paraphrases as an index, and the rows of it that are used."""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import una_fast
-from train.config.groups import WITHOUT_NEGATIVES, Compile
 from train.config.run import Run
-from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
-from train.encoder.modules import Modules
-from train.encoder.onednn import warn_of_slow_bf16
-from train.encoder.pooling import POOLINGS
-from train.evaluation.tasks.sts import load_dev
-from train.record.folder import INDEX, POINTER, foreign_file, is_finished, read_summary, read_written
-from train.record.pointer import has_checkpoint
+from train.encoder.encoder import load_tokenizer
 from train.steps.plan import Plan, usable_rows
-from una_fast.augment.synonyms import open_synonyms
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
-
-EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
-
-
-def settle(run: Run) -> Run:
-    """`run` with what depends on the machine, the model or other options made explicit.
-
-    Raises:
-        InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
-            no data or no such task to evaluate on, no synonyms.
-    """
-    quiet()
-    device = run.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and run.nproc > torch.cuda.device_count():
-        raise InputError(
-            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
-            "give as many ranks as GPUs at most, or --device cpu"
-        )
-    if device == "cpu" and run.compile in ("graphs", "both"):
-        raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
-    config = load_config(run.model, run.dropout, run.trust_remote_code)
-    roberta = is_roberta(config)
-    positions = config.max_position_embeddings - (2 if roberta else 0)  # RoBERTa's positions start behind its padding
-    if run.max_length > positions:
-        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
-    if run.dev:
-        load_dev(run.dev)
-    if run.needs_synonyms:
-        open_synonyms(run.synonyms or None)
-    if run.evaluate:
-        from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
-
-        check_evaluation(run)
-    layout = pooling_of(run.model, run.pooling)
-    _warn_of_texts(run.model, layout)
-    warn_of_slow_bf16(run.precision, device)
-    pooling = POOLINGS[layout.pooling].in_training
-    plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
-    return dataclasses.replace(
-        run,
-        device=device,
-        compile=plain_or_graphs if run.compile == "auto" else run.compile,
-        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("none" if run.loss in WITHOUT_NEGATIVES else "una"),
-        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
-        pooling=pooling,
-        head=head_of(pooling, run.head),
-        schedule=run.schedule or ("constant" if roberta else "linear"),
-        index=run.index or str(Path(run.output) / INDEX),
-    )
-
-
-def _warn_of_texts(model: str, layout: Modules) -> None:
-    """Say what the model does to a text that training, which takes ids from the index, does not."""
-    for what in filter(
-        None, [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
-    ):
-        warnings.warn(
-            f"--model {model}: its {what} is applied in dev scores and wherever best/ is used, but not in training",
-            InputWarning,
-            stacklevel=3,
-        )
-
-
-def check_output(run: Run) -> None:
-    """Refuse an output folder that holds another run or other files, or to resume where there is no checkpoint.
-
-    A demo gives way to a new one, and so does a run that never saved a checkpoint. Nothing is removed here.
-    """
-    output = Path(run.output)
-    if run.resume:
-        if not has_checkpoint(output):
-            raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
-        return
-    earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo") is True
-    saved = has_checkpoint(output) or POINTER in read_written(output)  # it may be gone, and best/ worth something
-    if (saved or is_finished(output)) and not earlier_demo:
-        can_go_on = has_checkpoint(output) and not is_finished(output)
-        raise InputError(
-            f"--output {output}: holds {'a run that can go on' if can_go_on else 'a finished run'}: "
-            f"{'give --resume, ' if can_go_on else ''}choose another folder, or delete it"
-        )
-    if foreign := foreign_file(output):
-        raise InputError(
-            f"--output {output}: holds {foreign.relative_to(output)}, which no run of this program is known to have "
-            "written: choose another folder"
-        )
 
 
 def sources(run: Run) -> list[Path]:
@@ -171,7 +73,7 @@ def make_index(run: Run, say: Any) -> Index:
     return index
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Material:
     """What there is to train on.
 

@@ -1,0 +1,102 @@
+"""The options of a run with nothing left open: each that depends on the machine or the model gets its value."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from train.config.groups import Compile
+from train.config.run import Run
+from train.config.texts import WITHOUT_NEGATIVES
+from train.encoder.encoder import head_of, is_roberta, load_config, pooling_of, quiet
+from train.encoder.modules import Modules
+from train.encoder.onednn import warn_of_slow_bf16
+from train.encoder.pooling import POOLINGS
+from train.evaluation.tasks.sts import load_dev
+from train.record.folder import INDEX
+from una_fast.augment.synonyms import open_synonyms
+from una_fast.errors import InputError, InputWarning, counted
+
+EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
+
+
+def resolve_options(run: Run) -> Run:
+    """`run` with every option that nobody gave, or that is "auto", at the value that it takes here.
+
+    Raises:
+        InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
+            no data or no such task to evaluate on, no synonyms.
+    """
+    quiet()
+    device = _device(run)
+    config = load_config(run.model, run.dropout, run.trust_remote_code)
+    _check_length(run, config)
+    _check_inputs(run)
+    layout = pooling_of(run.model, run.pooling)
+    _warn_of_texts(run.model, layout)
+    warn_of_slow_bf16(run.precision, device)
+    roberta = is_roberta(config)
+    pooling = POOLINGS[layout.pooling].in_training
+    plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
+    return dataclasses.replace(
+        run,
+        device=device,
+        compile=plain_or_graphs if run.compile == "auto" else run.compile,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
+        augment=run.augment or ("none" if run.loss in WITHOUT_NEGATIVES else "una"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        pooling=pooling,
+        head=head_of(pooling, run.head),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / INDEX),
+    )
+
+
+def _device(run: Run) -> Literal["cpu", "cuda"]:
+    """The device, cpu or cuda; InputError where this machine does not have what the options ask for."""
+    auto: Literal["cpu", "cuda"] = "cuda" if torch.cuda.is_available() else "cpu"
+    device = auto if run.device == "auto" else run.device
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
+            "give as many ranks as GPUs at most, or --device cpu"
+        )
+    if device == "cpu" and run.compile in ("graphs", "both"):
+        raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
+    return device
+
+
+def _check_length(run: Run, config: Any) -> None:
+    """Refuse texts longer than the positions of the model's configuration."""
+    # RoBERTa's positions start behind its padding
+    positions = config.max_position_embeddings - (2 if is_roberta(config) else 0)
+    if run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+
+
+def _check_inputs(run: Run) -> None:
+    """Refuse files that cannot be read, before hours are spent on the corpus."""
+    if run.dev:
+        load_dev(run.dev)
+    if run.needs_synonyms:
+        open_synonyms(run.synonyms or None)
+    if run.evaluate:
+        from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
+
+        check_evaluation(run)
+
+
+def _warn_of_texts(model: str, layout: Modules) -> None:
+    """Say what the model does to a text that training, which takes ids from the index, does not."""
+    for what in filter(
+        None, [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
+    ):
+        warnings.warn(
+            f"--model {model}: its {what} is applied in dev scores and wherever best/ is used, but not in training",
+            InputWarning,
+            stacklevel=3,
+        )
