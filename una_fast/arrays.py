@@ -9,6 +9,7 @@ from typing import overload
 
 import numpy as np
 
+from una_fast._kernels.words.strings import take_strings
 from una_fast.errors import InputError
 
 ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and bytes are the cost
@@ -82,10 +83,10 @@ class StringTable(Sequence[str]):
 
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
-        lengths = np.diff(self.offsets)[order]
-        offsets = row_bounds(lengths)
-        shift = self.offsets[:-1][order] - offsets[:-1]
-        return StringTable(self.utf8[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
+        offsets = row_bounds(np.diff(self.offsets)[order])
+        utf8 = np.empty(offsets[-1], dtype=np.uint8)
+        take_strings(self.utf8, self.offsets, np.ascontiguousarray(order, dtype=POINTER), offsets, utf8)
+        return StringTable(utf8, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

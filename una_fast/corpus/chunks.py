@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from una_fast._kernels.words.chunks import split_chunks
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import Ragged, StringTable, check_id_range, row_bounds
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Block, FileSource, Source
 from una_fast.errors import InputError, InputWarning
-from una_fast.parallel import Workers
+from una_fast.parallel import Mapper, Workers
 
 
 class EncodedBlock(NamedTuple):
@@ -34,15 +34,24 @@ class ChunkTable:
 
     def __init__(self) -> None:
         self._chunks = StringSet()
-        self._ids: list[np.ndarray] = []
-        self._lengths: list[np.ndarray] = []
+        self._ids = [np.empty(0, dtype=ID)]
+        self._lengths = [np.empty(0, dtype=POINTER)]
 
     def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
         """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
-        n_documents = 0
         blocks = source.blocks()
         if isinstance(source, FileSource):  # a caller's iterable stays in the caller's thread: it may be bound to it
             blocks = workers.read_ahead(blocks)
+        n_documents = self.add(blocks, workers, each_block)
+        if n_documents == 0:
+            raise InputError(f"{source.name}: it holds no sentence")
+        if remark := source.remark(n_documents):
+            warnings.warn(remark, InputWarning, stacklevel=5)  # the caller of build_index
+        return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
+
+    def add(self, blocks: Iterable[Block], workers: Mapper, each_block: Callable[[Block], None]) -> int:
+        """Add the documents of all `blocks`, calling `each_block` in order. Returns how many there are."""
+        n_documents = 0
         for block, encoded in workers.map(encode_block, blocks):
             numbers = self._chunks.add(encoded.utf8, encoded.offsets[:-1], encoded.offsets[1:])
             check_id_range(len(self._chunks), "chunks")
@@ -50,11 +59,7 @@ class ChunkTable:
             self._lengths.append(encoded.lengths)
             n_documents += len(encoded.lengths)
             each_block(block)
-        if n_documents == 0:
-            raise InputError(f"{source.name}: it holds no sentence")
-        if remark := source.remark(n_documents):
-            warnings.warn(remark, InputWarning, stacklevel=5)  # the caller of build_index
-        return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
+        return n_documents
 
     def chunks(self) -> StringTable:
         """The distinct chunks."""

@@ -34,21 +34,26 @@ COMPRESSIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 class LineReader(io.RawIOBase):
     """The bytes of a text file; a line longer than `max_line_bytes` is refused before it is held in memory.
 
-    n_lines: the lines that were read so far, an unfinished last one included.
+    n_lines: the lines that were read so far, an unfinished last one included. part: the bytes from where to where, of
+    a file that is not compressed; all if None.
 
     Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
     """
 
-    def __init__(self, path: Path, max_line_bytes: int | None):
+    def __init__(self, path: Path, max_line_bytes: int | None, part: tuple[int, int] | None = None):
         super().__init__()
         self.path = path
+        self._start = part[0] if part else 0
+        self._left = part[1] - part[0] if part else None  # bytes
         self._compression, opened = COMPRESSIONS.get(path.suffix.lower(), ("", lambda path: path.open("rb")))
         self._max_line_bytes = max_line_bytes
         self._newlines = 0
         self._unfinished = 0  # bytes after the last newline
-        self._started = False
+        self._started = self._start > 0
         try:
             self._file: IO[bytes] = opened(path)
+            if part:
+                self._file.seek(self._start)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -63,6 +68,8 @@ class LineReader(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most `size`; none at the end."""
+        if self._left is not None:
+            size = self._left if size < 0 else min(size, self._left)
         try:
             piece = self._file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
@@ -74,8 +81,14 @@ class LineReader(io.RawIOBase):
         if not self._started:
             self._started = True
             _refuse_wide_encodings(self.path, piece)
+        if self._left is not None:
+            self._left -= len(piece)
         self._count_lines(piece)
         return piece
+
+    def lines_before(self) -> int:
+        """Lines of the file before the part that is read, counted only for a message."""
+        return count_lines(self.path, self._start)
 
     def close(self) -> None:
         """Close the file."""
@@ -87,7 +100,7 @@ class LineReader(io.RawIOBase):
         first = piece.find(b"\n")
         longest = self._unfinished + (len(piece) if first < 0 else first)
         if self._max_line_bytes is not None and longest > self._max_line_bytes:
-            raise too_long(f"{self.path}, line {self._newlines + 1:,}", self._max_line_bytes)
+            raise too_long(f"{self.path}, line {self.lines_before() + self._newlines + 1:,}", self._max_line_bytes)
         if first >= 0:
             self._newlines += piece.count(b"\n")
             self._unfinished = len(piece) - piece.rfind(b"\n") - 1
@@ -96,6 +109,16 @@ class LineReader(io.RawIOBase):
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})")
+
+
+def count_lines(path: Path, stop: int) -> int:
+    """The newlines in the first `stop` bytes of a file."""
+    n_lines = 0
+    with path.open("rb") as file:
+        while stop > 0 and (piece := file.read(min(stop, 1 << 20))):
+            n_lines += piece.count(b"\n")
+            stop -= len(piece)
+    return n_lines
 
 
 def too_long(where: str, limit: int) -> InputError:

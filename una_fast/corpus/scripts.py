@@ -40,6 +40,15 @@ class ScriptSample:
         if not text.isascii():
             self._runs += LONG_RUN.findall(text)
 
+    def state(self) -> list[int | str]:
+        """What was seen, as JSON can hold it."""
+        return [self._sampled, "".join(self._runs)]
+
+    def add_state(self, sampled: int, runs: str) -> None:
+        """Add what another sample of the corpus has seen."""
+        self._sampled += sampled
+        self._runs.append(runs)
+
     def remark(self, tokenizer: str) -> str:
         """What to say of a corpus whose words are made by `tokenizer`, or ""."""
         runs = "".join(self._runs)

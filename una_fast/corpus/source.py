@@ -83,6 +83,21 @@ class FileSource(Source):
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
         return state.hexdigest()
 
+    def split(self, n_bytes: int) -> list[FileSource] | None:
+        """The file in parts of about `n_bytes`, each read by itself; None of a kind that is read from its start."""
+        return None
+
+    def identity(self) -> list[str | int]:
+        """The file's path, size and time of its last change: they tell a changed file from the one that was seen.
+
+        Raises InputError where the file is gone.
+        """
+        try:
+            about = self.path.stat()
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        return [str(self.path.absolute()), about.st_size, about.st_mtime_ns]
+
     def _place(self, document: int) -> str:
         return f"{self.path}, row {document + 1:,}"
 

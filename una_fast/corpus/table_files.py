@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import xxhash
 
+from una_fast.arrays import row_bounds
 from una_fast.corpus.columns import BATCH_ROWS, arrow_block, missing_column
 from una_fast.corpus.line_reader import LineReader
+from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Block, FileSource
 from una_fast.errors import InputError, counted
 
@@ -99,17 +104,47 @@ class CsvFile(TableFile):
 
 
 class ParquetFile(TableFile):
-    """A .parquet; only the column is read."""
+    """A .parquet; only the column is read. part: the row groups from which to which, all if None."""
+
+    def __init__(self, path: Path, reading: Reading, part: tuple[int, int] | None = None):
+        super().__init__(path, reading)
+        self.part = part
+
+    def split(self, n_bytes: int) -> list[FileSource] | None:
+        """Runs of row groups whose column is of about `n_bytes`; None where one alone has more than twice as many."""
+        try:
+            with pa.parquet.ParquetFile(self.path) as file:
+                sizes = _column_sizes(file, self.reading.column)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise self._unreadable(error) from error
+        if not sizes or max(sizes) > 2 * n_bytes:
+            return None
+        ends = row_bounds(sizes)
+        cuts = {0, len(sizes), *np.searchsorted(ends, np.arange(n_bytes, ends[-1], n_bytes)).tolist()}
+        return [ParquetFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
 
     def _blocks(self) -> Iterator[Block]:
         """The values of the column."""
-        column, row = self.reading.column, 0
+        column = self.reading.column
         try:
             with pa.parquet.ParquetFile(self.path) as file:
                 if column not in file.schema_arrow.names:
                     raise missing_column(str(self.path), column, file.schema_arrow.names)
-                for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
+                first, stop = self.part or (0, file.num_row_groups)
+                row = sum(file.metadata.row_group(i).num_rows for i in range(first))
+                for batch in file.iter_batches(BATCH_ROWS, row_groups=range(first, stop), columns=[column]):
                     yield arrow_block(batch.column(0), f"{self.path}, column {column!r}", row)
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{self.path} cannot be read as parquet: {error}") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InputError:
+        return InputError(f"{self.path} cannot be read as parquet: {error}")
+
+
+def _column_sizes(file: pa.parquet.ParquetFile, column: str) -> list[int]:
+    """The bytes of the column in each row group, uncompressed; of all columns where none has its name."""
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    columns = [[group.column(i) for i in range(group.num_columns)] for group in groups]
+    sizes = [[c.total_uncompressed_size for c in group if c.path_in_schema == column] for group in columns]
+    return [sum(size) or group.total_byte_size for size, group in zip(sizes, groups, strict=True)]

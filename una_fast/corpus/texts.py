@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,16 +11,9 @@ from una_fast.corpus.chunks import encode_block
 from una_fast.corpus.source import Block
 from una_fast.corpus.word_tokenizers import NAMED, WordTokenizer
 from una_fast.corpus.words import document_words
+from una_fast.parallel import CallingThread
 
 FEW = 16  # texts: fewer are split one by one, for the tables of `split_at_once` take 0.5 ms to set up
-
-
-class CallingThread:
-    """Does at once what `una_fast.parallel.Workers` hands to threads, which cost more than a few texts do."""
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each item with its result, in order."""
-        return ((item, function(item)) for item in items)
 
 
 def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:

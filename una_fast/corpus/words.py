@@ -24,9 +24,8 @@ characters only the capital sigma looks at its neighbours, and it looks no furth
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -43,7 +42,7 @@ from una_fast.corpus.source import Block
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.parallel import Workers
+from una_fast.parallel import Mapper, Workers
 
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
@@ -115,7 +114,7 @@ class SentenceWords:
     def __init__(self, tokenizer: WordTokenizer):
         self._tokenizer = tokenizer
         self._numbers: dict[str, int] = {}
-        self._words: list[np.ndarray] = []
+        self._words = [np.empty(0, dtype=ID)]
         self._lengths: list[int] = []
 
     def add(self, block: Block) -> None:
@@ -138,13 +137,6 @@ class SentenceWords:
         return vocabulary, Ragged(np.concatenate(self._words), bounds)
 
 
-class Mapper(Protocol):
-    """What applies a function to items: `una_fast.parallel.Workers`, or the calling thread."""
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each item with its result, in order."""
-
-
 def document_words(
     workers: Mapper, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
 ) -> tuple[StringTable, Ragged]:
@@ -158,7 +150,7 @@ def document_words(
         return tokenize_entries(utf8, spans, sentences.values, part, treebank)
 
     vocabulary = StringSet()
-    ids, lengths = [], []
+    ids, lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
     parts = (entries[i : i + ENTRIES_PER_TASK] for i in range(0, len(entries), ENTRIES_PER_TASK))
     for _, (words, offsets, indptr) in workers.map(tokenize, parts):
         ids.append(vocabulary.add(words, offsets[:-1], offsets[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from una_fast.arrays import ID
 from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
-from una_fast.errors import memory_errors_as_sentences
+from una_fast.errors import InputError, memory_errors_as_sentences
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
+from una_fast.index.staged.build import build_in_stages
+from una_fast.index.staged.plan import Words, half_of_memory
 from una_fast.parallel import n_cores
 
 
@@ -27,10 +30,14 @@ def build_index(
     *,
     quoting: bool | None = None,
     max_document_bytes: int | None = MAX_DOCUMENT_BYTES,
+    folder: str | Path | None = None,
+    memory: str | int | None = None,
+    executor: Any = None,
 ) -> Index:
     """Index a corpus: split it into words, count them, score and rank the terms (step 1 of the paper).
 
-    The same corpus and settings give the same index byte for byte, whatever the number of cores.
+    The same corpus and settings give the same index byte for byte, whatever the number of cores, whatever the memory,
+    and on one machine or many.
 
     Args:
         corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
@@ -48,6 +55,13 @@ def build_index(
         max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length. A row of a
             file may have eight times as many, other columns included. By default 1 MiB, about 180,000 words, which no
             sentence has: it is met by files that are damaged, hostile or without line ends.
+        folder: build the index there, in stages that exchange files beside it, and open it: the memory that this takes
+            does not grow with the corpus. A build that was stopped goes on when it is started again. By default the
+            index is built in memory; `Index.save` saves it.
+        memory: what a build in a folder may take, as "2GB" or in bytes, of all processes of this machine together, or
+            of each worker process of a cluster; half of the machine's memory if None.
+        executor: what runs the stages of a build in a folder: an executor of concurrent.futures, or a
+            `dask.distributed.Client` (``pip install 'una_fast[cluster]'``); threads of this process if None.
 
     Raises:
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
@@ -59,6 +73,12 @@ def build_index(
     """
     tokenizer = resolve_tokenizer(word_tokenizer)
     reading = Reading(column, quoting, max_document_bytes)
+    if folder is not None:
+        words = Words(tokenizer, lowercase)
+        build_in_stages(corpus, words, reading, folder, memory or half_of_memory(), executor, n_jobs, progress)
+        return Index.open(folder, tokenizer)
+    if memory is not None or executor is not None:
+        raise InputError("memory and executor are of a build in a folder: give the folder of the index too")
     with memory_errors_as_sentences("building the index"):
         parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
         return _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))

@@ -54,7 +54,12 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
         for frequency, ratio in threads.map(lambda part: _scan(part, n_terms), _parts(words, n_jobs)):
             document_frequency += frequency
             np.maximum(highest_ratio, ratio, out=highest_ratio)
-    idf = inverse_document_frequency(document_frequency, len(words))
+    return term_scores(document_frequency, highest_ratio, len(words))
+
+
+def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
+    """Scores from N_t, int64 (V,), the highest n_t / n of each term, float64 (V,), and N."""
+    idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _of_each(fill_log1p, highest_ratio) * idf)
 
 

@@ -19,6 +19,7 @@ from una_fast.errors import InputError
 
 REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
+READ_AT_ONCE = 1 << 22  # bytes
 
 
 def checked_path(path: str | Path) -> Path:
@@ -40,10 +41,10 @@ def write_array(path: Path, array: np.ndarray) -> str:
     array = np.ascontiguousarray(array)
     checksum = xxhash.xxh3_64()
     with path.open("wb") as file:
-        for part in (_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data):
+        for part in (array_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data):
             checksum.update(part)
             file.write(part)
-        _sync(file)
+        sync_file(file)
     return checksum.hexdigest()
 
 
@@ -51,7 +52,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write and sync a small file."""
     with path.open("wb") as file:
         file.write(data)
-        _sync(file)
+        sync_file(file)
 
 
 def sync_folder(folder: Path) -> None:
@@ -103,7 +104,16 @@ def map_array(path: Path, checksum: str) -> np.ndarray:
         raise InputError(f"{path}: damaged, it holds no array that una_fast wrote; {REBUILD}") from error
 
 
-def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def file_checksum(path: Path) -> str:
+    """xxh3_64 of a file, what `write_array` returned of it."""
+    checksum = xxhash.xxh3_64()
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(READ_AT_ONCE):
+            checksum.update(piece)
+    return checksum.hexdigest()
+
+
+def array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """What a .npy file starts with."""
     header = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
@@ -116,7 +126,7 @@ def _parse(data: mmap.mmap | bytes) -> np.ndarray:
     start = 10 + int.from_bytes(data[8:10], "little")
     fields = ast.literal_eval(data[10:start].decode("ascii"))
     dtype, shape = np.dtype(str(fields["descr"])), fields["shape"]
-    if dtype.kind not in "biuf" or not dtype.isnative or data[:start] != _header(dtype, shape):
+    if dtype.kind not in "biuf" or not dtype.isnative or data[:start] != array_header(dtype, shape):
         raise ValueError("another header")
     count = math.prod(shape)
     if start + count * dtype.itemsize != len(data) or min(shape, default=0) < 0:
@@ -124,6 +134,7 @@ def _parse(data: mmap.mmap | bytes) -> np.ndarray:
     return np.frombuffer(data, dtype=dtype, count=count, offset=start).reshape(shape)
 
 
-def _sync(file: IO[bytes]) -> None:
+def sync_file(file: IO[bytes]) -> None:
+    """Make what was written to `file` outlast a power cut."""
     file.flush()
     os.fsync(file.fileno())

@@ -38,7 +38,7 @@ def partial_folder(folder: Path) -> Iterator[Path]:
     try:
         while handle is None:
             partial.mkdir(parents=True)
-            handle = _lock(partial)  # None if another process took it for a leftover before it was locked
+            handle = lock_folder(partial)  # None if another process took it for a leftover before it was locked
         yield partial
     finally:
         if handle is not None and handle >= 0:
@@ -89,14 +89,17 @@ def recover(folder: Path) -> None:
 def clean_leftovers(folder: Path) -> None:
     """Delete what killed processes left beside `folder`. What a living one writes is locked, and stays."""
     for path in leftovers(folder) if folder.exists() else leftovers(folder, ".partial"):
-        handle = _lock(path, wait=False)
+        handle = lock_folder(path, wait=False)
         if handle is not None and handle >= 0:
             delete_saved(path)
             os.close(handle)
 
 
-def _lock(folder: Path, wait: bool = True) -> int | None:
-    """A handle that keeps `folder` locked; None if it is gone or locked by another, -1 if it cannot be locked here."""
+def lock_folder(folder: Path, wait: bool = True) -> int | None:
+    """A handle that keeps `folder` locked till it is closed; None if it is gone or locked by another.
+
+    -1 if it cannot be locked here.
+    """
     if fcntl is None:
         return -1
     try:

@@ -61,6 +61,39 @@ def save_arrays(
     return manifest.seal
 
 
+def adopt_arrays(
+    built: Path, folder: Path, kind: str, version: int, meta: dict[str, Any], checksums: dict[str, str]
+) -> str:
+    """Save the arrays whose files lie in the folder `built`, as `save_arrays` does; the files are not copied.
+
+    built: on the file system of `folder`; it keeps its files where that can link a file to two names. checksums:
+    xxh3_64 of each array's file, by the array's name. Returns the seal. Raises InputError as `save_arrays` does.
+    """
+    folder = resolved(folder)
+    try:
+        recover(folder)
+        check_replaceable(folder, kind)
+        clean_leftovers(folder)
+        with partial_folder(folder) as partial:
+            for name in checksums:
+                _link(built / f"{name}.npy", partial / f"{name}.npy")
+            manifest = Manifest(kind, version, meta, checksums)
+            write_bytes(partial / MANIFEST, manifest.encode())
+            sync_folder(partial)
+            check_replaceable(folder, kind)
+            move_into_place(partial, folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); nothing was changed") from error
+    return manifest.seal
+
+
+def _link(file: Path, name: Path) -> None:
+    try:
+        os.link(file, name)
+    except OSError:  # file systems without links
+        file.rename(name)
+
+
 def resolved(folder: str | Path) -> Path:
     """`folder`, absolute and through links, if it is one that can be replaced as a whole.
 

@@ -138,3 +138,27 @@ cdef class StringSet:
                 slots[place] = slot
         self.slots = slots
         return 0
+
+
+def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
+    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, the same on machines of one byte order."""
+    cdef Py_ssize_t i, n = offsets.shape[0] - 1
+    hashes = np.empty(n, dtype=np.uint32)
+    cdef unsigned int[::1] out = hashes
+    cdef const unsigned char* start = &utf8[0] if utf8.shape[0] else NULL
+    with nogil:
+        for i in range(n):
+            out[i] = hash_bytes(start + offsets[i], offsets[i + 1] - offsets[i])
+    return hashes
+
+
+def take_strings(const unsigned char[::1] utf8, const int64[::1] offsets, const int64[::1] order,
+                 const int64[::1] bounds, unsigned char[::1] out):
+    """Fill out with the strings ``order``: string order[i] goes to ``out[bounds[i]:bounds[i + 1]]``."""
+    cdef Py_ssize_t i
+    cdef int64 start, n
+    with nogil:
+        for i in range(order.shape[0]):
+            start, n = offsets[order[i]], bounds[i + 1] - bounds[i]
+            if n:
+                memcpy(&out[bounds[i]], &utf8[start], n)

@@ -1,0 +1,69 @@
+"""A large corpus: a given one many times, with words altered so that the vocabulary grows; a shard a copy.
+
+    python -m bench.scale.large_corpus wiki_large.txt.gz --copies 20 --output FOLDER
+
+In copy k > 0 every fourth distinct chunk, another quarter each time, gets an ending of letters that names the copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from una_fast.arrays import Ragged, StringTable
+from una_fast.corpus.chunks import ChunkTable
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.sources import open_sources
+from una_fast.parallel import Workers
+
+ROWS_AT_ONCE = 1 << 17
+ALTERED = 4  # one chunk in so many
+
+
+def read(corpus: str) -> tuple[list[str], Ragged]:
+    """The distinct chunks of a corpus, and its documents as their ids."""
+    table = ChunkTable()
+    with Workers(None) as workers:
+        for source in open_sources(corpus, Reading()):
+            table.read(source, workers, lambda block: None)
+    return list(table.chunks()), table.sentences()
+
+
+def altered(chunks: list[str], copy: int) -> StringTable:
+    """The chunks as they stand in a copy, each with a space behind it."""
+    ending = chr(ord("a") + copy % 26) + chr(ord("a") + copy // 26) + "q"
+    texts = [
+        f"{chunk}{ending} " if copy and chunk.isalpha() and (number + copy) % ALTERED == 0 else f"{chunk} "
+        for number, chunk in enumerate(chunks)
+    ]
+    return StringTable.from_strings(texts)
+
+
+def write_copy(path: Path, chunks: StringTable, sentences: Ragged) -> None:
+    """One shard: a document a line."""
+    with path.open("wb") as file:
+        for row in range(0, len(sentences), ROWS_AT_ONCE):
+            bounds = sentences.indptr[row : row + ROWS_AT_ONCE + 1]
+            text = chunks.take(sentences.values[bounds[0] : bounds[-1]].astype(np.int64))
+            text.utf8[text.offsets[bounds[1:] - bounds[0]] - 1] = ord("\n")
+            file.write(text.utf8.data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    options.output.mkdir(parents=True)
+    chunks, sentences = read(options.corpus)
+    for copy in range(options.copies):
+        path = options.output / f"copy-{copy:03}.txt"
+        write_copy(path, altered(chunks, copy), sentences)
+        print(f"{path}: {path.stat().st_size:,} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    main()

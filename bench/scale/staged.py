@@ -1,0 +1,130 @@
+"""A build in stages, measured: seconds and disk by stage, and the memory of the whole process tree.
+
+    python -m bench.scale.staged FOLDER_OF_SHARDS --output INDEX --memory 2GiB [--workers 2] [--in-memory] [--json FILE]
+
+--workers: Dask processes of one thread each, which run the stages; without it, threads of one process do. Memory is
+sampled ten times a second: the sum of the proportional set sizes of a process and all its children.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import psutil
+
+import una_fast
+from una_fast.index.staged.tasks import Runner
+from una_fast.index.staged.work import work_folder
+
+INTERVAL = 0.1  # s
+
+
+def tree_memory(process: psutil.Process) -> int:
+    """Bytes of a process and its children; a page that several map counts once."""
+    total = 0
+    for one in [process, *process.children(recursive=True)]:
+        try:
+            total += one.memory_full_info().pss
+        except psutil.Error:  # it has ended
+            continue
+    return total
+
+
+class Stages:
+    """Seconds, peak memory and peak disk by stage, seen from inside of the process that builds."""
+
+    def __init__(self, folder: Path):
+        self.by_stage: dict[str, dict[str, float]] = {}
+        self._stage = "start"
+        self._since = time.perf_counter()
+        self._places = [work_folder(folder), folder]
+        run = Runner.run
+
+        def timed(runner: Runner, stage: str, tasks: Any) -> None:
+            self.enter(stage)
+            run(runner, stage, tasks)
+
+        Runner.run = timed  # type: ignore[method-assign]
+        Thread(target=self._sample, daemon=True).start()
+
+    def enter(self, stage: str) -> None:
+        now = time.perf_counter()
+        self._of(self._stage)["seconds"] = round(now - self._since, 2)
+        self._stage, self._since = stage, now
+
+    def _of(self, stage: str) -> dict[str, float]:
+        return self.by_stage.setdefault(stage, {"seconds": 0.0, "memory_mib": 0.0, "disk_mib": 0.0})
+
+    def _sample(self) -> None:
+        process = psutil.Process()
+        while True:
+            at = self._of(self._stage)
+            at["memory_mib"] = max(at["memory_mib"], round(tree_memory(process) / 2**20))
+            at["disk_mib"] = max(at["disk_mib"], round(self._disk() / 2**20))
+            time.sleep(INTERVAL)
+
+    def _disk(self) -> int:
+        files = [path for place in self._places if place.exists() for path in place.rglob("*")]
+        total = 0
+        for path in files:
+            try:
+                total += path.stat().st_blocks * 512
+            except OSError:
+                continue
+        return total
+
+
+def build(options: argparse.Namespace) -> dict[str, Any]:
+    corpus = sorted(options.corpus.glob("*.txt")) if options.corpus.is_dir() else options.corpus
+    stages = Stages(options.output)
+    start = time.perf_counter()
+    if options.in_memory:
+        una_fast.build_index(corpus).save(options.output)
+        seconds = time.perf_counter() - start
+        index = una_fast.load_index(options.output)
+    elif options.workers:
+        from dask.distributed import Client, LocalCluster
+
+        with LocalCluster(n_workers=options.workers, threads_per_worker=1, memory_limit=0) as cluster:
+            with Client(cluster) as client:
+                start = time.perf_counter()
+                index = una_fast.build_index(corpus, folder=options.output, memory=options.memory, executor=client)
+                seconds = time.perf_counter() - start
+    else:
+        index = una_fast.build_index(corpus, folder=options.output, memory=options.memory)
+        seconds = time.perf_counter() - start
+    stages.enter("end")
+    return {
+        "documents": index.n_documents,
+        "terms": index.n_terms,
+        "chunks": len(index.chunks),
+        "words": len(index.word_ids.values),
+        "fingerprint": index.fingerprint,
+        "seconds": round(seconds, 1),
+        "memory_mib": max(stage["memory_mib"] for stage in stages.by_stage.values()),
+        "stages": stages.by_stage,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--memory", default="2GiB")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    found = build(options)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

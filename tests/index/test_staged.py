@@ -1,0 +1,135 @@
+"""A build in stages is the build in memory, bit for bit, however it is cut and whatever runs it."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import una_fast
+from support.staged import Calling, cut
+from una_fast.errors import InputError, InputWarning
+from una_fast.index.layout import DTYPES
+from una_fast.index.staged.work import work_folder
+
+WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
+CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)
+LINES = [f"the {a} cat {b} sat on {a}{b} . it 's {b}" for a, b in itertools.product("abcde", "fghij")]
+built = partial(una_fast.build_index, memory="1GB")
+
+
+def same(one, other):
+    """Both indexes hold the same bits."""
+    for array in DTYPES:
+        a, b = (array_of(index, array) for index in (one, other))
+        assert a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8)), array
+    assert one.fingerprint == other.fingerprint
+    assert one.sources == other.sources
+    return True
+
+
+def array_of(index, name):
+    table, _, part = name.rpartition("_")
+    owner = {"chunks": index.chunks, "terms": index.terms, "sentences": index.sentences, "words": index.word_ids}
+    return np.ascontiguousarray(getattr(owner[table], part) if table in owner else getattr(index, name))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.integers(1, 5), st.booleans())
+def test_any_cut_gives_the_bits_of_the_build_in_memory(
+    tmp_path_factory, monkeypatch, texts, split_bytes, n_partitions, n_ranges, in_a_file
+):
+    folder = tmp_path_factory.mktemp("staged")
+    corpus = texts
+    if in_a_file and any(texts):
+        corpus = folder / "corpus.txt"
+        corpus.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        cut(patch, split_bytes, n_partitions, n_ranges)
+        try:
+            expected = una_fast.build_index(corpus)
+        except InputError as error:
+            with pytest.raises(InputError, match="no word|no sentence") as found:
+                built(corpus, folder=folder / "index", executor=Calling())
+            assert str(found.value) == str(error)
+            return
+        assert same(built(corpus, folder=folder / "index", executor=Calling()), expected)
+    assert not work_folder(folder / "index").exists()
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A folder of shards: text, compressed text, JSON lines, CSV, and parquet of several row groups."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes("\ufeff".encode() + "\r\n".join(LINES[:8]).encode())
+    (folder / "b.txt.gz").write_bytes(gzip.compress("\n".join(LINES[5:15]).encode()))
+    (folder / "c.jsonl").write_text("".join(f'{{"text": "{line}"}}\n' for line in LINES[12:17]))
+    (folder / "d.csv").write_text("text\n" + "".join(f'"{line}\nmore"\n' for line in LINES[15:20]))
+    pa.parquet.write_table(pa.table({"text": LINES[18:]}), folder / "e.parquet", row_group_size=2)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
+def test_every_executor_and_every_kind_of_file_give_the_same_bits(shards, tmp_path, monkeypatch):
+    expected = una_fast.build_index(shards)
+    cut(monkeypatch, split_bytes=100)
+    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(1) as processes:
+        executors = {"none": None, "threads": threads, "processes": processes, "calling": Calling()}
+        for name, executor in executors.items():
+            assert same(built(shards, folder=tmp_path / name, executor=executor), expected), name
+
+
+def test_an_iterable_a_table_and_files_are_one_corpus(shards, tmp_path, monkeypatch):
+    corpus = [shards / "a.txt", iter(LINES), pa.table({"text": LINES[3:]}), shards / "a.txt"]
+    expected = una_fast.build_index([corpus[0], list(LINES), *corpus[2:]])
+    cut(monkeypatch)
+    assert same(built(corpus, folder=tmp_path / "index"), expected)
+
+
+def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
+    cut(monkeypatch)
+    expected = una_fast.build_index(LINES, word_tokenizer=list)
+    with ThreadPoolExecutor(3) as threads:
+        index = built(LINES, word_tokenizer=list, folder=tmp_path / "index", executor=threads)
+    assert same(index, expected)
+
+
+def test_what_the_build_in_memory_warns_of_is_warned_of(shards, tmp_path, monkeypatch):
+    cut(monkeypatch)
+    with pytest.warns(InputWarning, match=r"d\.csv: 10 lines under the header gave 5 documents"):
+        built(shards / "d.csv", folder=tmp_path / "index")
+    with pytest.warns(InputWarning, match="is Chinese"):
+        built(["我来到北京清华大学今天天气很好我来到北京清华大学"] * 9, folder=tmp_path / "chinese")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("é".encode("latin1"), "byte .* of the text is not UTF-8"), (b"x" * 99, "longer than 50 bytes")]
+)
+def test_errors_in_a_part_of_a_file_name_its_line(tmp_path, monkeypatch, line, said):
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"a line\n" * 30 + line + b"\n" + b"a line\n" * 30)
+    cut(monkeypatch)
+    with pytest.raises(InputError) as expected:
+        una_fast.build_index(path, max_document_bytes=50)
+    with pytest.raises(InputError, match=said) as found:
+        built(path, max_document_bytes=50, folder=tmp_path / "index")
+    assert str(found.value) == str(expected.value)
+    assert "line 31" in str(found.value)
+
+
+def test_words_by_parts_of_bytes_are_those_of_whole_lines(tmp_path, monkeypatch):
+    """Wherever a file is cut, lines stay whole, a last line without an end included."""
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(LINES))
+    for split_bytes in (1, 7, 33, 1000):
+        cut(monkeypatch, split_bytes=split_bytes)
+        assert list(built(path, folder=tmp_path / "index")) == LINES

@@ -1,0 +1,154 @@
+"""Builds in stages that are stopped, killed, or find the disk full: nothing is lost, and the next run goes on."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import pytest
+
+import una_fast
+from index.test_staged import LINES, same
+from support.staged import Calling, Killed, cut, disk_full, failing_syncs
+from una_fast.errors import InputError
+from una_fast.index.staged.work import work_folder
+from una_fast.storage.place import lock_folder
+
+STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # every so many writes; 1 takes two minutes
+OLD = ["an index that stood there", "before the build"]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(LINES))
+    other = tmp_path / "more.jsonl"
+    other.write_text("".join(f'"{line} more"\n' for line in LINES[:9]))
+    return [path, other]
+
+
+@pytest.fixture
+def build(corpus, tmp_path, monkeypatch):
+    """Builds the index of `corpus` in small pieces, one task after the other."""
+    cut(monkeypatch, split_bytes=700, n_partitions=2, n_ranges=2)
+    return partial(una_fast.build_index, corpus=corpus, folder=tmp_path / "index", memory="1GB", executor=Calling())
+
+
+@pytest.fixture
+def n_syncs(build, tmp_path, monkeypatch):
+    """How many writes a build has."""
+    with monkeypatch.context() as patch:
+        calls = failing_syncs(patch, at=0, error=None)
+        build(folder=tmp_path / "counted")
+    return len(calls)
+
+
+@pytest.mark.parametrize("error", [disk_full(), Killed()], ids=["disk full", "killed"])
+def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path, n_syncs, monkeypatch, error):
+    """The old index stands until the new one is whole; no two runs begin from nothing."""
+    expected = una_fast.build_index(corpus)
+    stopped = set()
+    for at in range(1, n_syncs, STEP):
+        una_fast.build_index(OLD).save(tmp_path / "index")
+        with monkeypatch.context() as patch:
+            failing_syncs(patch, at, error)
+            try:
+                build()
+            except Killed:
+                stopped.add("killed")
+            except InputError as said:
+                assert ("No space left on device" in str(said) and "kept" in str(said)) or "nothing was changed" in str(
+                    said
+                )
+                stopped.add("said")
+        if work_folder(tmp_path / "index").exists():
+            assert list(una_fast.load_index(tmp_path / "index")) == OLD
+        assert same(build(), expected), at
+        assert sorted(path.name for path in tmp_path.iterdir() if "index" in path.name) == ["index"], at
+    assert stopped == ({"killed"} if isinstance(error, Killed) else {"said"})
+
+
+def test_what_is_done_is_not_done_again(build, n_syncs, monkeypatch):
+    """Stopped after most of its writes, a build has few left."""
+    with monkeypatch.context() as patch:
+        failing_syncs(patch, n_syncs - 12, Killed())
+        with pytest.raises(Killed):
+            build()
+    left = failing_syncs(monkeypatch, 0, None)
+    build()
+    assert len(left) < 0.7 * n_syncs
+
+
+def test_a_shard_that_changed_between_runs_is_refused(build, corpus, n_syncs, monkeypatch):
+    with monkeypatch.context() as patch:
+        failing_syncs(patch, n_syncs // 2, Killed())
+        with pytest.raises(Killed):
+            build()
+    about = corpus[0].stat()
+    text = corpus[0].read_text()
+    corpus[0].write_text(text + " and more")
+    with pytest.raises(InputError, match=r"corpus\.txt: changed since the build .* put the old back .* or delete"):
+        build()
+    corpus[0].write_text(text)
+    os.utime(corpus[0], ns=(about.st_atime_ns, about.st_mtime_ns))
+    with pytest.raises(InputError, match="another corpus"):
+        build(corpus=corpus[:1])
+    with pytest.raises(InputError, match="another word tokenizer"):
+        build(lowercase=False)
+    assert same(build(), una_fast.build_index(corpus))
+
+
+def test_a_shard_that_changes_during_a_build_is_refused(build, corpus, monkeypatch):
+    calls = failing_syncs(monkeypatch, 0, None)
+    grow = calls.append
+
+    class Growing(list):
+        def append(self, call):
+            grow(call)
+            if len(calls) == 4:
+                corpus[0].write_text("other text\n" * 3)
+
+    monkeypatch.setattr(os, "fsync", Growing().append)
+    with pytest.raises(InputError, match=r"corpus\.txt: changed since the build was started"):
+        build()
+
+
+def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
+    work = work_folder(tmp_path / "index")
+    work.mkdir()
+    handle = lock_folder(work)
+    with pytest.raises(InputError, match="another process is building there"):
+        build()
+    os.close(handle)
+    build()
+
+
+def test_what_others_put_into_the_work_folder_stays(build, tmp_path):
+    work = work_folder(tmp_path / "index")
+    work.mkdir()
+    (work / "notes.txt").write_text("mine")
+    build()
+    assert [path.name for path in work.iterdir()] == ["notes.txt"]
+
+
+def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
+    with ProcessPoolExecutor(1) as pool:
+        pool.submit(os._exit, 9)
+        with pytest.raises(InputError, match="a worker process was lost .* run the same again"):
+            build(executor=pool)
+    assert same(build(), una_fast.build_index(corpus))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"memory": "much"}, "give a size, as '2GB'"),
+        ({"memory": "100MB"}, "at least 512 MiB"),
+        ({"executor": "threads"}, "executor is str: give an executor"),
+        ({"folder": None}, "memory and executor are of a build in a folder"),
+    ],
+)
+def test_bad_options_get_a_sentence(build, options, said):
+    with pytest.raises(InputError, match=said):
+        build(**options)

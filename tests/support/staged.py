@@ -1,0 +1,53 @@
+"""Builds in stages cut as small as a test wants them, and executors that stop or fail at a given point."""
+
+from __future__ import annotations
+
+import errno
+import os
+from concurrent.futures import Executor, Future
+
+from una_fast.index.staged.plan import Budget
+
+
+class Calling(Executor):
+    """Runs a task at once, in the calling thread."""
+
+    _max_workers = 1
+
+    def submit(self, function, /, *arguments, **named):
+        future: Future = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+def cut(monkeypatch, split_bytes=40, n_partitions=3, n_ranges=3):
+    """Every build has splits of so many bytes of text, so many hash ranges and ranges of ranks, and syncs nothing."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    monkeypatch.setattr(Budget, "split_bytes", lambda self: split_bytes)
+    monkeypatch.setattr("una_fast.index.staged.sources.SMALLEST", split_bytes)
+    monkeypatch.setattr(Budget, "n_partitions", lambda self, text_bytes: n_partitions)
+    monkeypatch.setattr(Budget, "n_ranges", lambda self, n_bytes: n_ranges)
+
+
+def failing_syncs(monkeypatch, at, error):
+    """The call number `at` of fsync, which ends every write, raises; returns a list that grows with the calls."""
+    calls = []
+
+    def fsync(handle):
+        calls.append(handle)
+        if len(calls) == at:
+            raise error
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return calls
+
+
+def disk_full():
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

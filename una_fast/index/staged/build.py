@@ -1,0 +1,199 @@
+"""A build in stages, from a corpus to the folder of its index: which tasks there are, and what is deleted when."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from una_fast.arrays import check_id_range, row_bounds
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.scripts import ScriptSample
+from una_fast.corpus.source import FileSource
+from una_fast.corpus.sources import open_sources
+from una_fast.corpus.word_tokenizers import NAMED, probe_words, tokenizer_name
+from una_fast.errors import InputError, InputWarning, counted
+from una_fast.index.layout import DTYPES, KIND, VERSION
+from una_fast.index.staged.executors import opened
+from una_fast.index.staged.merge import merge_chunks, merge_terms
+from una_fast.index.staged.output import ROWS, checksum_array, create_arrays, write_split
+from una_fast.index.staged.plan import KINDS, Budget, Plan, Words, parse_memory
+from una_fast.index.staged.rank import cut_ranks, label_numbers, rank_strings
+from una_fast.index.staged.scan import scan_tasks
+from una_fast.index.staged.sources import Reader
+from una_fast.index.staged.tasks import Runner, Task
+from una_fast.index.staged.work import check_corpus, delete_work, open_work
+from una_fast.storage import adopt_arrays, check_replaceable, resolved
+from una_fast.storage.packs import Pack, write_pack
+
+
+def build_in_stages(
+    corpus: Any,
+    words: Words,
+    reading: Reading,
+    folder: str | Path,
+    memory: str | int,
+    executor: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> None:
+    """Build the index of a corpus in `folder`; `una_fast.build_index` documents the arguments and errors."""
+    target = resolved(folder)
+    sources = list(open_sources(corpus, reading))
+    check_replaceable(target, KIND)
+    with opened(executor, n_jobs, parse_memory(memory), progress) as (runner, budget, check_workers):
+        with open_work(target) as work:
+            check_workers(work)
+            identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
+            check_corpus(work, target, identities, [words.key(), str(reading)])
+            reader = Reader(sources, identities, words, work, budget)
+            plan = reader.plan(runner)
+            delete_work(work, plan.keeps)
+            runner.run("scan", [*scan_tasks(plan), *reader.digest_tasks()])
+            delete_work(work, lambda name: plan.keeps(name) and not name.startswith("segment-"))
+            stages = _Stages(plan, runner, budget)
+            _warn([*reader.remarks(), stages.script_remark()])
+            stages.rank()
+            checksums = stages.write()
+            meta = {
+                "sources": reader.summaries(stages.documents_of_sources()),
+                "word_tokenizer": tokenizer_name(words.tokenizer),
+                "word_probe": probe_words(words.tokenizer),
+                "lowercase": words.lowercase,
+            }
+            adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
+            delete_work(work)
+
+
+def _warn(remarks: list[str]) -> None:
+    for remark in filter(None, remarks):
+        warnings.warn(remark, InputWarning, stacklevel=4)  # the caller of build_index
+
+
+class _Stages:
+    """The stages after the scan of a plan."""
+
+    def __init__(self, plan: Plan, runner: Runner, budget: Budget):
+        self.plan = plan
+        self.runner = runner
+        self.budget = budget
+        self.metas = [_split_meta(plan.work, split.names) for split in plan.splits]
+        self.n_documents = sum(meta["n_documents"] for meta in self.metas)
+
+    def script_remark(self) -> str:
+        """What to say of the scripts of the corpus, or ""."""
+        if self.plan.words.tokenizer not in NAMED:
+            return ""
+        sample = ScriptSample()
+        for meta in self.metas:
+            sample.add_state(*meta["scripts"])
+        return sample.remark(str(self.plan.words.tokenizer))
+
+    def documents_of_sources(self) -> dict[int, int]:
+        """The number of documents of each source, by its number."""
+        counts: dict[int, int] = {}
+        for split, meta in zip(self.plan.splits, self.metas, strict=True):
+            counts[split.source_number] = counts.get(split.source_number, 0) + meta["n_documents"]
+        return counts
+
+    def rank(self) -> None:
+        """Merge, rank and label, unless all labels are there; then what only these stages read is deleted."""
+        plan = self.plan
+        done = {path for kind in KINDS for path in self._labels(kind) if path.exists()}
+        if len(done) < len(KINDS) * plan.n_partitions:
+            self.runner.run("merge", self._merge_tasks())
+            self._create()
+            self.runner.run("rank", [task for kind in KINDS for task in self._rank_tasks(kind)])
+            self.runner.run("label", [task for kind in KINDS for task in self._label_tasks(kind)])
+        used = ("merge-", "rank-", "runs-")
+        delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
+
+    def write(self) -> dict[str, str]:
+        """Write the rows of all splits; the checksums of all arrays."""
+        plan = self.plan
+        self.runner.run("write", self._write_tasks())
+        outputs = {name: plan.path("checksum", name.replace("_", "-"), 0) for name in DTYPES}
+        self.runner.run(
+            "finish", [Task(path, checksum_array, (plan.arrays, name, path)) for name, path in outputs.items()]
+        )
+        return {name: _meta(path)["checksum"] for name, path in outputs.items()}
+
+    def _labels(self, kind: str) -> list[Path]:
+        return self.plan.paths("label", kind, self.plan.n_partitions)
+
+    def _merged(self, kind: str) -> list[Path]:
+        return self.plan.paths("merge", kind, self.plan.n_partitions)
+
+    def _merge_tasks(self) -> list[Task]:
+        runs = self.plan.runs
+        terms = [
+            Task(path, merge_terms, (runs, partition, self.n_documents, path))
+            for partition, path in enumerate(self._merged("terms"))
+        ]
+        return terms + [
+            Task(path, merge_chunks, (runs, partition, path)) for partition, path in enumerate(self._merged("chunks"))
+        ]
+
+    def _create(self) -> None:
+        """The files of the arrays, of their final lengths."""
+        lengths: dict[str, int] = {}
+        for kind, rows in ROWS.items():
+            metas = [_meta(path) for path in self._merged(kind)]
+            n = sum(meta["n"] for meta in metas)
+            check_id_range(n, "words" if kind == "terms" else "chunks")
+            lengths[f"{kind}_utf8"] = sum(meta["bytes"] for meta in metas)
+            lengths[f"{kind}_offsets"] = n + 1
+            lengths[f"{rows}_values"] = sum(meta[f"{kind}_values"] for meta in self.metas)
+            lengths[f"{rows}_indptr"] = self.n_documents + 1
+            if kind == "terms":
+                lengths |= dict.fromkeys(("document_frequency", "idf", "max_tfidf"), n)
+        if lengths["terms_offsets"] == 1:
+            raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
+        created = self.plan.path("created", "arrays", 0)
+        if not created.exists():
+            create_arrays(self.plan.arrays, lengths)
+            write_pack(created, {}, {})
+
+    def _ranges(self, kind: str) -> list[Path]:
+        n_bytes = sum(path.stat().st_size for path in self._merged(kind))
+        return self.plan.paths("rank", kind, self.budget.n_ranges(n_bytes))
+
+    def _rank_tasks(self, kind: str) -> list[Task]:
+        merged = self._merged(kind)
+        outputs = self._ranges(kind)
+        cuts = [None, *cut_ranks(merged, len(outputs)), None]
+        return [
+            Task(path, rank_strings, (kind, merged, low, high, self.plan.arrays, path))
+            for path, low, high in zip(outputs, cuts[:-1], cuts[1:], strict=False)
+        ]
+
+    def _label_tasks(self, kind: str) -> list[Task]:
+        ranked = [task.output for task in self._rank_tasks(kind)]
+        return [
+            Task(path, label_numbers, (merged, ranked, partition, path))
+            for partition, (merged, path) in enumerate(zip(self._merged(kind), self._labels(kind), strict=True))
+        ]
+
+    def _write_tasks(self) -> list[Task]:
+        plan = self.plan
+        labels = {kind: self._labels(kind) for kind in KINDS}
+        documents = row_bounds([meta["n_documents"] for meta in self.metas]).tolist()
+        places = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in KINDS}
+        return [
+            Task(
+                plan.work / split.names[2],
+                write_split,
+                (split, plan.work, plan.arrays, labels, documents[i], {kind: places[kind][i] for kind in KINDS}),
+            )
+            for i, split in enumerate(plan.splits)
+        ]
+
+
+def _split_meta(work: Path, names: tuple[str, str, str]) -> dict[str, Any]:
+    rows, _, written = names
+    return _meta(work / (written if (work / written).exists() else rows))
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    with Pack(path) as pack:
+        return pack.meta

@@ -1,0 +1,107 @@
+"""What runs the tasks: threads by default, any executor of concurrent.futures, or a client of a Dask cluster."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from una_fast import __version__
+from una_fast.errors import InputError
+from una_fast.index.staged.plan import Budget
+from una_fast.index.staged.tasks import Runner, lost_worker
+from una_fast.parallel import n_cores
+from una_fast.storage.packs import write_pack
+
+RETRIES = 3  # of a task whose worker died, by Dask
+
+
+@contextmanager
+def opened(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> Iterator[tuple[Runner, Budget, Any]]:
+    """(runner, what a task may take, a function to check the workers with a folder) of an executor.
+
+    executor: None for threads; an Executor; or a Dask client, which has `get_executor`. memory: bytes of all workers
+    of an Executor together, and of each worker process of a cluster.
+    """
+    if executor is None:
+        threads = n_cores(n_jobs)
+        budget = Budget.of(memory, 1, threads)
+        with ThreadPoolExecutor(threads) as pool:
+            yield Runner(pool, threads, progress), budget, lambda work: None
+        return
+    if hasattr(executor, "get_executor"):
+        threads_of: dict[str, int] = executor.nthreads()
+        if not threads_of:
+            raise InputError("the cluster has no worker: start some, then build again")
+        task = Budget.of(memory, 1, max(threads_of.values())).task
+        budget = Budget(task, sum(threads_of.values()))
+        runner = Runner(executor.get_executor(pure=False, retries=RETRIES), budget.slots, progress)
+        yield runner, budget, lambda work: _check_cluster(executor, work)
+        return
+    if not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor is {type(executor).__name__}: give an executor of concurrent.futures or a Dask client"
+        )
+    slots = getattr(executor, "_max_workers", None) or n_cores(None)
+    processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
+    budget = Budget.of(memory, processes, slots // processes)
+    yield Runner(executor, slots, progress), budget, lambda work: _check_executor(executor, work)
+
+
+def look(token: Path) -> tuple[str, bool]:
+    """What a worker answers: its version of una_fast, and whether it sees the file `token`."""
+    return __version__, token.exists()
+
+
+def _check_cluster(client: Any, work: Path) -> None:
+    with _token(work) as token:
+        try:
+            answers = client.run(look, token, on_error="return")
+        except Exception as error:  # whatever Dask raises for functions that workers cannot load
+            raise _no_answer("the cluster", error) from error
+    for worker, answer in answers.items():
+        _check(f"worker {worker}", answer, work)
+
+
+def _check_executor(executor: Executor, work: Path) -> None:
+    if isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
+        return
+    with _token(work) as token:
+        try:
+            answer = executor.submit(look, token).result()
+        except Exception as error:
+            raise lost_worker("check", error) or _no_answer("a worker", error) from error
+    _check("a worker", answer, work)
+
+
+def _check(worker: str, answer: Any, work: Path) -> None:
+    if isinstance(answer, Exception):
+        raise _no_answer(worker, answer)
+    version, sees = answer
+    if version != __version__:
+        raise InputError(
+            f"{worker} has una_fast {version}, and this process {__version__}: install the same version on both"
+        )
+    if not sees:
+        raise InputError(f"{worker} does not see {work}: give an output folder on a disk that all machines share")
+
+
+def _no_answer(worker: str, error: Exception) -> InputError:
+    about = f"{type(error).__name__}: {error}"[:200]
+    return InputError(
+        f"{worker} cannot run una_fast {__version__} ({about}): install una_fast {__version__} there, with the same "
+        "Python and packages"
+    )
+
+
+@contextmanager
+def _token(work: Path) -> Iterator[Path]:
+    token = work / f"check-{uuid.uuid4().hex}"
+    write_pack(token, {}, {})
+    try:
+        yield token
+    finally:
+        token.unlink(missing_ok=True)

@@ -1,0 +1,170 @@
+"""What a build in stages is: its sources, its splits, how many hash ranges, and the names of its files."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from una_fast.corpus.source import FileSource, Source
+from una_fast.corpus.word_tokenizers import Split as WordSplit
+from una_fast.corpus.word_tokenizers import probe_words, tokenizer_name
+from una_fast.errors import InputError
+from una_fast.index.staged.read import Segment, segment_path
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
+BASE = 300 << 20  # bytes: a process with numpy, pyarrow and Numba imported, and the tables of the coordinator
+LEAST = 512 << 20
+TEXT_FACTOR = 10  # bytes that scanning a split takes, a byte of its text (measured by bench.index.staged)
+RANK_FACTOR = 4  # bytes that sorting a range of ranks takes, a byte of its strings and scores
+SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones save nothing more
+MAX_PARTITIONS = 4096
+KINDS = ("terms", "chunks")
+
+
+def parse_memory(memory: str | int) -> int:
+    """Bytes of "2GB", "512MiB" or a number. Raises InputError for anything else, and below 512 MiB."""
+    match = SIZE.fullmatch(str(memory))
+    if not match or isinstance(memory, bool):
+        raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
+    n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
+    if n_bytes < LEAST:
+        raise InputError(f"memory is {memory!r}: a build takes at least {LEAST >> 20} MiB; give that or more")
+    return n_bytes
+
+
+def half_of_memory() -> int:
+    """Half of the memory of this machine, in bytes; 2 GiB where the system does not say."""
+    try:
+        return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST)
+    except (AttributeError, ValueError, OSError):
+        return 2 << 30
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes that one task may take, and how many tasks run at once."""
+
+    task: int
+    slots: int
+
+    @classmethod
+    def of(cls, memory: int, processes: int, threads: int) -> Budget:
+        """Of `memory` bytes for all of so many processes of so many threads each."""
+        task = (memory - processes * BASE) // (processes * threads)
+        if task < TEXT_FACTOR * SMALLEST:
+            least = processes * (BASE + threads * TEXT_FACTOR * SMALLEST)
+            raise InputError(
+                f"memory: {processes * threads} tasks at once take at least {least >> 20:,} MiB: give more memory, or "
+                "fewer workers"
+            )
+        return cls(task, processes * threads)
+
+    def split_bytes(self) -> int:
+        """The text of a split."""
+        return min(max(self.task // TEXT_FACTOR, SMALLEST), LARGEST)
+
+    def n_partitions(self, text_bytes: int) -> int:
+        """Hash ranges for so many bytes of text. The distinct strings of a range, and all numbers of them in splits."""
+        return min(max(-(-text_bytes // (self.task // 2)), 1), MAX_PARTITIONS)
+
+    def n_ranges(self, n_bytes: int) -> int:
+        """Ranges of ranks for distinct strings and scores of so many bytes."""
+        return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
+
+
+@dataclass(frozen=True)
+class Words:
+    """How documents become words; pickled with the tasks."""
+
+    tokenizer: str | WordSplit
+    lowercase: bool
+
+    def key(self) -> Any:
+        """What tells one from another, as JSON can hold it."""
+        return [tokenizer_name(self.tokenizer), probe_words(self.tokenizer), self.lowercase]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A run of documents. key: tells its content; identity: of the file that it is a part of, None for a segment."""
+
+    number: int
+    key: str
+    source: Source
+    identity: list[Any] | None
+    source_number: int
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Of the files with its rows, its runs, and the mark that its rows are in the index."""
+        name = f"{self.number}-{self.key}"
+        return f"rows-{name}", f"runs-{name}", f"written-{name}"
+
+
+@dataclass
+class Plan:
+    """The splits of a corpus in its order, and the number of hash ranges of their strings."""
+
+    work: Path
+    words: Words
+    n_partitions: int
+    splits: list[Split] = field(default_factory=list)
+
+    @cached_property
+    def key(self) -> str:
+        """Of the complete plan as a whole, in the names of the files of later stages."""
+        return key_of([split.key for split in self.splits])
+
+    @property
+    def runs(self) -> list[Path]:
+        """The files of the runs, in the order of the splits."""
+        return [self.work / split.names[1] for split in self.splits]
+
+    def path(self, stage: str, kind: str, number: int) -> Path:
+        """The file of a task of a stage."""
+        return self.work / f"{stage}-{kind}-{number}-{self.key}"
+
+    def paths(self, stage: str, kind: str, n: int) -> list[Path]:
+        """The files of all tasks of a stage."""
+        return [self.path(stage, kind, number) for number in range(n)]
+
+    @property
+    def arrays(self) -> Path:
+        """The folder that becomes the index."""
+        return self.work / f"arrays-{self.key}"
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Of the files of the complete plan that do not end in its key."""
+        return frozenset(["corpus", *(name for split in self.splits for name in split.names)])
+
+    def keeps(self, name: str) -> bool:
+        """Whether a file of the work folder is one of this plan."""
+        return name in self.names or name.endswith(self.key) or name.startswith(("read-", "digest-", "segment-"))
+
+    def add(self, source: Source, identity: list[Any] | None, source_number: int) -> None:
+        """Add the next split of the corpus."""
+        content = source.path.name if isinstance(source, Segment) else [identity, getattr(source, "part", None)]
+        key = key_of([content, self.words.key(), self.n_partitions, _reading_key(source)])
+        self.splits.append(Split(len(self.splits), key, source, identity, source_number))
+
+    def add_segments(self, segments: list[list[Any]], source_number: int) -> None:
+        """Add a source that was read into segments."""
+        for key, _ in segments:
+            self.add(Segment(segment_path(self.work, key)), None, source_number)
+
+
+def key_of(value: Any) -> str:
+    """16 hexadecimal digits of a value that `repr` tells from others."""
+    return xxhash.xxh3_64_hexdigest(repr(value).encode())
+
+
+def _reading_key(source: Source) -> Any:
+    return source.reading if isinstance(source, FileSource) else None

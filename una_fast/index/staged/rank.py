@@ -1,0 +1,103 @@
+"""Stages rank and label: ranges of ranks are sorted and written to the index, and the splits' numbers get their ranks.
+
+The strings of each hash range lie sorted by (highest score, first place). A range of ranks is what lies between two
+such keys, in every hash range; where it starts is found by bisection of the files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from una_fast.arrays import ID, POINTER, StringTable, row_bounds
+from una_fast.index.staged.output import write_values
+from una_fast.storage.packs import Pack, write_pack
+
+STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "score"}  # in the index: in a hash range
+
+
+class Key(NamedTuple):
+    """What ranks are sorted by, lowest first: the score with its sign turned, then the first place."""
+
+    minus_score: float
+    first: int
+
+
+def cut_ranks(merged: list[Path], n_ranges: int) -> list[Key]:
+    """Keys between `n_ranges` ranges of about as many strings each, from the samples of the hash ranges."""
+    keys: list[tuple[Key, float]] = []
+    for path in merged:
+        with Pack(path) as pack:
+            scores, firsts = pack.read("sample_score").tolist(), pack.read("sample_first").tolist()
+            weight = pack.meta["n"] / max(len(scores), 1)
+            keys += [(Key(-score, first), weight) for score, first in zip(scores, firsts, strict=True)]
+    keys.sort()
+    weights = np.cumsum([weight for _, weight in keys])
+    targets = np.linspace(0, weights[-1] if len(weights) else 0, n_ranges + 1)[1:-1]
+    cuts = {keys[i][0] for i in np.searchsorted(weights, targets).tolist()}
+    return sorted(cuts)
+
+
+def rank_strings(kind: str, merged: list[Path], low: Key | None, high: Key | None, arrays: Path, output: Path) -> None:
+    """The task of a range of ranks, from `low` to below `high`: its strings into the index, and `output`.
+
+    output: rank of the strings of each hash range that lie between the keys, int32; where each one's start, in `bounds`
+    and, in its hash range, in `starts`.
+    """
+    packs = [Pack(path) for path in merged]
+    try:
+        starts = [_place(pack, low) if low else 0 for pack in packs]
+        stops = [_place(pack, high) if high else pack.meta["n"] for pack in packs]
+        first_rank = sum(starts)
+        first_byte = sum(int(pack.read("offsets", at, at + 1)[0]) for pack, at in zip(packs, starts, strict=True))
+
+        def gather(name: str) -> np.ndarray:
+            parts = [pack.read(name, *span) for pack, *span in zip(packs, starts, stops, strict=True)]
+            return np.concatenate(parts)
+
+        order = np.lexsort((gather("first"), -gather("score")))
+        ranks = np.empty(len(order), dtype=ID)
+        ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
+        if kind == "terms":
+            for name, in_pack in STATISTICS.items():
+                write_values(arrays, name, first_rank, gather(in_pack)[order])
+        strings = _strings(packs, starts, stops).take(order)
+    finally:
+        for pack in packs:
+            pack.close()
+    write_values(arrays, f"{kind}_utf8", first_byte, strings.utf8)
+    write_values(arrays, f"{kind}_offsets", first_rank + 1, strings.offsets[1:] + first_byte)
+    bounds = row_bounds(np.subtract(stops, starts))
+    write_pack(output, {}, {"ranks": ranks, "bounds": bounds})
+
+
+def label_numbers(merged: Path, ranked: list[Path], partition: int, output: Path) -> None:
+    """The task of a hash range: the rank of each string of each split's run, int32, with the `bounds` of the splits."""
+    ranks = []
+    for path in ranked:
+        with Pack(path) as pack:
+            ranks.append(pack.read("ranks", *pack.read("bounds", partition, partition + 2)))
+    with Pack(merged) as pack:
+        places, bounds = pack.read("places"), pack.read("bounds")
+    write_pack(output, {}, {"labels": np.concatenate(ranks)[places], "bounds": bounds})
+
+
+def _place(pack: Pack, key: Key) -> int:
+    """How many strings of a hash range come before `key`."""
+
+    def key_at(i: int) -> Key:
+        return Key(-pack.read("score", i, i + 1)[0], int(pack.read("first", i, i + 1)[0]))
+
+    return bisect_left(range(pack.meta["n"]), key, key=key_at)
+
+
+def _strings(packs: list[Pack], starts: list[int], stops: list[int]) -> StringTable:
+    texts, lengths = [], []
+    for pack, start, stop in zip(packs, starts, stops, strict=True):
+        offsets = pack.read("offsets", start, stop + 1)
+        texts.append(pack.read("utf8", offsets[0], offsets[-1]))
+        lengths.append(np.diff(offsets))
+    return StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths).astype(POINTER)))

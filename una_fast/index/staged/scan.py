@@ -1,0 +1,106 @@
+"""Stage scan: a split of the corpus -> its rows in its own numbers, and runs of its distinct words and chunks."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from una_fast._kernels import csr
+from una_fast._kernels.words.strings import hash_strings
+from una_fast.arrays import ID, SCORE, Ragged, StringTable
+from una_fast.corpus.chunks import ChunkTable
+from una_fast.corpus.scripts import ScriptSample
+from una_fast.corpus.source import Block, FileSource
+from una_fast.corpus.word_tokenizers import NAMED, word_tokenizer
+from una_fast.corpus.words import SentenceWords, document_words
+from una_fast.index.staged.plan import Plan, Split, Words
+from una_fast.index.staged.read import check_unchanged
+from una_fast.index.staged.tasks import Task
+from una_fast.parallel import CallingThread
+from una_fast.storage.packs import write_pack
+
+_ONE_AT_A_TIME = threading.Lock()  # a caller's function is not called by two threads at once
+
+
+def scan_tasks(plan: Plan) -> list[Task]:
+    """A task a split."""
+    return [
+        Task(plan.work / split.names[0], scan_split, (split, plan.words, plan.n_partitions, plan.work))
+        for split in plan.splits
+        if not (plan.work / split.names[2]).exists()
+    ]
+
+
+def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
+    """The task of a split: the file of its runs, then that of its rows."""
+    csr.warm_up()
+    chunks, sentences, vocabulary, word_ids, scripts = _parse(split, words)
+    if isinstance(split.source, FileSource):
+        check_unchanged(split.source, split.identity or [])
+    frequency, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
+    wide = np.zeros(len(vocabulary), dtype=np.int64)
+    csr.document_statistics(word_ids.values, word_ids.indptr, frequency, wide, ratio)
+    term_order, term_bounds = _by_partition(vocabulary, n_partitions)
+    chunk_order, chunk_bounds = _by_partition(chunks, n_partitions)
+    rows, runs, _ = split.names
+    run_arrays = {
+        **_run("terms", vocabulary, term_order, term_bounds),
+        "terms_frequency": wide.astype(ID)[term_order],
+        "terms_ratio": ratio[term_order],
+        **_run("chunks", chunks, chunk_order, chunk_bounds),
+    }
+    write_pack(work / runs, {}, run_arrays)
+    meta = {
+        "n_documents": len(sentences),
+        "terms_values": len(word_ids.values),
+        "chunks_values": len(sentences.values),
+        "scripts": scripts.state(),
+    }
+    row_arrays = {
+        "terms_values": word_ids.values,
+        "terms_lengths": word_ids.lengths().astype(ID),
+        "terms_numbers": term_order.astype(ID),
+        "terms_bounds": term_bounds,
+        "chunks_values": sentences.values,
+        "chunks_lengths": sentences.lengths().astype(ID),
+        "chunks_numbers": chunk_order.astype(ID),
+        "chunks_bounds": chunk_bounds,
+    }
+    write_pack(work / rows, meta, row_arrays)
+
+
+def _parse(split: Split, words: Words) -> tuple[StringTable, Ragged, StringTable, Ragged, ScriptSample]:
+    tokenizer = word_tokenizer(words.tokenizer, words.lowercase)
+    one_by_one = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
+    table, scripts = ChunkTable(), ScriptSample()
+
+    def each_block(block: Block) -> None:
+        scripts.add(block)
+        if one_by_one is not None:
+            one_by_one.add(block)
+
+    with _ONE_AT_A_TIME if one_by_one else nullcontext():
+        table.add(split.source.blocks(), CallingThread(), each_block)
+    chunks, sentences = table.chunks(), table.sentences()
+    del table
+    if one_by_one is not None:
+        return chunks, sentences, *one_by_one.result(), scripts
+    return chunks, sentences, *document_words(CallingThread(), chunks, sentences, tokenizer), scripts
+
+
+def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, np.ndarray]:
+    """int64 (n,): the strings by hash range, in each by number; int64 (P + 1,): where the ranges start and end."""
+    partition = (hash_strings(strings.utf8, strings.offsets).astype(np.uint64) * np.uint64(n_partitions)) >> np.uint64(
+        32
+    )
+    order = np.argsort(partition.astype(np.uint16), kind="stable")
+    return order, np.searchsorted(partition[order], np.arange(n_partitions + 1))
+
+
+def _run(kind: str, strings: StringTable, order: np.ndarray, bounds: np.ndarray) -> dict[str, np.ndarray]:
+    taken = strings.take(order)
+    names = {"utf8": taken.utf8, "offsets": taken.offsets, "numbers": order.astype(ID), "bounds": bounds}
+    return {f"{kind}_{name}": array for name, array in names.items()}

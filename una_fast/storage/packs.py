@@ -1,0 +1,125 @@
+"""Arrays in one file that appears whole or not at all, of which slices are read: what stages of a build hand on.
+
+Nothing is memory-mapped: pages of a mapped file count as memory of the process that touched them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from una_fast.errors import InputError
+from una_fast.storage.files import sync_file, sync_folder
+
+MAGIC = b"unapack1"
+ALIGNMENT = 64
+
+
+def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write one-dimensional `arrays` and `meta` (anything JSON can hold) beside `path`, synced, and rename the file.
+
+    Raises:
+        InputError: the file cannot be written, as on a full disk; nothing is left of it.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        try:
+            _write(partial, meta, arrays)
+            os.replace(partial, path)  # noqa: PTH105  what the tests stand in for
+        finally:
+            partial.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """What to say where a build cannot write."""
+    return InputError(
+        f"{path}: cannot be written ({error.strerror or error}); what the build has finished is kept: mend that (free "
+        "some space), and run the same again to go on"
+    )
+
+
+def _write(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    places, end = {}, 0
+    for name, array in arrays.items():
+        places[name] = (array.dtype.str, len(array), end)
+        end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode()
+    start = data_start(len(header))
+    with path.open("wb") as file:
+        file.write((MAGIC + len(header).to_bytes(8, "little") + header).ljust(start, b"\0"))
+        for array in arrays.values():
+            data = np.ascontiguousarray(array).view(np.uint8).data
+            file.write(data)
+            file.write(bytes(-len(data) % ALIGNMENT))
+        sync_file(file)
+
+
+def data_start(header_bytes: int) -> int:
+    """Where the arrays start after a header of so many bytes of JSON."""
+    return -(-(len(MAGIC) + 8 + header_bytes) // ALIGNMENT) * ALIGNMENT
+
+
+class Pack:
+    """A file that `write_pack` wrote, to be read in slices and closed, as in a with statement.
+
+    Raises InputError for a file that is missing, cut short, or no pack.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            self._file = path.open("rb", buffering=0)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror or error}); run the build again") from error
+        try:
+            magic, size = self._file.read(len(MAGIC)), int.from_bytes(self._file.read(8), "little")
+            header = json.loads(self._file.read(size)) if magic == MAGIC else {}
+            self._start = data_start(size)
+            whole = os.fstat(self._file.fileno()).st_size == self._start + header["bytes"]
+        except (ValueError, KeyError) as error:
+            self.close()
+            raise self._damaged() from error
+        if not whole:
+            self.close()
+            raise self._damaged()
+        self.meta: dict[str, Any] = header["meta"]
+        self._places: dict[str, tuple[str, int, int]] = header["arrays"]
+
+    def length(self, name: str) -> int:
+        """The number of values of an array."""
+        return self._places[name][1]
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """``array[start:stop]``, read into memory; 0 <= start <= stop <= its length."""
+        dtype, length, offset = self._places[name]
+        stop = length if stop is None else stop
+        values = np.empty(stop - start, dtype=dtype)
+        view = values.view(np.uint8).data
+        self._file.seek(self._start + offset + start * values.itemsize)
+        while len(view):
+            n_read = self._file.readinto(view)  # at most 2 GiB at once
+            if not n_read:
+                raise self._damaged()
+            view = view[n_read:]
+        return values
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Pack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _damaged(self) -> InputError:
+        return InputError(f"{self.path}: damaged or cut short; delete it and run the build again")
