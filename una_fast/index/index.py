@@ -25,7 +25,7 @@ from una_fast.corpus.word_tokenizers import (
 )
 from una_fast.errors import InputError, counted
 from una_fast.index.checks import check_content
-from una_fast.index.layout import KIND, SCORE_LAW, VERSION
+from una_fast.index.layout import KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.scores import TermScores, term_frequency
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
@@ -164,13 +164,7 @@ class Index:
         Processes that have the old index open keep it. Raises `InputError` where the folder cannot be written, or
         holds anything that was not saved there.
         """
-        meta = {
-            "sources": self.sources,
-            "word_tokenizer": tokenizer_name(self.word_tokenizer),
-            "word_probe": self.word_probe,
-            "lowercase": self.lowercase,
-            **({"score_law": self.score_law} if self.score_law > 1 else {}),
-        }
+        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase, self.score_law)
         arrays = {
             "chunks_utf8": self.chunks.utf8,
             "chunks_offsets": self.chunks.offsets,

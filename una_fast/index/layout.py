@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from una_fast.arrays import ID, POINTER, SCORE
+from una_fast.corpus.word_tokenizers import Probe, Split, tokenizer_name
 
 KIND, VERSION = "index", 1
 SCORE_LAW = 2  # how scores are rounded: 2 correctly, the same on every processor; 1, before, as numpy's logarithms did
@@ -26,6 +28,19 @@ DTYPES: dict[str, type[np.generic]] = {
     "idf": SCORE,
     "max_tfidf": SCORE,
 }
+
+
+def index_meta(
+    sources: list[dict[str, Any]],
+    word_tokenizer: str | Split,
+    word_probe: Probe | None,
+    lowercase: bool,
+    score_law: int = SCORE_LAW,
+) -> dict[str, Any]:
+    """What the manifest of an index says of it beside its arrays."""
+    law = {"score_law": score_law} if score_law > 1 else {}
+    name = tokenizer_name(word_tokenizer)
+    return {"sources": sources, "word_tokenizer": name, "word_probe": word_probe, "lowercase": lowercase, **law}
 
 
 def tokens_folder(index_folder: Path, fingerprint: str) -> Path:

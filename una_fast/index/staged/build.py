@@ -11,9 +11,9 @@ from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import FileSource
 from una_fast.corpus.sources import open_sources
-from una_fast.corpus.word_tokenizers import NAMED, probe_words, tokenizer_name
+from una_fast.corpus.word_tokenizers import NAMED, probe_words
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.index.layout import DTYPES, KIND, VERSION
+from una_fast.index.layout import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.staged.executors import opened
 from una_fast.index.staged.merge import merge_chunks, merge_terms
 from una_fast.index.staged.output import ROWS, checksum_array, create_arrays, write_split
@@ -45,7 +45,7 @@ def build_in_stages(
         with open_work(target) as work:
             check_workers(work)
             identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
-            check_corpus(work, target, identities, [words.key(), str(reading)])
+            check_corpus(work, target, identities, [words.key(), str(reading), SCORE_LAW])
             reader = Reader(sources, identities, words, work, budget)
             plan = reader.plan(runner)
             delete_work(work, plan.keeps)
@@ -55,12 +55,8 @@ def build_in_stages(
             _warn([*reader.remarks(), stages.script_remark()])
             stages.rank()
             checksums = stages.write()
-            meta = {
-                "sources": reader.summaries(stages.documents_of_sources()),
-                "word_tokenizer": tokenizer_name(words.tokenizer),
-                "word_probe": probe_words(words.tokenizer),
-                "lowercase": words.lowercase,
-            }
+            summaries = reader.summaries(stages.documents_of_sources())
+            meta = index_meta(summaries, words.tokenizer, probe_words(words.tokenizer), words.lowercase)
             adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
             delete_work(work)
 
