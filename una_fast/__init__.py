@@ -6,6 +6,8 @@ Shu and Lampos, Unsupervised hard Negative Augmentation for contrastive learning
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from una_fast.version import VERSION
+
 if TYPE_CHECKING:
     from una_fast.augment.eda import EDA
     from una_fast.augment.una import Augmenter
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from una_fast.index.load import load_index
     from una_fast.tokens.ids import TokenIds
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["EDA", "Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
 
 # Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the

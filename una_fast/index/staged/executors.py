@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from una_fast import __version__
 from una_fast.errors import InputError
 from una_fast.index.staged.plan import Budget
 from una_fast.index.staged.tasks import Runner, lost_worker
 from una_fast.parallel import n_cores
 from una_fast.storage.packs import write_pack
+from una_fast.version import VERSION
 
 RETRIES = 3  # of a task whose worker died, by Dask
 
@@ -53,7 +53,7 @@ def opened(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> It
 
 def look(token: Path) -> tuple[str, bool]:
     """What a worker answers: its version of una_fast, and whether it sees the file `token`."""
-    return __version__, token.exists()
+    return VERSION, token.exists()
 
 
 def _check_cluster(client: Any, work: Path) -> None:
@@ -81,9 +81,9 @@ def _check(worker: str, answer: Any, work: Path) -> None:
     if isinstance(answer, Exception):
         raise _no_answer(worker, answer)
     version, sees = answer
-    if version != __version__:
+    if version != VERSION:
         raise InputError(
-            f"{worker} has una_fast {version}, and this process {__version__}: install the same version on both"
+            f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
         )
     if not sees:
         raise InputError(f"{worker} does not see {work}: give an output folder on a disk that all machines share")
@@ -92,7 +92,7 @@ def _check(worker: str, answer: Any, work: Path) -> None:
 def _no_answer(worker: str, error: Exception) -> InputError:
     about = f"{type(error).__name__}: {error}"[:200]
     return InputError(
-        f"{worker} cannot run una_fast {__version__} ({about}): install una_fast {__version__} there, with the same "
+        f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
         "Python and packages"
     )
 
