@@ -38,6 +38,7 @@ COMMANDS = {
     "report": Command("train.report.__main__", "show runs as one HTML page", "report"),
     "download": Command("train.download", "fetch the corpus and the evaluation data of the paper", "train"),
     "generate": Command("train.generate", "write paraphrases or back-translations of a corpus", "generate"),
+    "paper": Command("train.paper", "make a table of the paper, with an encoder and text of your own too", "train"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
     "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
     "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),

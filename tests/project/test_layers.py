@@ -14,7 +14,7 @@ LIBRARY_ROOMS = """
 """.split()
 TRAINING_ROOMS = """
     objective encoder config record evaluation steps demo report job generation
-    ddp evaluate download generate
+    tables reproduction ddp evaluate download generate paper
 """.split()
 COMMAND_ROOMS = "writers draws index negatives explain main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first

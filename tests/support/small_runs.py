@@ -67,9 +67,25 @@ def options(folder, model, **changes):
     return {**values, **changes}
 
 
+class RanksHere:
+    """Stands for train.job.launch.Supervisor: the run is trained inside this process."""
+
+    number = 0
+
+    def __init__(self, run):
+        self.run = run
+
+    def __call__(self):
+        return work_here(self.run)
+
+
 def train_here(values, prepared=False):
     """Train as the only rank, inside this process; the outcome."""
-    run = prepare(make_run(values), say=lambda message: None)
+    return work_here(prepare(make_run(values), say=lambda message: None))
+
+
+def work_here(run):
+    """Train a prepared run as the only rank, inside this process; the outcome."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

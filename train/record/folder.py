@@ -8,6 +8,7 @@ tensorboard/           events
 evaluation.json        scores of best/ on the tasks of --evaluate
 index/                 the index, unless --index names another folder
 seed-N/, seeds.json    in the folder of --seeds: a run a seed, and the table of their scores
+tables/, table.json    in the folder of train.paper: tables of the paper, and the last one; runs/NAME/seed-N/ its runs
 .written.json          names and patterns of what the run wrote: nothing else is ever removed
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 from train.record.files import write_json
 
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
+TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 STATES = (f"{LAST}/state-*.pt", f"{LAST}/weights-*.pt")

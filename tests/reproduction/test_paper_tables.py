@@ -1,0 +1,207 @@
+"""`python -m train.paper`: each table at small scale, what is there already, and bad input."""
+
+import json
+
+import pytest
+
+from support import small_runs
+from support.seq2seq_models import save
+from train.paper import main
+from train.reproduction import training
+from train.reproduction.options import read_request
+from train.reproduction.setting import Setting
+from train.tables.kind import DEV, STS, Trained
+from train.tables.registry import NAMES, table_of
+
+SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A corpus, STS-B alone of SentEval's data, and a seq2seq model."""
+    folder = tmp_path_factory.mktemp("paper")
+    small_runs.write_corpus(folder / "corpus.txt")
+    small_runs.write_senteval(folder)
+    stsb = folder / "senteval/downstream/STS/STSBenchmark"
+    (stsb / "sts-dev.csv").write_text((stsb / "sts-test.csv").read_text())
+    save(folder / "t5", "t5")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def ranks_here(monkeypatch):
+    monkeypatch.setattr("train.job.launch.Supervisor", small_runs.RanksHere)
+
+
+@pytest.fixture
+def paper(folder, tiny_model, monkeypatch):
+    """Runs the command with small settings; the exit code and table.json."""
+
+    def run(name, *more, output=folder / "output"):
+        own = ["--model", tiny_model, "--corpus", folder / "corpus.txt", "--data", folder, "--output", output]
+        code = main([name, *map(str, own), *SMALL, *map(str, more)])
+        table = output / "table.json"
+        return code, json.loads(table.read_text()) if table.exists() else {}
+
+    return run
+
+
+def refusal(capsys, *words):
+    assert main(list(map(str, words))) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
+    words = ["--corpus", str(folder / "corpus.txt"), "--data", str(folder), "--output", "o", "--synonyms", "s.tsv"]
+    for name in NAMES:
+        setting = Setting(read_request([name, *words], ""))
+        for row in setting.request.table.rows:
+            for cell in row.cells.values():
+                if isinstance(cell.source, Trained):
+                    run = setting.run_of(cell.source, (42,), cell.score != DEV)
+                    assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
+                    assert run.model == cell.source.model and bool(run.paraphrases) == bool(cell.source.texts)
+
+
+def test_the_average_of_each_printed_row_is_that_of_its_tasks():
+    rows = [row for name in ("main", "augmentations", "comparison") for row in table_of(name).rows]
+    assert len(rows) == 8 + 12 + 16
+    for row in rows:
+        figures = [row.cells[score].paper for score in STS]
+        assert figures[-1] == pytest.approx(sum(figures[:-1]) / 7, abs=1.5e-4), row.name  # Mirror-BERT has three digits
+
+
+def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, capsys, monkeypatch):
+    code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1")
+    assert code == 0
+    assert [row["name"] for row in table["rows"]] == ["5", "0"]
+    five = table["rows"][0]
+    assert five["paper"] == {"UNA": 0.8235}
+    seeds = five["seeds"]["UNA"]
+    assert five["measured"]["UNA"] == pytest.approx((seeds["42"] + seeds["1"]) / 2)
+    assert five["difference"]["UNA"] == pytest.approx(five["measured"]["UNA"] - 0.8235)
+    assert five["deviation"]["UNA"] == pytest.approx(abs(seeds["42"] - seeds["1"]) / 2**0.5)
+    assert f"{100 * five['measured']['UNA']:.2f}" in (folder / "output" / "table.md").read_text()
+    assert {path.name for path in (folder / "output" / "runs").iterdir()} == {"tiny_model0", "tiny_model0_augment-none"}
+
+    monkeypatch.setattr(training, "train_seeds", lambda run: pytest.fail("trained again"))
+    again = ["beta", "--rows", "0.5", "--columns", "UNA", "--seeds", "42,1"]
+    assert paper(*again)[1]["rows"][0]["measured"] == five["measured"]
+    assert json.loads((folder / "output/tables/alpha.json").read_text())["rows"][0] == five
+    capsys.readouterr()
+    assert paper(*again, "--dry-run")[0] == 0
+    said = capsys.readouterr().out
+    assert "there  python -m train.ddp" in said and "nothing is left to do" in said
+
+
+def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
+    """One folder: rows that are the same run in several tables are trained once, paraphrases are written once."""
+    output = tmp_path / "output"
+    synonyms = tmp_path / "synonyms.tsv"
+    synonyms.write_text("river\tstream\ncastle\tfort\n")
+    texts = ["--paraphraser", folder / "t5", "--translator", folder / "t5", folder / "t5"]
+    asked = {
+        "main": ["--rows", "BERT + paraphrasing + UNA"],
+        "ablation": ["--rows", "steps 2 and 3 random"],
+        "augmentations": ["--rows", "EDA synonym replacement,back-translation,PCA jittering", "--synonyms", synonyms],
+        "radius": ["--rows", "1000", "--columns", "Paraphrasing & UNA"],
+        "seeds": ["--seeds", "7"],
+        "comparison": ["--rows", "BERT whitening,Ours-BERT,DCLR-BERT"],
+    }
+    for name, words in asked.items():
+        code, table = paper(name, *words, *texts, output=output)
+        assert code == 0 and table["table"] == name
+        for row in table["rows"]:
+            if "STSBenchmark" in row["paper"] and row["name"] != "DCLR-BERT":
+                assert -1 <= row["measured"]["STSBenchmark"] <= 1, row
+                assert row["measured"]["average"] is None  # one task is no average of seven
+    assert "DCLR-BERT: its authors name no model on the hub" in " ".join(capsys.readouterr().out.split())
+    assert {path.name for path in (output / "texts").glob("*.txt")} == {"paraphrase.txt", "back-translation.txt"}
+    assert len([*output.glob("runs/*/seed-*")]) == 8
+    assert len([*output.glob("checkpoints/*_whitening.json")]) == 1
+
+
+def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
+    own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path / "o"]
+    assert main([*map(str, ["sizes", *own, "--rows", "STSBenchmark"])]) == 0
+    assert "| STSBenchmark | 24 (1,379) |" in capsys.readouterr().out
+    assert main([*map(str, ["samples", *own, "--radius", "1%", "--seeds", "3,4"])]) == 0
+    (first, *_) = json.loads((tmp_path / "o" / "table.json").read_text())["rows"]
+    assert first["paper"] == {"negative": "another instrumental was x-45c."}
+    drawn = first["seeds"]["negative"]
+    assert [*drawn] == ["3", "4"] and first["measured"]["negative"] == drawn["3"] != first["name"].lower()
+
+
+def test_a_dry_run_says_what_it_would_run_and_how_long(paper, tmp_path, capsys):
+    code, table = paper("alpha", "--rows", "1", "--columns", "UNA", "--dry-run", output=tmp_path / "new")
+    said = capsys.readouterr().out
+    assert code == 0 and not table and not (tmp_path / "new").exists()
+    assert "to do  python -m train.ddp" in said and "--alpha 1" in said
+    assert "of training here (by 6 timed steps of each encoder)" in said
+
+
+def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
+    rows = ["--rows", "5,1", "--columns", "UNA"]
+    real = training.train_seeds
+    monkeypatch.setattr(training, "train_seeds", lambda run: 143 if "alpha" in run.output else real(run))
+    output = tmp_path / "stopped"
+    assert paper("alpha", *rows, output=output)[0] == 143
+    assert "the same command goes on: 1 of 2 are left" in capsys.readouterr().err
+    half = json.loads((output / "table.json").read_text())
+    assert [row["measured"]["UNA"] is None for row in half["rows"]] == [False, True]
+    monkeypatch.setattr(training, "train_seeds", real)
+    code, table = paper("alpha", *rows, output=output)
+    assert code == 0 and all(row["measured"]["UNA"] is not None for row in table["rows"])
+
+
+class TestRefusals:
+    def test_a_table_that_is_not_there(self, capsys):
+        assert "unknown table 'abaltion': did you mean ablation?" in refusal(capsys, "abaltion")
+        assert "the table is missing: choose from main, ablation" in refusal(capsys, "--output", "o")
+
+    def test_models_that_are_not_there(self, folder, tmp_path, capsys):
+        own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
+        said = refusal(capsys, "main", *own)
+        for name in ("bert-base-uncased", "roberta-base", "tuner007/pegasus_paraphrase"):
+            assert f"hf download {name}" in said
+        assert "hf download voidism/diffcse-bert-base-uncased-sts" in refusal(capsys, "comparison", *own)
+
+    def test_no_corpus(self, folder, tmp_path, capsys):
+        said = refusal(capsys, "main", "--data", folder, "--output", tmp_path)
+        assert "holds no wiki1m_for_simcse.txt: give --corpus FILE, or fetch" in said
+
+    def test_names_that_are_not_in_the_table(self, folder, tmp_path, capsys):
+        own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
+        assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
+        assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
+        assert "--checkpoints: the table alpha" in refusal(capsys, "alpha", *own, "--checkpoints", "x")
+        assert "there is no row 'x'" in refusal(capsys, "comparison", *own, "--checkpoints", "x=y")
+
+    def test_options_that_the_command_settles(self, capsys):
+        assert "--seed: train.paper settles it itself: give --seeds" in refusal(capsys, "main", "--seed", "1")
+        assert "--output is missing" in refusal(capsys, "main")
+
+    def test_a_run_of_other_settings_in_the_folder(self, paper, tmp_path, capsys):
+        rows, output = ["--rows", "5", "--columns", "UNA"], tmp_path / "other"
+        assert paper("alpha", *rows, output=output)[0] == 0
+        assert paper("alpha", *rows, "--temperature", "0.1", output=output)[0] == 2
+        assert "--temperature was 0.05" in capsys.readouterr().err
+
+    def test_a_file_of_paraphrases_that_is_not_there_or_cut_short(self, paper, folder, tmp_path, capsys):
+        row = ["--rows", "BERT + paraphrasing"]
+        assert paper("main", *row, "--paraphrases", tmp_path / "none.txt", output=tmp_path / "a")[0] == 2
+        assert "none.txt: there is no such file" in capsys.readouterr().err
+        short = tmp_path / "short.txt"
+        short.write_text("".join((folder / "corpus.txt").read_text().splitlines(keepends=True)[:-3]))
+        assert paper("main", *row, "--paraphrases", short, output=tmp_path / "a")[0] == 2
+        assert "has 67 sentences and the corpus 70" in capsys.readouterr().err
+
+    def test_texts_that_another_model_wrote(self, paper, folder, tmp_path, capsys):
+        output = tmp_path / "texts of another"
+        (output / "texts").mkdir(parents=True)
+        (output / "texts" / "paraphrase.txt").write_text("a\n")
+        (output / "texts" / "paraphrase.txt.manifest").write_text('{"names": ["other"]}')
+        words = ["--rows", "BERT + paraphrasing", "--paraphraser", folder / "t5"]
+        assert paper("main", *words, output=output)[0] == 2
+        assert "was written by other" in capsys.readouterr().err

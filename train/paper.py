@@ -1,0 +1,51 @@
+"""Make a table of the paper: ``python -m train.paper TABLE --output FOLDER``.
+
+``python -m train.paper main --output runs/paper`` trains what the table of that name needs, scores it, and writes it
+beside the paper's figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from train.config.run import show_warnings_as_lines
+from train.steps.signals import handled, leave_at_once
+from una_fast.errors import InputError
+from una_fast.extras import missing_package
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.paper") -> int:
+    """The command line; returns the exit code. prog: the command's name in --help."""
+    show_warnings_as_lines()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+        try:
+            if words and words[0] in ("-h", "--help"):
+                sys.stdout.write(overview(prog))
+                sys.exit(0)
+            from train.reproduction.options import read_request
+
+            request = read_request(words, prog)
+            # imported late: --help and errors of the command line should not wait for torch
+            from train.reproduction.launch import launch
+
+            return launch(request)
+        except ModuleNotFoundError as error:
+            sys.stderr.write(f"error: {missing_package(error, 'train') or error}\n")
+            return 2
+        except InputError as error:
+            sys.stderr.write(f"error: {error}\n")
+            return 2
+
+
+def overview(prog: str) -> str:
+    """The tables, one a line."""
+    from train.tables.registry import NAMES, table_of
+
+    lines = [f"  {name:<14}table {table.number}: {table.title}\n" for name in NAMES for table in [table_of(name)]]
+    return f"usage: {prog} TABLE [options]\n\n{''.join(lines)}\n`{prog} TABLE --help` shows the options.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""A request from its options to an exit code: check, do what is left, and keep the table after each work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from train.reproduction.options import Request
+from train.reproduction.plan import Plan, Work, make_plan, missing_models
+from train.reproduction.results import save
+from train.reproduction.setting import Setting
+from train.steps.signals import tell
+
+
+def launch(request: Request) -> int:
+    """Make the table, or say what that would take; the exit code.
+
+    Raises:
+        InputError: bad input, or something is missing.
+    """
+    plan = make_plan(Setting(request))
+    if request.paper.dry_run:
+        from train.reproduction.estimate import say_plan
+
+        say_plan(plan)
+        return 0
+    left = [work for work in plan.works if not work.done()]
+    if missing := missing_models(left, plan.trust):
+        raise missing
+    code = _do(plan, left)
+    if not code:
+        print(save(plan))
+        tell(f"{plan.setting.output / 'table.json'} and table.md hold it")
+    return code
+
+
+def _do(plan: Plan, left: Sequence[Work]) -> int:
+    """Do one work after the other; the first exit code that is not 0, or 0."""
+    for number, work in enumerate(left, start=1):
+        if work.done():  # made for another work meanwhile
+            continue
+        tell(f"{work.name}, {number} of {len(left)}")
+        if code := work.do():
+            tell(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
+            return code
+        save(plan)
+    return 0
