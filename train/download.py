@@ -17,7 +17,7 @@ from pathlib import Path
 from train.config.parser import Parser
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 from una_fast.extras import missing_package
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
@@ -134,7 +134,9 @@ def check(part: str, folder: Path) -> list[str]:
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             lines = sum(1 for _ in file)
-        return [] if lines == WIKI_LINES else [f"{WIKI}: {lines:,} lines, {WIKI_LINES:,} expected"]
+        return (
+            [] if lines == WIKI_LINES else [f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"]
+        )
     return [problem for name in suite("full") for problem in _check_task(folder, name)]
 
 

@@ -25,38 +25,66 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
     add("--model", required=True, help="name on the Hugging Face hub, or folder")
     add("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
     add("--tasks", default="sts", help="sts, transfer, full, or names with commas between (default: sts)")
-    add("--mode", choices=MODES, default="test", help="as in SimCSE (default: test)")
-    add("--aggregate", choices=AGGREGATES, default="all", help="over an STS task's subsets (default: all)")
+    add(
+        "--mode",
+        choices=MODES,
+        default="test",
+        help="as in SimCSE: test: test splits, with the classifiers of transfer tasks trained in full; fasttest: test "
+        "splits, with classifiers trained for a shorter time; dev: dev splits, with the same classifiers as fasttest "
+        "(default: test)",
+    )
+    add(
+        "--aggregate",
+        choices=AGGREGATES,
+        default="all",
+        help="how the subsets of an STS task become one score: all: the correlation over the pairs of all subsets; "
+        "mean: the mean of the subsets' correlations; wmean: that mean, weighted by numbers of pairs (default: all)",
+    )
     add(
         "--pooling",
         choices=(AUTO, *POOLINGS, "mean"),
         default=AUTO,
-        help="as in SimCSE; auto: as the model's modules.json says, else cls_before_pooler (default: auto)",
+        help="how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the "
+        "model's modules.json says, cls_before_pooler for a model without that file (default: auto)",
     )
     add(
         "--max-length",
         type=int,
         metavar="TOKENS",
-        help="cut longer sentences (default: the model's own limit)",
+        help="cut sentences that have more tokens, special tokens included (default: the model's own limit)",
     )
     add("--whiten", action="store_true", help="whiten embeddings on each task's own sentences")
-    add("--precision", choices=PRECISIONS, default="fp32", help="(default: fp32)")
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        default="fp32",
+        help="number format of the encoder's arithmetic (default: fp32)",
+    )
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add(
         "--nproc",
         type=int,
         default=1,
         metavar="N",
-        help="GPUs that share the sentences (default: 1); a CPU has --threads",
+        help="number of GPUs that share the sentences (default: 1); on a CPU, give --threads instead",
     )
-    add("--threads", type=int, metavar="N", help="on a CPU: a batch each (default: PyTorch's choice)")
+    add(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="CPU threads, each of which encodes a batch of its own (default: PyTorch's choice)",
+    )
     add(
         "--trust-remote-code",
         action="store_true",
         help="run Python code that the model brings along; without it, such a model is refused",
     )
-    add("--pairs", action="store_true", help="keep every pair's similarity in the JSON, for train.report")
-    add("--json", type=Path, metavar="FILE", help="write all scores and the protocol there")
+    add(
+        "--pairs",
+        action="store_true",
+        help="keep every pair's similarity and gold score in the file of --json, for train.report",
+    )
+    add("--json", type=Path, metavar="FILE", help="file for all scores and the protocol")
     return parser
 
 

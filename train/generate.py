@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from train.config.options import options_of
-from train.config.parser import given_values, option_parser
+from train.config.parser import checked_values, option_parser
 from train.config.run import show_warnings_as_lines
 from train.generation import back_translation, paraphrase
 from train.generation.options import Running, Search, Text, resolve_job
@@ -61,11 +60,7 @@ def read_job(words: list[str], prog: str) -> Job:
     name, *rest = words
     kind = TEXT_KINDS[name]
     groups = (Text, kind.Models, Search, Running)
-    known = {key: one for group in groups for key, one in options_of(group).items()}
-    parser = option_parser(f"{prog} {name}", kind.ABOUT, groups)
-    values = {key: one.default for key, one in known.items()} | given_values(parser, rest)
-    for key, one in known.items():
-        one.check(values[key])
+    values = checked_values(option_parser(f"{prog} {name}", kind.ABOUT, groups), groups, rest)
     values["corpus"] = tuple(values["corpus"])
     return resolve_job(name, kind.choose(values), values)
 

@@ -182,7 +182,7 @@ def test_empty_sentences_are_encoded_and_said(data: Path, tiny_model: Path, caps
     path = data / "senteval/downstream/STS/STSBenchmark/sts-test.csv"
     write(path, [*path.read_text().splitlines(), "g\tf\ty\t0\t1.0\ta dog runs\t "])
     code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STSBenchmark")
-    assert code == 0 and "note: STSBenchmark: 1 empty sentences, encoded as special tokens alone" in out
+    assert code == 0 and "note: STSBenchmark: 1 empty sentence, encoded as special tokens alone" in out
 
 
 def test_cls_needs_the_checkpoints_pooler(
@@ -339,4 +339,4 @@ def test_damaged_models_get_one_sentence(
             }[damage]
         )
     code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
-    assert code == 2 and err.startswith(f"error: --model {folder}: no ") and err.count("\n") == 1, err
+    assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err

@@ -108,7 +108,7 @@ def test_both_files_are_fetched_checked_and_laid_out(
 def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert f"{WIKI}: 4,000 lines, 1,000,000 expected" in said
+    assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
     assert "STSBenchmark test: 1 examples, 1,379 expected" in said
     assert "STS12: " in said and "MRPC: " in said and "missing" in said
 

@@ -55,7 +55,7 @@ class TestBadInput:
         assert "there is no such folder" in refusal(capsys, {**values, "model": str(tmp_path / "none")})
 
     def test_model_by_name_without_a_network(self, capsys, values):
-        assert "--model no-such/encoder: no configuration" in refusal(capsys, {**values, "model": "no-such/encoder"})
+        assert "model no-such/encoder: no configuration" in refusal(capsys, {**values, "model": "no-such/encoder"})
 
     def test_folder_that_is_no_model(self, capsys, values, tmp_path):
         assert "no configuration in this folder" in refusal(capsys, {**values, "model": str(tmp_path)})

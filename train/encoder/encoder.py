@@ -27,8 +27,6 @@ from una_fast.errors import InputError
 
 # names by which configurations of encoders call the two dropouts
 DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-
-
 # what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
 DAMAGED = (
     OSError, ValueError, KeyError, ImportError, SafetensorError, RuntimeError, TypeError, AttributeError, IndexError,
@@ -49,18 +47,18 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
     trust: run Python code that the model brings along; without it, a model that needs such code is refused.
     """
     if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
-        raise InputError(f"--model {name}: there is no such folder")
+        raise InputError(f"model {name}: there is no such folder")
     try:
         return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
     except DAMAGED as error:
         if "trust_remote_code" in str(error):
             raise InputError(
-                f"--model {name}: the {what} needs Python code that the model brings along: read that code, and give "
-                "--trust-remote-code if it may run here"
+                f"model {name}: the {what} needs Python code that the model brings along: read that code, and allow it "
+                "with --trust-remote-code (in Python: trust=True) if it may run here"
             ) from error
         where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"--model {name}: no {what} in this {where} that can be read: {first_line}") from error
+        raise InputError(f"model {name}: no {what} in this {where} that can be read: {first_line}") from error
 
 
 def load_config(name: str, dropout: float, trust: bool = False) -> Any:
@@ -77,7 +75,7 @@ def load_tokenizer(name: str, trust: bool = False) -> Any:
     folder = Path(name)
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
-        raise InputError(f"--model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
+        raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     return from_pretrained("tokenizer", AutoTokenizer, name, trust)
 
 

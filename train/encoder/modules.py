@@ -154,9 +154,9 @@ def _read(name: str, file: str, kind: Any) -> Any:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise InputError(f"--model {name}: {file} cannot be read: {error}") from None
+        raise InputError(f"model {name}: {file} cannot be read: {error}") from None
     if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
-        raise InputError(f"--model {name}: {file} does not hold what sentence-transformers writes there")
+        raise InputError(f"model {name}: {file} does not hold what sentence-transformers writes there")
     return value
 
 

@@ -19,7 +19,7 @@ from train.generation.ranks import Stop, run_ranks
 from train.generation.seq2seq import check_model
 from train.steps.signals import handled, tell_user
 from una_fast.corpus.sources import source_digests
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 EXIT_DIED = 1
 LOG_SECONDS = 60  # between two lines of progress where there is no terminal
@@ -72,7 +72,7 @@ def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_li
     if progress.done < total:
         tell_user(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, progress)}")
         return 128 + stop.number
-    tell_user(f"{job.output}: {n_lines:,} lines, {n_lines - total:,} of them blank as in the corpus")
+    tell_user(f"{job.output}: {counted(n_lines, 'line')}, {n_lines - total:,} of them blank as in the corpus")
     for name, meaning in NOTES.items():
         if notes[name]:
             tell_user(f"  {notes[name]:,} {meaning}")

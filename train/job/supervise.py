@@ -16,6 +16,7 @@ from train.job.fork_server import start_fork_server
 from train.record.pointer import Progress
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, tell_user
+from una_fast.errors import counted
 
 POLL_SECONDS = 0.1  # between two looks for a signal
 ONE_PRESS = 0.2  # seconds within which signals are one: `timeout` sends its signal twice
@@ -53,8 +54,9 @@ class Supervisor:
                 tell_user(
                     f"rank {rank} died ({message}): the ranks start again, {restarts + 1} of {self._run.max_restarts}"
                 )
-        tries = self._run.max_restarts + 1
-        return Outcome("died", Progress(), message=f"rank {rank} died for the {tries}. time: {message}")
+        starts = counted(self._run.max_restarts + 1, "start")
+        message = f"rank {rank} died after the last of {starts}: {message}"
+        return Outcome("died", Progress(), message=message)
 
     def _note(self, number: int) -> None:
         self._received.append((number, time.monotonic()))

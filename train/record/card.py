@@ -12,17 +12,13 @@ from train.config.parser import as_arguments
 from train.config.run import defaults, options
 from train.record.files import replacing
 from train.record.folder import BEST, EVALUATION, note_written, own_files, read_object, read_summary
+from una_fast.citation import CITATION
+from una_fast.errors import counted
 
 CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"
 TASK = "sentence-similarity"
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # of a model on the hub
-CITATION = """@article{shu2024una,
-    title = "Unsupervised hard Negative Augmentation for contrastive learning",
-    author = "Shu, Yuxuan and Lampos, Vasileios",
-    journal = "arXiv preprint arXiv:2401.02594",
-    year = "2024",
-}"""
 
 
 def write_card(output: Path) -> None:
@@ -111,7 +107,7 @@ def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str
     identity = (summary.get("identity") or {}).get("corpus") or {}
     facts = {
         "started from": start,
-        "data": f"{files}, {corpus['trained_on']:,} sentences" if "trained_on" in corpus else files,
+        "data": f"{files}, {counted(corpus['trained_on'], 'sentence')}" if "trained_on" in corpus else files,
         "fingerprint of the index": f"`{identity.get('fingerprint', 'not known')}`",
         "steps": f"{(summary.get('progress') or {}).get('step', 0):,}",
     }

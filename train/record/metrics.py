@@ -18,8 +18,8 @@ from train.record.folder import METRICS, TENSORBOARD, note_written, writing_into
 from train.record.screen import Screen
 from una_fast.errors import InputError
 
-SAMPLED = 8  # sentences of a step with negatives whose cosines are kept: they are a tenth of metrics.jsonl
-FLUSH_SECONDS = 3.0  # between two moments at which others see all lines of metrics.jsonl
+SAMPLED = 8  # sentences of a step with negatives whose cosines are kept, so that metrics.jsonl stays small
+FLUSH_SECONDS = 3.0  # from one write of metrics.jsonl to the disk to the next; other programs see lines after that
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
 
 

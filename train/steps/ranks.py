@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
 WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
@@ -66,7 +66,7 @@ def join_group(device: str) -> Ranks:
     if device == "cuda":
         if local >= torch.cuda.device_count():
             raise InputError(
-                f"rank {rank} is number {local + 1} on a machine with {torch.cuda.device_count()} GPUs: "
+                f"rank {rank} is number {local + 1} on a machine with {counted(torch.cuda.device_count(), 'GPU')}: "
                 "start as many ranks as GPUs at most, or give --device cpu"
             )
         gpu = torch.device("cuda", local)

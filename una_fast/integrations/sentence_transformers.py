@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from una_fast.citation import CITATION
 from una_fast.errors import InputError
 from una_fast.extras import naming_extras
 from una_fast.integrations.epochs import DrawnByEpoch
@@ -20,15 +21,6 @@ with naming_extras("integrations"):
     from una_fast.integrations.prompts import with_prompts
     from una_fast.integrations.views import make_views, padded_ids, trimmed
     from una_fast.losses import pairs
-
-CITATION = """
-@article{shu2024una,
-    title = "Unsupervised hard Negative Augmentation for contrastive learning",
-    author = "Shu, Yuxuan and Lampos, Vasileios",
-    journal = "arXiv preprint arXiv:2401.02594",
-    year = "2024",
-}
-"""
 
 
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:

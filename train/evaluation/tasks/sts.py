@@ -17,7 +17,7 @@ from train.evaluation.measures.geometry import ALIGNMENT_SCORE, alignment, unifo
 from train.evaluation.protocol import Protocol
 from train.evaluation.senteval_files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.tasks.kind import Column, Kind, Scores, Task
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
@@ -97,7 +97,7 @@ class StsTask(Task):
                     equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
                     notes.append(f"{self.name}{name}: {equal}")
         if self.n_empty:
-            notes.append(f"{self.name}: {self.n_empty} empty sentences, encoded as special tokens alone")
+            notes.append(f"{self.name}: {counted(self.n_empty, 'empty sentence')}, encoded as special tokens alone")
         return notes
 
 
