@@ -53,7 +53,7 @@ class Objective:
     """Objective."""
 
     loss: str = option("pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()})
-    temperature: float = option(0.05, "cosine similarities are divided by it", above=0)
+    temperature: float = option(0.05, "number by which cosine similarities are divided", above=0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Noise:
 class Optimisation:
     """Optimisation."""
 
-    batch_size: int = option(64, "sentences of a step, all ranks together", least=2)
+    batch_size: int = option(64, "number of sentences in a step, over all ranks together", least=2)
     learning_rate: float | None = option(
         None, "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", above=0
     )
@@ -83,11 +83,12 @@ class Optimisation:
         "linear, or constant for the RoBERTa family",
     )
     epochs: int = option(1, "passes over the corpus", least=1)
-    max_steps: int | None = option(None, "stop after this many optimiser steps, if the epochs have more", least=1)
+    max_steps: int | None = option(None, "stop after this many optimiser steps if the epochs have more", least=1)
     seed: int = option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
     seeds: tuple[int, ...] = option(
         (),
-        "several seeds: a run of each in OUTPUT/seed-N, then mean and deviation of their scores",
+        "train one run for each of these seeds, in OUTPUT/seed-N, and show the mean and the standard deviation of their "
+        "scores",
         least=0,
         role="running",
         metavar="N,N,...",
@@ -113,15 +114,20 @@ class Evaluation:
         role="source",
         metavar="FILE",
     )
-    eval_every: int = option(100, "steps from one dev evaluation to the next; one more follows the last step", least=1)
+    eval_every: int = option(
+        100, "steps between two dev evaluations; one more evaluation follows the last step", least=1
+    )
     evaluate: str = option(
         "",
-        "folder of SentEval's data: best/ is scored on it at the end, in OUTPUT/evaluation.json",
+        "folder of SentEval's data: best/ is scored on it after the last step, and OUTPUT/evaluation.json holds the scores",
         role="running",
         metavar="FOLDER",
     )
     tasks: str = option(
-        "sts", "tasks of --evaluate: sts, transfer, full, or names with commas between", role="running", metavar="NAMES"
+        "sts",
+        "tasks that --evaluate scores: sts, transfer, full, or names with commas between",
+        role="running",
+        metavar="NAMES",
     )
 
 
@@ -136,31 +142,37 @@ class Running:
         "", "folder of the run: best/, last/, run.json, metrics.jsonl", role="running", metavar="FOLDER"
     )
     nproc: int = option(
-        1, "ranks on this machine: one for each GPU, or processes that share the CPU's cores", least=1, role="running"
+        1,
+        "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores",
+        least=1,
+        role="running",
     )
     device: Literal["auto", "cpu", "cuda"] = option(
         "auto", "where to train; auto: on the GPUs if there are any", role="running"
     )
     compile: Compile = option(
         "auto",
-        "graphs: CUDA graphs; layers: torch.compile of each layer; both; auto: graphs on a GPU, off elsewhere",
+        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; layers: torch.compile "
+        "makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, off elsewhere",
         role="running",
     )
     save_every: int | None = option(
         None,
-        "steps from one checkpoint in last/ to the next; default: every evaluation, on a GPU every tenth",
+        "steps between two checkpoints in last/; default: a checkpoint at each dev evaluation, on a GPU at each tenth",
         least=1,
         role="running",
     )
     max_restarts: int = option(
-        3, "how often the ranks are started again from last/ after one of them died", least=0, role="running"
+        3, "how often the ranks may be started again from last/ after one of them died", least=0, role="running"
     )
     profile: bool = option(
-        False, "report the share of time of data, forward, backward, optimiser and evaluation", role="running"
+        False, "show the shares of time that data, forward, backward, optimiser and evaluation take", role="running"
     )
-    resume: bool = option(False, "go on from OUTPUT/last; of several seeds, do what is left", role="call")
+    resume: bool = option(False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call")
     demo: bool = option(
-        False, "the whole job offline: the packaged encoder, Python's own texts, a small dev set", role="call"
+        False,
+        "train offline, with a packaged encoder, sentences of Python's own documentation and a small dev set",
+        role="call",
     )
 
 

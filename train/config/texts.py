@@ -50,7 +50,7 @@ class Negatives:
         "una: add hard negatives; none: train without them; default una, or none with a loss that takes no negatives "
         f"({', '.join(WITHOUT_NEGATIVES)})",
     )
-    alpha: int = option(5, "add negatives in one step of every ALPHA, starting with the first step; 0: never", least=0)
+    alpha: int = option(5, "add negatives in the first of every ALPHA optimiser steps; 0: never", least=0)
 
 
 @dataclass(frozen=True)
