@@ -87,8 +87,8 @@ class Optimisation:
     seed: int = option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
     seeds: tuple[int, ...] = option(
         (),
-        "train one run for each of these seeds, in OUTPUT/seed-N, and show the mean and the standard deviation of their "
-        "scores",
+        "train one run for each of these seeds, in OUTPUT/seed-N, and show the mean and the standard deviation of "
+        "their scores",
         least=0,
         role="running",
         metavar="N,N,...",
@@ -119,7 +119,7 @@ class Evaluation:
     )
     evaluate: str = option(
         "",
-        "folder of SentEval's data: best/ is scored on it after the last step, and OUTPUT/evaluation.json holds the scores",
+        "folder of SentEval's data: best/ is scored on it after the last step; OUTPUT/evaluation.json has the scores",
         role="running",
         metavar="FOLDER",
     )
@@ -152,8 +152,8 @@ class Running:
     )
     compile: Compile = option(
         "auto",
-        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; layers: torch.compile "
-        "makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, off elsewhere",
+        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; layers: "
+        "torch.compile makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, off elsewhere",
         role="running",
     )
     save_every: int | None = option(
