@@ -153,7 +153,7 @@ class Running:
     compile: Compile = option(
         "auto",
         "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; layers: "
-        "torch.compile makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, off elsewhere",
+        "torch.compile makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, else off",
         role="running",
     )
     save_every: int | None = option(
