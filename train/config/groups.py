@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from train.config.data import Data, Files, Words
+from train.config.hub import Hub
 from train.config.options import option
 from train.config.texts import NegativeDraws, Negatives, Positives
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
@@ -188,5 +189,6 @@ GROUPS = (
     Noise,
     Optimisation,
     Evaluation,
+    Hub,
     Running,
 )

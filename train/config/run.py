@@ -25,6 +25,7 @@ from train.config.groups import (
     Optimisation,
     Running,
 )
+from train.config.hub import Hub
 from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
 from train.config.texts import SAME, WITH_SYNONYMS, WITHOUT_NEGATIVES, NegativeDraws, Negatives, Positives
@@ -35,6 +36,7 @@ from una_fast.errors import InputError, InputWarning
 @dataclass(frozen=True)
 class Run(
     Running,
+    Hub,
     Evaluation,
     Optimisation,
     Noise,
@@ -149,6 +151,8 @@ def check_together(run: Run) -> None:
     if run.synonyms and not run.needs_synonyms:
         raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it away")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
+    if run.push_private and not run.push_to:
+        raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
 

@@ -22,6 +22,7 @@ from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
+EXIT_NOT_PUSHED = 3  # all else is done
 
 
 def launch(run: Run) -> int:
@@ -44,9 +45,9 @@ def launch(run: Run) -> int:
 
 
 def finish(run: Run) -> int:
-    """Score best/ of a finished run where --evaluate asks for it and it is not done yet, and write its card.
+    """Score best/ of a finished run where --evaluate asks for it and it is not done yet, write its card, push it.
 
-    Returns the exit code, 0.
+    Returns the exit code: 0, or EXIT_NOT_PUSHED.
     """
     if run.evaluate:
         from train.job.score_best import is_scored, score_best  # scikit-learn takes a second
@@ -54,6 +55,18 @@ def finish(run: Run) -> int:
         if not is_scored(run):
             score_best(run, tell_user)
     write_card(Path(run.output))
+    return _push(run) if run.push_to else 0
+
+
+def _push(run: Run) -> int:
+    """Push best/; a hub that does not take it is said, and costs the run nothing."""
+    from train.job.push import push_best  # the hub's client takes a while
+
+    try:
+        push_best(run, tell_user)
+    except InputError as error:
+        tell_user(f"error: {error}")
+        return EXIT_NOT_PUSHED
     return 0
 
 

@@ -29,7 +29,7 @@ def resolve_options(run: Run) -> Run:
 
     Raises:
         InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
-            no data or no such task to evaluate on, no synonyms.
+            no data or no such task to evaluate on, no synonyms, no name or token to push with.
     """
     quiet()
     device = _device(run)
@@ -79,7 +79,7 @@ def _check_length(run: Run, config: Any) -> None:
 
 
 def _check_inputs(run: Run) -> None:
-    """Refuse files that cannot be read, before hours are spent on the corpus."""
+    """Refuse files that cannot be read, and a push that cannot be, before hours are spent on the corpus."""
     if run.dev:
         load_dev(run.dev)
     if run.needs_synonyms:
@@ -88,6 +88,10 @@ def _check_inputs(run: Run) -> None:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
+    if run.push_to:
+        from train.job.push import check_push
+
+        check_push(run.push_to)
 
 
 def _warn_of_texts(model: str, layout: Modules) -> None:

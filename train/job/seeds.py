@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.job.launch import launch
+from train.job.launch import EXIT_NOT_PUSHED, launch
 from train.job.load import encoder_of, identify
 from train.job.material import make_index
 from train.job.resolve import resolve_options
@@ -51,7 +51,7 @@ def train_seeds(run: Run) -> int:
         raise
     finally:
         lock.release()
-    if code:
+    if code not in (0, EXIT_NOT_PUSHED):
         if any(has_checkpoint(Path(one.output)) for one in runs):
             done = sum(is_finished(Path(one.output)) for one in runs)
             tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
@@ -59,7 +59,7 @@ def train_seeds(run: Run) -> int:
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
     write_json(output / SEEDS, {**sealed(vars(run)), **as_json(group)})
     tell_user(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
-    return 0
+    return code
 
 
 def of_seed(run: Run, seed: int) -> Run:
@@ -73,16 +73,19 @@ def of_seed(run: Run, seed: int) -> Run:
         output=str(folder),
         index=run.index or str(output / "index"),
         resume=run.resume and has_checkpoint(folder),
+        push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
 
 
 def _train_each(runs: Sequence[Run]) -> int:
-    """Launch one run after the other; the first exit code that is not 0, or 0."""
+    """Launch one run after the other; the exit code of the first that did not end, or the greatest of all."""
+    codes = [0]
     for number, one in enumerate(runs, start=1):
         tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-        if code := launch(one):
-            return code
-    return 0
+        codes.append(launch(one))
+        if codes[-1] not in (0, EXIT_NOT_PUSHED):
+            return codes[-1]
+    return max(codes)
 
 
 def _check_earlier(run: Run, runs: Sequence[Run]) -> None:

@@ -21,8 +21,10 @@ TASK = "sentence-similarity"
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # of a model on the hub
 
 
-def write_card(output: Path) -> None:
+def write_card(output: Path, repository: str = "") -> None:
     """Write the card of the finished run in `output`; a README.md there that the run did not write stays.
+
+    repository: the name on the hub that it gets, if any.
 
     Raises:
         InputError: the folder cannot be written.
@@ -33,7 +35,8 @@ def write_card(output: Path) -> None:
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
-    text = card(summary, read_object(output / EVALUATION), output.name)
+    name, place = repository or output.name, repository or "FOLDER OF THIS MODEL"
+    text = card(summary, read_object(output / EVALUATION), name, place)
     if text == written:  # a finished run that --resume meets again is left as it is
         return
     note_written(output, [CARD])
@@ -41,8 +44,11 @@ def write_card(output: Path) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -> str:
-    """The card of a run. summary: of run.json; evaluation: of evaluation.json, {} where there is none."""
+def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
+    """The card of a run.
+
+    summary: of run.json; evaluation: of evaluation.json, {} where there is none; place: what the model is loaded by.
+    """
     import yaml
 
     settings = summary["settings"]
@@ -57,7 +63,7 @@ def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -
     if scores:
         data["model-index"] = [{"name": name, "results": [_result(*score) for score in scores]}]
     front = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    return f"---\n{front}---\n\n{_body(summary, scores, name, base)}"
+    return f"---\n{front}---\n\n{_body(summary, scores, name, place, base)}"
 
 
 def hub_name(model: str) -> str | None:
@@ -100,7 +106,7 @@ def _result(task: str, score: float) -> dict[str, Any]:
     }
 
 
-def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, base: str | None) -> str:
+def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str, base: str | None) -> str:
     settings, corpus = summary["settings"], summary.get("corpus") or {}
     start = f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`"
     files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
@@ -123,7 +129,7 @@ def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str
             "```python",
             "from sentence_transformers import SentenceTransformer",
             "",
-            'model = SentenceTransformer("FOLDER OR NAME OF THIS MODEL")',
+            f'model = SentenceTransformer("{place}")',
             'embeddings = model.encode(["A sentence.", "Another one."])',
             "```",
             "",
