@@ -17,13 +17,13 @@ from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.sts import load_dev
 from train.generation.lines import is_blank, sentences
 from train.job.launch import launch
-from train.job.prepare import settle
+from train.job.resolve import resolve_options
 from train.job.seeds import of_seed
 from train.record.folder import PAPER_RUNS, is_finished
 from train.report.records import RunRecord, read_run
 from train.reproduction.plan import Plan, Work, missing_models
 from train.reproduction.training import Training
-from train.steps.signals import tell
+from train.steps.signals import tell_user
 from una_fast.errors import InputError, counted
 
 TIMED_STEPS = 6  # the first and the last with negatives, at alpha 5; the first is left out, for it is slow
@@ -87,7 +87,7 @@ class Clock:
     def seconds(self, work: Training) -> float:
         """Seconds of what is left of a work."""
         left = [seed for seed in work.seeds if not work.seed_done(seed)]
-        run = settle(dataclasses.replace(of_seed(work.run, left[0]), evaluate=""))
+        run = resolve_options(dataclasses.replace(of_seed(work.run, left[0]), evaluate=""))
         if run.model not in self._speeds:
             self._speeds[run.model] = self._found(run) or self._timed(run)
         speed = self._speeds[run.model]
@@ -132,7 +132,7 @@ class Clock:
                 **{"max_steps": TIMED_STEPS, "epochs": TIMED_STEPS, "resume": False},
             }
             trial = dataclasses.replace(run, **changes)
-            tell(f"timing {TIMED_STEPS} steps of {run.model}")
+            tell_user(f"timing {TIMED_STEPS} steps of {run.model}")
             if launch(trial):
                 raise InputError(f"the timed steps of {run.model} failed: train.ddp says more")
             return speed_of(read_run(Path(name) / "run"))

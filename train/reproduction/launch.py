@@ -8,7 +8,7 @@ from train.reproduction.options import Request
 from train.reproduction.plan import Plan, Work, make_plan, missing_models
 from train.reproduction.results import save
 from train.reproduction.setting import Setting
-from train.steps.signals import tell
+from train.steps.signals import tell_user
 
 
 def launch(request: Request) -> int:
@@ -29,7 +29,7 @@ def launch(request: Request) -> int:
     code = _do(plan, left)
     if not code:
         print(save(plan))
-        tell(f"{plan.setting.output / 'table.json'} and table.md hold it")
+        tell_user(f"{plan.setting.output / 'table.json'} and table.md hold it")
     return code
 
 
@@ -38,9 +38,9 @@ def _do(plan: Plan, left: Sequence[Work]) -> int:
     for number, work in enumerate(left, start=1):
         if work.done():  # made for another work meanwhile
             continue
-        tell(f"{work.name}, {number} of {len(left)}")
+        tell_user(f"{work.name}, {number} of {len(left)}")
         if code := work.do():
-            tell(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
+            tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
             return code
         save(plan)
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 from train.config.options import options_of
 from train.generation import back_translation, paraphrase
 from train.generation.launch import launch
-from train.generation.options import Job, Running, Search, Text, settle
+from train.generation.options import Job, Running, Search, Text, resolve_job
 from train.generation.parts import MANIFEST, folder_of
 from train.record.folder import read_object
 from train.reproduction.setting import OWN, Setting
@@ -39,7 +39,7 @@ class Texts:
         values |= {name: given[name] for name in ("column", "nproc", "device") if name in given}
         values |= {"corpus": self.setting.corpus, "output": str(self.setting.texts_file(self.kind))}
         values["precision"] = "fp32" if given.get("precision", "fp32") == "fp32" else "bf16"
-        return settle(self.kind, module.choose(values), values)
+        return resolve_job(self.kind, module.choose(values), values)
 
     @property
     def models(self) -> list[str]:

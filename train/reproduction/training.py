@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run, defaults, options
-from train.job.prepare import settle
+from train.job.resolve import resolve_options
 from train.job.score_best import is_scored
 from train.job.seeds import of_seed, train_seeds
 from train.record.folder import is_finished, read_summary
@@ -55,7 +55,7 @@ class Training:
         if not is_finished(Path(one.output)) or (self.scored and not is_scored(one)):
             return False
         saved = read_summary(Path(one.output))["settings"]
-        wanted = _as_json(settle(dataclasses.replace(one, dev="", evaluate="")).identity())
+        wanted = _as_json(resolve_options(dataclasses.replace(one, dev="", evaluate="")).identity())
         return all(saved.get(name, defaults()[name]) == value for name, value in wanted.items())
 
     def do(self) -> int:

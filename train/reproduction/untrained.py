@@ -8,7 +8,7 @@ from typing import Any
 import una_fast
 from train.config.run import Run, arguments_of
 from train.evaluation.tasks.registry import read_task
-from train.job.prepare import open_index, sources
+from train.job.material import open_index, sources
 from train.reproduction.setting import Setting
 from train.tables.kind import Negative, TestSet
 
