@@ -125,14 +125,14 @@ def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
 
 
 def test_who_loads_while_another_saves_has_the_new_one(folder, monkeypatch):
-    map_array = load.map_array
+    map_file = load.map_file
 
-    def after_a_save(path, checksum):
+    def after_a_save(path):
         monkeypatch.undo()
         save_arrays(folder, "index", 3, {"name": "new"}, {"ids": np.array([1])})
-        return map_array(path, checksum)
+        return map_file(path)
 
-    monkeypatch.setattr(load, "map_array", after_a_save)
+    monkeypatch.setattr(load, "map_file", after_a_save)
     meta, arrays, _ = load_arrays(folder, "index", 3)
     assert (meta, arrays["ids"].tolist()) == ({"name": "new"}, [1])
 

@@ -19,12 +19,15 @@ PAUSE = 0.02  # s, between two looks at a lock that another process holds
 
 
 @contextmanager
-def one_process_at_a_time(name: str) -> Iterator[None]:
-    """Hold the user's lock `name`; go on without it where it cannot be made, or is held for longer than TIMEOUT."""
+def one_process_at_a_time(name: str, timeout: float | None = None) -> Iterator[None]:
+    """Hold the user's lock `name`; go on without it where it cannot be made, or is held for longer than `timeout`.
+
+    timeout: s; TIMEOUT if None.
+    """
     handle = _open(name)
     try:
         if handle is not None:
-            _wait(handle)
+            _wait(handle, TIMEOUT if timeout is None else timeout)
         yield
     finally:
         if handle is not None:
@@ -34,8 +37,10 @@ def one_process_at_a_time(name: str) -> Iterator[None]:
 def private_folder() -> Path | None:
     """The user's folder for what una_fast may lose: ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``, mode 700.
 
-    None where it cannot be made, is a link, or belongs to somebody else.
+    None where it cannot be made, is a link, or belongs to somebody else, and on Windows.
     """
+    if fcntl is None:
+        return None
     try:
         home = os.environ.get("XDG_CACHE_HOME", "")
         folder = (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "una_fast"
@@ -53,7 +58,7 @@ def private_folder() -> Path | None:
 
 def _open(name: str) -> int | None:
     """A handle of the lock file: a regular file of this user in the private folder, never behind a link; or None."""
-    folder = private_folder() if fcntl else None
+    folder = private_folder()
     if folder is None:
         return None
     try:
@@ -67,9 +72,9 @@ def _open(name: str) -> int | None:
     return None
 
 
-def _wait(handle: int) -> None:
-    """Lock the file of `handle`, or give up after TIMEOUT."""
-    end = time.monotonic() + TIMEOUT
+def _wait(handle: int, timeout: float) -> None:
+    """Lock the file of `handle`, or give up after `timeout` s."""
+    end = time.monotonic() + timeout
     while time.monotonic() < end:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,6 +5,7 @@ The checksums say that the files are those that were written; they cannot say wh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from una_fast.arrays import MAX_IDS, Ragged, StringTable
 from una_fast.corpus.word_tokenizers import is_probe
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES, SCORE_LAW
-from una_fast.storage.content import wrong_rows, wrong_strings
+from una_fast.storage.content import never_increases, wrong_range, wrong_rows, wrong_strings
 
 SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Check types, lengths, ranges and order of all that an index's folder holds: 0.05 s a million sentences.
+
+    A folder of more than 64 MiB is checked once on a machine, until a file of it changes (see `una_fast.storage`).
 
     Raises:
         InputError: with the first array or field that is wrong.
@@ -64,10 +67,9 @@ def _wrong_values(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
     yield "terms", "" if 0 < len(terms) <= MAX_IDS else "is empty"
     for name in ("document_frequency", "idf", "max_tfidf"):
         yield name, "" if len(arrays[name]) == len(terms) else f"has not one value for each of the {len(terms):,} terms"
-    frequency, idf, scores = (arrays[name] for name in ("document_frequency", "idf", "max_tfidf"))
-    in_range = 1 <= frequency.min() <= frequency.max() <= n_documents
-    yield "document_frequency", "" if in_range else f"is not from 1 to {n_documents:,} documents"
-    for name, values in (("idf", idf), ("max_tfidf", scores)):
-        finite = bool(values.min() >= 0 and values.max() < np.inf)  # NaN fails both
-        yield name, "" if finite else "is not finite and at least 0"
-    yield "max_tfidf", "" if (scores[1:] <= scores[:-1]).all() else "increases: terms stand from high to low"
+    wrong = wrong_range(arrays["document_frequency"], 1, n_documents)
+    yield "document_frequency", f"is not from 1 to {n_documents:,} documents" if wrong else ""
+    for name in ("idf", "max_tfidf"):
+        wrong = wrong_range(arrays[name], 0, sys.float_info.max)
+        yield name, "is not finite and at least 0" if wrong else ""
+    yield "max_tfidf", "" if never_increases(arrays["max_tfidf"]) else "increases: terms stand from high to low"

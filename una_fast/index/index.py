@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -84,11 +84,10 @@ class Index:
         self.seal = seal
 
     @classmethod
-    def open(cls, path: str | Path, word_tokenizer: str | Split | None = None) -> Index:
+    def open(cls, path: str | Path, word_tokenizer: str | Split | None = None, verify: bool = False) -> Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
         folder = checked_path(path)
-        meta, arrays, seal = load_arrays(folder, KIND, VERSION)
-        check_content(folder, meta, arrays)
+        meta, arrays, seal = load_arrays(folder, KIND, VERSION, partial(check_content, folder), verify=verify)
         return cls(
             chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
             sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),

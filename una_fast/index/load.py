@@ -17,8 +17,12 @@ def load_index(
     word_tokenizer: str | Split | None = None,
     *,
     quoting: bool | None = None,
+    verify: bool = False,
 ) -> Index:
-    """Open a saved index: memory-mapped, so that all processes of a machine share one copy. Every byte is verified.
+    """Open a saved index: memory-mapped, so that all processes of a machine share one copy.
+
+    Every byte is read and checked when a folder is opened for the first time by this user on this machine, and again
+    when a file of it has changed; after that it is mapped at once. Below 64 MiB it is read each time.
 
     Args:
         path: the folder given to `Index.save`.
@@ -26,12 +30,13 @@ def load_index(
         column: as for `build_index`.
         word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
         quoting: as for `build_index`.
+        verify: read and check every byte again, to see what a failing disk has changed.
 
     Raises:
         InputError: not an index, another version, damaged, or made from another corpus or with another word tokenizer.
 
     """
-    index = Index.open(path, word_tokenizer)
+    index = Index.open(path, word_tokenizer, verify)
     if corpus is not None:
         check_sources(Path(path), index.sources, source_digests(corpus, column, quoting))
     return index

@@ -10,6 +10,7 @@ else.
     ownership   which entries of a folder una_fast wrote, and how only those are deleted
     place       puts a complete folder under its name, in one step where the system can; mends what a kill left
     packs       arrays in one file, read in slices: what the stages of a build hand on
+    verified    what was read and checked once on this machine is not read again at every start of a process
     save, load  the two that everybody calls
 """
 

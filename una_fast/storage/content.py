@@ -5,22 +5,50 @@ Each returns what is wrong, in words, or "".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from una_fast._kernels.words.chunks import first_invalid_utf8
 from una_fast.arrays import Ragged, StringTable
+from una_fast.storage.files import BLOCK, forget_pages
 
 CHECKED_AT_ONCE = 1 << 20  # values of a comparison of neighbours: its temporaries stay in cache
+
+
+def blocks(array: np.ndarray, overlap: int = 0) -> Iterator[np.ndarray]:
+    """The array in parts of CHECKED_AT_ONCE values, each with the first `overlap` of the next.
+
+    Pages of a mapped array are let go again, so that what a process holds does not grow with the array.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    data = base.obj if isinstance(base, memoryview) else base
+    for number, start in enumerate(range(0, max(len(array) - overlap, 0), CHECKED_AT_ONCE), start=1):
+        yield array[start : start + CHECKED_AT_ONCE + overlap]
+        if number * CHECKED_AT_ONCE * array.itemsize % BLOCK == 0:
+            forget_pages(data)
+    forget_pages(data)
+
+
+def never_increases(values: np.ndarray) -> bool:
+    """True if no value is above the one before it."""
+    return not any((part[1:] > part[:-1]).any() for part in blocks(values, overlap=1))
+
+
+def wrong_range(values: np.ndarray, low: float, high: float) -> bool:
+    """True if a value is not from `low` to `high`, or is no number."""
+    return not all(low <= part.min() and part.max() <= high for part in blocks(values))
 
 
 def wrong_bounds(bounds: np.ndarray, end: int) -> str:
     """Bounds of rows start at 0, never decrease, and end at `end`. bounds: int64 (N + 1,)."""
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != end:
         return f"its rows do not start at 0 and end at {end:,}"
-    for start in range(0, len(bounds) - 1, CHECKED_AT_ONCE):
-        part = bounds[start : start + CHECKED_AT_ONCE + 1]
-        if (part[1:] < part[:-1]).any():
-            return "a row ends before it starts"
+    if any((part[1:] < part[:-1]).any() for part in blocks(bounds, overlap=1)):
+        return "a row ends before it starts"
     return ""
 
 
@@ -29,7 +57,7 @@ def wrong_rows(rows: Ragged, n_rows: int, n_ids: int) -> str:
     if len(rows.indptr) != n_rows + 1:
         return f"has {len(rows.indptr):,} bounds of rows, and {n_rows + 1:,} are needed"
     unsigned = rows.values.view(f"u{rows.values.itemsize}")  # a negative id is huge without its sign
-    if unsigned.max(initial=0) >= max(n_ids, 1) or (n_ids == 0 and len(unsigned)):
+    if any(part.max() >= n_ids for part in blocks(unsigned)):
         return f"has an id outside of 0 to {n_ids - 1:,}"
     return wrong_bounds(rows.indptr, len(rows.values))
 
@@ -40,7 +68,8 @@ def wrong_strings(table: StringTable) -> str:
         return found
     if first_invalid_utf8(table.utf8) >= 0:
         return "holds bytes that are not UTF-8"
-    starts = table.offsets[table.offsets < len(table.utf8)]
-    if (table.utf8[starts] & 0xC0 == 0x80).any():  # a byte that continues a character
-        return "cuts a character in two"
+    for part in blocks(table.offsets):
+        starts = part[part < len(table.utf8)]
+        if (table.utf8[starts] & 0xC0 == 0x80).any():  # a byte that continues a character
+            return "cuts a character in two"
     return ""

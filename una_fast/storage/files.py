@@ -10,7 +10,7 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -20,6 +20,7 @@ from una_fast.errors import InputError
 REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
 READ_AT_ONCE = 1 << 22  # bytes
+BLOCK = 1 << 26  # bytes that are verified at a time: what a process holds of a file of any size
 
 
 def checked_path(path: str | Path) -> Path:
@@ -82,26 +83,58 @@ def open_regular(path: Path) -> IO[bytes]:
     return file
 
 
-def map_array(path: Path, checksum: str) -> np.ndarray:
-    """The array of a file, read-only and memory-mapped; the file is opened once, so all that is seen is one file.
+class Mapped(NamedTuple):
+    """A file, memory-mapped: its bytes, and what tells it and its content from another without a look at them."""
+
+    path: Path
+    data: mmap.mmap | bytes
+    identity: tuple[int, ...]
+
+
+def identity_of(about: os.stat_result) -> tuple[int, ...]:
+    """Device, inode, size and times of a file; a user can set mtime back after a change, but not ctime."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def map_file(path: Path) -> Mapped:
+    """Map a file, read-only; it is opened once, so all that is seen is one file.
 
     Raises:
-        InputError: a file that is missing or cannot be read, has another checksum, or holds no plain array.
+        InputError: a file that is missing or cannot be read.
     """
     try:
         with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            about = os.fstat(file.fileno())
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if about.st_size else b""
+            return Mapped(path, data, identity_of(about))
     except FileNotFoundError as error:
         raise InputError(f"{path}: missing; {REBUILD}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
-    if xxhash.xxh3_64_hexdigest(data) != checksum:
-        raise InputError(f"{path}: damaged (cut short or changed), its checksum differs; {REBUILD}")
+
+
+def verify_checksum(file: Mapped, checksum: str) -> None:
+    """Read every byte. Raises `InputError` for a file that has not this xxh3_64."""
+    found, view = xxhash.xxh3_64(), memoryview(file.data)
+    for start in range(0, len(view), BLOCK):
+        found.update(view[start : start + BLOCK])
+        forget_pages(file.data)
+    if found.hexdigest() != checksum:
+        raise InputError(f"{file.path}: damaged (cut short or changed), its checksum differs; {REBUILD}")
+
+
+def forget_pages(data: Any) -> None:
+    """Take a mapping's pages off this process's memory; they stay in the system's cache while that has room."""
+    if isinstance(data, mmap.mmap) and hasattr(data, "madvise"):
+        data.madvise(mmap.MADV_DONTNEED)
+
+
+def mapped_array(file: Mapped) -> np.ndarray:
+    """The array of a file, over the mapping. Raises `InputError` for a file that holds no plain array."""
     try:
-        return _parse(data)
+        return _parse(file.data)
     except (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path}: damaged, it holds no array that una_fast wrote; {REBUILD}") from error
+        raise InputError(f"{file.path}: damaged, it holds no array that una_fast wrote; {REBUILD}") from error
 
 
 def file_checksum(path: Path) -> str:

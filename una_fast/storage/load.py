@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from una_fast.errors import InputError
-from una_fast.storage.files import checked_path, map_array
+from una_fast.storage.files import Mapped, checked_path, map_file, mapped_array, verify_checksum
 from una_fast.storage.manifest import read_manifest
 from una_fast.storage.ownership import leftovers
 from una_fast.storage.place import recover
+from una_fast.storage.verified import mark_of
 
+Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
 RETRIES, PAUSE = 50, 0.01  # s, of a load while another process saves: two renames take microseconds
 
 
@@ -26,8 +29,19 @@ class Saved(NamedTuple):
     seal: str
 
 
-def load_arrays(folder: Path, kind: str, version: int) -> Saved:
+def load_arrays(
+    folder: Path, kind: str, version: int, check: Check | None = None, context: str = "", verify: bool = False
+) -> Saved:
     """The `meta` and the read-only, memory-mapped arrays of a folder that `save_arrays` wrote.
+
+    Args:
+        folder: where it was saved.
+        kind: as given to `save_arrays`.
+        version: as given to `save_arrays`.
+        check: called with `meta` and the arrays wherever every byte is read; raises InputError for content that is
+            wrong in itself.
+        context: what else `check` depends on.
+        verify: read every byte, even where this content has been verified on this machine before (see `verified`).
 
     Raises:
         InputError: no such folder, another kind or version, a file missing, cut short or with a changed byte.
@@ -38,7 +52,7 @@ def load_arrays(folder: Path, kind: str, version: int) -> Saved:
     for _ in range(RETRIES):
         before = _identity(folder)
         try:
-            loaded = _load(folder, kind, version)
+            loaded = _load(folder, kind, version, check, context, verify)
             if _identity(folder) == before:
                 return loaded
         except InputError:
@@ -46,13 +60,27 @@ def load_arrays(folder: Path, kind: str, version: int) -> Saved:
                 raise
         time.sleep(PAUSE)  # another process is saving there
     recover(target)
-    return _load(folder, kind, version)
+    return _load(folder, kind, version, check, context, verify)
 
 
-def _load(folder: Path, kind: str, version: int) -> Saved:
+def _load(folder: Path, kind: str, version: int, check: Check | None, context: str, verify: bool) -> Saved:
     manifest = read_manifest(folder, kind, version)
-    arrays = {name: map_array(folder / f"{name}.npy", checksum) for name, checksum in manifest.checksums.items()}
-    return Saved(manifest.meta, arrays, manifest.seal)
+    files = {name: map_file(folder / f"{name}.npy") for name in manifest.checksums}
+    mark = mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
+    with mark.one_process():  # the processes of a machine that start together read it once
+        if mark.is_set() and not verify:
+            return Saved(manifest.meta, _arrays(files), manifest.seal)
+        for name, checksum in manifest.checksums.items():
+            verify_checksum(files[name], checksum)
+        saved = Saved(manifest.meta, _arrays(files), manifest.seal)
+        if check is not None:
+            check(saved.meta, saved.arrays)
+        mark.set()
+        return saved
+
+
+def _arrays(files: dict[str, Mapped]) -> dict[str, np.ndarray]:
+    return {name: mapped_array(file) for name, file in files.items()}
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

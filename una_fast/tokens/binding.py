@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.index.layout import TOKENS, tokens_folder
 from una_fast.storage import load_arrays, read_seal, save_arrays
-from una_fast.tokens.kept import checked_ids
+from una_fast.tokens.kept import check_ids, rows_of
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
@@ -165,7 +165,10 @@ def _lies_in_its_folder(index: Index) -> bool:
 
 
 def _load(folder: Path, index: Index, encoder: SubwordEncoder) -> dict[str, Ragged]:
-    meta, arrays, _ = load_arrays(folder, TOKENS, VERSION)
-    if meta.get("index") != index.fingerprint:
-        raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
-    return checked_ids(folder, arrays, index, encoder.n_ids)
+    def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        if meta.get("index") != index.fingerprint:
+            raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
+        check_ids(folder, arrays, index, encoder.n_ids)
+
+    made_for = f"{index.fingerprint} {index.n_documents} {index.n_terms} {encoder.n_ids}"
+    return rows_of(load_arrays(folder, TOKENS, VERSION, check, made_for).arrays)

@@ -21,8 +21,14 @@ NEEDED, OPTIONAL = frozenset(["sentences", "terms", "irregular"]), "first_terms"
 PARTS = ("values", "indptr")
 
 
-def checked_ids(folder: Path, arrays: dict[str, np.ndarray], index: Index, n_ids: int) -> dict[str, Ragged]:
-    """The ids in the arrays of a folder, by name (see `bind`). O(T) time: one pass at the speed of memory.
+def rows_of(arrays: dict[str, np.ndarray]) -> dict[str, Ragged]:
+    """The ids in the arrays of a folder, by name (see `bind`)."""
+    names = sorted({name.rpartition("_")[0] for name in arrays})
+    return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
+
+
+def check_ids(folder: Path, arrays: dict[str, np.ndarray], index: Index, n_ids: int) -> None:
+    """Check names, types, lengths and ranges of a folder's ids. O(T) time: one pass at the speed of memory.
 
     n_ids: one more than the tokenizer's largest id.
 
@@ -33,7 +39,7 @@ def checked_ids(folder: Path, arrays: dict[str, np.ndarray], index: Index, n_ids
     listed = {f"{name}_{part}" for name in names for part in PARTS}
     if names - {OPTIONAL} != NEEDED or listed != arrays.keys():
         raise _damaged(folder, f"the list of its arrays is {', '.join(sorted(arrays))}")
-    ids = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in sorted(names)}
+    ids = rows_of(arrays)
     n_rows = {"sentences": index.n_documents, "irregular": 1}
     for name, rows in ids.items():
         limit = index.n_terms if name == "irregular" else n_ids
@@ -43,7 +49,6 @@ def checked_ids(folder: Path, arrays: dict[str, np.ndarray], index: Index, n_ids
     irregular = ids["irregular"].values
     if (irregular[1:] <= irregular[:-1]).any():
         raise _damaged(folder, "irregular does not increase: terms stand from low to high")
-    return ids
 
 
 def _wrong_types(name: str, rows: Ragged) -> str:

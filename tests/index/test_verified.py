@@ -1,0 +1,149 @@
+"""A folder is read and checked once on a machine: a mark says so, and a changed file is read again."""
+
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import una_fast
+from una_fast._kernels.one_process import private_folder
+from una_fast.errors import InputError
+from una_fast.index.layout import KIND, VERSION
+from una_fast.storage import load, load_arrays, save_arrays, verified
+
+TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The files that were read whole, as they are; marks are kept for small files and new ones too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(verified, "SMALLEST", 0)
+    monkeypatch.setattr(verified, "SETTLED", 0)
+    files: list[str] = []
+    verify = load.verify_checksum
+
+    def noted(file, checksum):
+        files.append(file.path.name)
+        verify(file, checksum)
+
+    monkeypatch.setattr(load, "verify_checksum", noted)
+    return files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    una_fast.build_index(TEXTS).save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_a_second_load_reads_nothing(folder: Path, read: list[str]) -> None:
+    una_fast.load_index(folder)
+    assert "words_values.npy" in read
+    read.clear()
+    assert list(una_fast.load_index(folder)) == TEXTS
+    assert read == []
+    una_fast.load_index(folder, verify=True)
+    assert "words_values.npy" in read
+
+
+def test_a_mark_is_the_users_and_does_not_travel_with_the_folder(folder: Path, read: list[str]) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    una_fast.load_index(folder)
+    assert sorted(path.name for path in folder.iterdir()) == before
+    cache = private_folder()
+    assert cache is not None and len(list((cache / "verified").iterdir())) == 1
+    read.clear()
+    shutil.copytree(folder, folder.with_name("copy"))
+    una_fast.load_index(folder.with_name("copy"))
+    assert len(read) == 11
+
+
+@pytest.mark.parametrize("keep_times", [False, True])
+def test_a_changed_file_is_read_again(folder: Path, read: list[str], keep_times: bool) -> None:
+    una_fast.load_index(folder)
+    path = folder / "words_values.npy"
+    about = path.stat()
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    if keep_times:
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    with pytest.raises(InputError, match="words_values.npy: damaged"):
+        una_fast.load_index(folder)
+
+
+def test_content_of_others_is_checked_before_it_is_marked(folder: Path, read: list[str]) -> None:
+    """Checksums that fit, and an id outside: refused each time, never marked."""
+    meta, arrays, _ = load_arrays(folder, KIND, VERSION)
+    save_arrays(folder, KIND, VERSION, meta, {**arrays, "words_values": arrays["words_values"] + np.int32(1)})
+    for _ in range(2):
+        with pytest.raises(InputError, match="has an id outside of 0"):
+            una_fast.load_index(folder)
+
+
+def test_who_only_reads_checksums_marks_nothing_for_who_checks_content(folder: Path, read: list[str]) -> None:
+    meta, arrays, _ = load_arrays(folder, KIND, VERSION)
+    save_arrays(folder, KIND, VERSION, meta, {**arrays, "words_values": arrays["words_values"] + np.int32(1)})
+    load_arrays(folder, KIND, VERSION)
+    with pytest.raises(InputError, match="has an id outside of 0"):
+        una_fast.load_index(folder)
+
+
+def test_new_files_and_small_ones_are_read_each_time(folder: Path, read: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(verified, "SETTLED", 10**12)
+    for _ in range(2):
+        read.clear()
+        una_fast.load_index(folder)
+        assert len(read) == 11
+    monkeypatch.setattr(verified, "SETTLED", 0)
+    monkeypatch.setattr(verified, "SMALLEST", 1 << 20)
+    una_fast.load_index(folder)
+    assert len(read) == 22
+
+
+def test_without_a_cache_folder_every_load_reads(folder: Path, read: list[str], monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    for _ in range(2):
+        read.clear()
+        una_fast.load_index(folder)
+        assert len(read) == 11
+
+
+def test_old_marks_are_forgotten(folder: Path, read: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(verified, "MOST_MARKS", 4)
+    for number in range(9):
+        load_arrays(folder, KIND, VERSION, context=str(number))
+        assert len(list((private_folder() / "verified").iterdir())) <= 4
+
+
+def load_beside(folder: Path, start, read) -> None:
+    verified.SMALLEST = verified.SETTLED = 0
+    verify = load.verify_checksum
+
+    def counted(file, checksum):
+        with read.get_lock():
+            read.value += 1
+        verify(file, checksum)
+
+    load.verify_checksum = counted
+    start.wait()
+    una_fast.load_index(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_processes_that_start_together_read_once(folder: Path, read: list[str]) -> None:
+    context = multiprocessing.get_context("fork")
+    start, files = context.Event(), context.Value("i", 0)
+    processes = [context.Process(target=load_beside, args=(folder, start, files)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    start.set()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert files.value == 11
