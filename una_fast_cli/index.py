@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from train.config.data import Files, Words
 from train.config.options import option, options_of
@@ -17,12 +19,38 @@ from una_fast.errors import InputError, counted
 class Output:
     """Output."""
 
-    output: str = option("", "folder to save the index in; it must not exist", metavar="FOLDER")
+    output: str = option("", "folder to build the index in; it must not exist", metavar="FOLDER")
+
+
+@dataclass(frozen=True)
+class Build:
+    """How it is built."""
+
+    memory: str = option(
+        "", "what the build may take, as 2GB, on a cluster each worker; by default half of the memory", metavar="SIZE"
+    )
+    cluster: str = option(
+        "",
+        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and "
+        "--output under the same names",
+        metavar="ADDRESS",
+    )
+
+    @contextmanager
+    def executor(self) -> Iterator[Any]:
+        """The client of the cluster, or None."""
+        if not self.cluster:
+            yield None
+            return
+        from una_fast.integrations.dask import connected
+
+        with connected(self.cluster) as client:
+            yield client
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -> int:
     """Build the index of a corpus and save it; the exit code."""
-    groups = (Output, Files, Words)
+    groups = (Output, Build, Files, Words)
     parser = option_parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", groups)
     parser.usage = f"{prog} FILE ... --output FOLDER [options]"
     about = "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"
@@ -35,14 +63,18 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
     # imported late: --help and errors of the command line should not wait for Numba
     import una_fast
 
-    index = una_fast.build_index(
-        [Path(path) for path in values["corpus"]],
-        word_tokenizer=values["word_tokenizer"],
-        lowercase=values["lowercase"],
-        progress=True,
-        **Files(**{name: values[name] for name in options_of(Files)}).reading(),
-    )
-    index.save(values["output"])
+    build = Build(**{name: values[name] for name in options_of(Build)})
+    with build.executor() as executor:
+        index = una_fast.build_index(
+            [Path(path) for path in values["corpus"]],
+            word_tokenizer=values["word_tokenizer"],
+            lowercase=values["lowercase"],
+            progress=True,
+            folder=values["output"],
+            memory=build.memory or None,
+            executor=executor,
+            **Files(**{name: values[name] for name in options_of(Files)}).reading(),
+        )
     said = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {said}\n")
     return 0

@@ -1,0 +1,88 @@
+"""An index built by the workers of a Dask cluster: the same bits, and a sentence for each cluster that cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+import una_fast
+from index.test_staged import LINES, built, same
+from support.staged import cut
+from una_fast.errors import InputError
+from una_fast.index.staged import executors
+from una_fast.integrations.dask import connected
+from una_fast_cli.main import main
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers in this process: no process to start, and all else as on machines of their own."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(LINES))
+    return path
+
+
+def test_a_cluster_gives_the_bits_of_the_build_in_memory(client, corpus, tmp_path, monkeypatch):
+    cut(monkeypatch, split_bytes=300)
+    assert same(built(corpus, folder=tmp_path / "index", executor=client), una_fast.build_index(corpus))
+
+
+def test_the_command_builds_on_a_cluster(cluster, corpus, tmp_path, capsys):
+    folder = tmp_path / "index"
+    arguments = ["index", str(corpus), "--output", str(folder), "--cluster", cluster.scheduler_address]
+    assert main([*arguments, "--memory", "1GB"]) == 0
+    assert "25 sentences" in capsys.readouterr().out
+    assert same(una_fast.load_index(folder), una_fast.build_index(corpus))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here", "missing.json"])
+def test_an_unreachable_scheduler_is_said_with_a_sentence(address, monkeypatch):
+    monkeypatch.setattr("una_fast.integrations.dask.TIMEOUT", 0.2)
+    with pytest.raises(InputError, match="no Dask scheduler answers at .* start one with `dask scheduler`"):
+        with connected(address):
+            pass
+
+
+def test_workers_that_do_not_see_the_folder_are_named(client, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "look", lambda token: (una_fast.__version__, False))
+    with pytest.raises(InputError, match=r"worker tcp://.* does not see .* a disk that all machines share"):
+        built(corpus, folder=tmp_path / "index", executor=client)
+
+
+def test_workers_of_another_version_are_named(client, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "look", lambda token: ("0.0.1", True))
+    with pytest.raises(InputError, match=r"worker tcp://.* has una_fast 0\.0\.1, and this process .* the same version"):
+        built(corpus, folder=tmp_path / "index", executor=client)
+
+
+def test_workers_without_una_fast_are_named(client, corpus, tmp_path, monkeypatch):
+    def look(token):
+        raise ModuleNotFoundError("No module named 'una_fast'")
+
+    monkeypatch.setattr(executors, "look", look)
+    with pytest.raises(InputError, match=r"cannot run una_fast .* No module named 'una_fast'.* install una_fast"):
+        built(corpus, folder=tmp_path / "index", executor=client)
+
+
+def test_a_cluster_without_workers_is_said_with_a_sentence(corpus, tmp_path):
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        distributed.Client(empty) as client,
+        pytest.raises(InputError, match="the cluster has no worker"),
+    ):
+        built(corpus, folder=tmp_path / "index", executor=client)
