@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from train.config.run import make_run
+from train.objective.draws import EmbeddingDraws
 from train.objective.noise.embedding_noise import EmbeddingNoise
 from train.objective.registry import NOISE_VIEWS, NOISES
-from train.objective.row_draws import RowDraws
 from train.steps.views import noise_of
 from una_fast.errors import InputError
 
@@ -19,7 +19,7 @@ NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
 
 
 def draws_of(n, epoch=0, seed=5):
-    return RowDraws(seed, epoch, np.random.default_rng(n).permutation(100)[:n])
+    return EmbeddingDraws(seed, epoch, np.random.default_rng(n).permutation(100)[:n])
 
 
 def embeddings(*shape, seed=0):
@@ -122,7 +122,7 @@ def test_views_epochs_and_seeds_have_draws_of_their_own():
 def test_the_noise_is_not_drawn_by_the_numbers_that_replace_words():
     views, rows = torch.ones(2, 50, 40).cumsum(1), np.arange(50)
     noise = EmbeddingNoise("gaussian", LAMBDA, "positive", 42)(views, 0, rows)[1] - views[1]
-    of_words = RowDraws(42, 0, rows).normals(40)
+    of_words = EmbeddingDraws(42, 0, rows).normals(40)
     assert abs(np.corrcoef(noise.flatten().numpy(), of_words.ravel())[0, 1]) < 5 / 2000**0.5
 
 

@@ -14,10 +14,10 @@ from una_fast.lazy import load
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from train.objective.row_draws import RowDraws
+    from train.objective.draws import EmbeddingDraws
 
     LossFunction = Callable[[Tensor, float], Tensor]
-    NoiseFunction = Callable[[Tensor, Tensor, RowDraws, float], Tensor]
+    NoiseFunction = Callable[[Tensor, Tensor, EmbeddingDraws, float], Tensor]
 
 
 class LossRow(NamedTuple):

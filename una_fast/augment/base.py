@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from una_fast._kernels.draws.rows import RowKernel, Workspace
-from una_fast._kernels.ids.emit import TermTokens
-from una_fast.arrays import ID, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
-from una_fast.augment.spelling import spell
-from una_fast.augment.text_rows import TextReader, TextRows
+from una_fast.augment.text_rows import TextReader
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.parallel import n_cores
 from una_fast.tokens.ids import TokenIds, checked_rows, token_tensors
 
 if TYPE_CHECKING:
     import torch
 
-ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
 Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 
 
@@ -36,45 +28,27 @@ class TextAugmentation(ABC):
     any batch, order, number of threads, processes or ranks. Text that is given rather than indexed takes the hash of
     its words for a row, so equal sentences become the same within an epoch.
 
-    A subclass calls `_prepare` with its kernel for rows, and draws rows of text in `_draw_text`.
+    A subclass derives from `word_augmentation.WordAugmentation` if it edits one sentence at a time in Python, and from
+    `kernel_augmentation.KernelAugmentation` if a compiled kernel draws its rows.
     """
 
-    growth = 1  # the most words that a word of a row can become
-    joins = True  # a text is its words joined by spaces, so the kernel writes its tokens; else the tokenizer does
-
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
-        self._n_jobs = n_cores(n_jobs)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
         self._reader = TextReader(index)
-        self._longest_row = int(index.word_ids.lengths().max())
-        self._workspaces: list[Workspace] = []
-        self._threads: ThreadPoolExecutor | None = None
-        self._threads_of = 0  # the process
-        self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
-        self._kernel = self._make_kernel()
 
     @abstractmethod
-    def _make_kernel(self) -> RowKernel:
-        """What draws rows of the index."""
+    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+        """What sentences become."""
 
     @abstractmethod
-    def _make_workspace(self) -> Workspace:
-        """The buffers that one thread needs for the kernel."""
-
-    @abstractmethod
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
-        """int32 ids that the rows of `text` become; negative ones are its unseen words."""
+    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+        """What the documents of rows, int64 (B,), become."""
 
     @abstractmethod
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Any:
         """Why `augment([sentence], epoch)` is what it is; prints as a table."""
-
-    @property
-    def _strings(self) -> StringTable:
-        """The string of each id that the kernel draws."""
-        return self.index.terms
 
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, draw_set: int = 0) -> list[str]:
         """What each sentence becomes, unseen words included; blank text gives "".
@@ -85,13 +59,11 @@ class TextAugmentation(ABC):
             draw_set: so do those of each set: several texts a sentence and epoch are sets 0, 1, 2, ...
 
         """
-        text = self._read(sentences)
-        return self._spell_text(text, self._draw_text(text, DrawSet(epoch, draw_set)))
+        return self._augment_texts(sentences, DrawSet(epoch, draw_set))
 
     def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
         """What each document in `rows` becomes, as text; a blank document gives ""."""
-        rows = checked_rows(rows, self.index.n_documents)
-        return self._spell_rows(rows, self._draw_rows(rows, DrawSet(epoch, draw_set)))
+        return self._augment_rows(checked_rows(rows, self.index.n_documents), DrawSet(epoch, draw_set))
 
     def token_ids(
         self,
@@ -122,83 +94,13 @@ class TextAugmentation(ABC):
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
         rows = checked_rows(rows, self.index.n_documents)
         out = token_tensors(len(rows), max_length, self.tokens, out)
-        draws = DrawSet(epoch, draw_set)
-        if not self.joins:
-            self.tokens.write_texts(self.texts(rows, epoch, draw_set=draw_set), np.arange(len(rows)), out)
-            return out
-        self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
-        if len(self._irregular):
-            self._write_irregular(rows, draws, out)
+        self._fill(rows, DrawSet(epoch, draw_set), out)
         return out
 
-    def _write_ids(self, rows: np.ndarray, draws: DrawSet, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
-        """Fill input_ids and attention_mask, int64 (B, L): by the kernel, on several threads for many rows."""
-
-        def fill(part: slice) -> None:
-            workspace = self._take_workspace()
-            self._kernel.token_ids(
-                rows[part], draws.epoch, workspace, input_ids[part], attention_mask[part], draws.number
-            )
-            self._workspaces.append(workspace)
-
-        n_parts = min(self._n_jobs, len(rows) // ROWS_A_THREAD)
-        if n_parts < 2:
-            fill(slice(None))
-        else:
-            bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
-            list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
-
-    def _read(self, sentences: Iterable[str]) -> TextRows:
-        """The rows of any text."""
-        return self._reader.read(sentences)
-
-    def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        """The texts of the ids that `rows` became."""
-        return spell(drawn, self._strings)
-
-    def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        """The texts of the ids that the rows of `text` became."""
-        return spell(drawn, self._strings, text.unseen)
-
-    def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
-        """int32 ids of what `rows` become."""
-        indptr = self.index.word_ids.indptr
-        out = np.empty(self.growth * int((indptr[rows + 1] - indptr[rows]).sum()), dtype=ID)
-        workspace = self._take_workspace()
-        bounds = self._kernel.terms(rows, draws.epoch, workspace, out, draws.number)
-        self._workspaces.append(workspace)
-        return Ragged(out[: bounds[-1]], bounds)
-
-    def _write_irregular(self, rows: np.ndarray, draws: DrawSet, batch: dict[str, torch.Tensor]) -> None:
-        """Write again, by the tokenizer, the texts that hold a term whose ids depend on its neighbours."""
+    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+        """Write the token ids of what rows become into `out`, as the tokenizer makes them."""
         assert self.tokens is not None
-        drawn = self._draw_rows(rows, draws)
-        if self.tokens.by_word:
-            at = np.flatnonzero(np.isin(drawn.values, self._irregular))
-            chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
-        else:
-            chosen = np.arange(len(rows))
-        self.tokens.write_texts(spell(drawn.take(chosen), self._strings), chosen, batch)
-
-    def _term_tokens(self) -> TermTokens | None:
-        """The sub-words of each id, for the kernel; None without a tokenizer."""
-        if self.tokens is None:
-            return None
-        self._irregular = self.tokens.irregular
-        return TermTokens(self.tokens.terms, self.tokens.first_terms, self.tokens.frame)
-
-    def _take_workspace(self) -> Workspace:
-        """A workspace that no other thread has: a list's pop and append are atomic."""
-        try:
-            return self._workspaces.pop()
-        except IndexError:
-            return self._make_workspace()
-
-    def _thread_pool(self) -> ThreadPoolExecutor:
-        if self._threads is None or self._threads_of != os.getpid():  # threads do not follow into a forked process
-            self._threads = ThreadPoolExecutor(self._n_jobs, thread_name_prefix="una_fast")
-            self._threads_of = os.getpid()
-        return self._threads
+        self.tokens.write_texts(self._augment_rows(rows, draws), np.arange(len(rows)), out)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.index, **self._settings), ()

@@ -17,8 +17,8 @@ from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace, edit_r
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import check_choice, check_index, checked_seed
 from una_fast.augment.synonym_table import SynonymTable
@@ -60,7 +60,7 @@ class EditableText(TextRows):
     synonyms: Ragged
 
 
-class EDA(TextAugmentation):
+class EDA(KernelAugmentation):
     """Edits n = max(1, int(strength x words)) words of each sentence, or with "delete" each by the same chance.
 
     synonym: n distinct words that have synonyms become one of them, each at all its places. insert: n times, a synonym

@@ -13,9 +13,9 @@ from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import ID, SCORE, Ragged
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
+from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.surface import keep_surface
 from una_fast.augment.text_rows import TextRows
@@ -23,7 +23,7 @@ from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 
-class Augmenter(TextAugmentation):
+class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of like importance.
 
     Every draw is a function of (seed, epoch, draw set, row, position, number) alone: the negatives of a row are the
@@ -86,8 +86,8 @@ class Augmenter(TextAugmentation):
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
 
     # of the words of UNA, where the base has those of any augmentation
-    negatives = TextAugmentation.texts
-    negative_ids = TextAugmentation.token_ids
+    negatives = KernelAugmentation.texts
+    negative_ids = KernelAugmentation.token_ids
 
     @property
     def radius(self) -> int | float:

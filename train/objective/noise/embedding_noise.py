@@ -10,8 +10,8 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor
 
+from train.objective.draws import EmbeddingDraws
 from train.objective.registry import NOISE_VIEWS, NOISES
-from train.objective.row_draws import RowDraws
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ class EmbeddingNoise:
     def _change(self, z: Tensor, view: int, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         # a seed of its own: with that of the negatives, the words replaced would decide the noise
         seed = xxhash.xxh3_64_intdigest(f"noise {self.name} {view} {self.seed}".encode())
-        return NOISES[self.name].load()(z, z.detach(), RowDraws(seed, epoch, rows), self.strength)
+        return NOISES[self.name].load()(z, z.detach(), EmbeddingDraws(seed, epoch, rows), self.strength)

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from train.objective.row_draws import RowDraws, normals_like, on_device
+from train.objective.draws import EmbeddingDraws, normals_like, on_device
 
 
-def interpolation(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> Tensor:
+def interpolation(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Towards the hard example q, the other sentence of the step with the highest cosine: z + strength (q - z).
 
     In a contrastive loss every other sentence is a negative, and the nearest one is the hardest.
@@ -24,17 +24,17 @@ def interpolation(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> 
     return z + strength * (pool[nearest] - z)
 
 
-def extrapolation(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> Tensor:
+def extrapolation(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Away from the mean m of the step: z + strength (z - m)."""
     return z + strength * (z - pool.mean(0))
 
 
-def linear(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> Tensor:
+def linear(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Along the difference of two random sentences x and y of the step: z + strength (x - y)."""
     x, y = pool[on_device(draws.pairs(), pool)].unbind(1)  # (B, D) each
     return z + strength * (x - y)
 
 
-def gaussian(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> Tensor:
+def gaussian(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Gaussian noise: z + strength s e, e standard normal, s the standard deviation of each dimension over the step."""
     return z + strength * pool.std(0) * normals_like(z, draws)

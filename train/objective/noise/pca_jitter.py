@@ -7,10 +7,10 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from train.objective.row_draws import RowDraws, normals_like
+from train.objective.draws import EmbeddingDraws, normals_like
 
 
-def pca_jitter(z: Tensor, pool: Tensor, draws: RowDraws, strength: float) -> Tensor:
+def pca_jitter(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Along the principal components: z + strength |z| times the sum of a_k l_k p_k, a_k standard normal.
 
     z: embeddings (B, D), B >= 2; pool: the same without gradients. p_k and l_k are eigenvectors and eigenvalues of the

@@ -1,0 +1,145 @@
+"""Text augmentations whose rows a compiled kernel draws: threads, workspaces, and rows that the tokenizer writes."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from una_fast._kernels.draws.rows import RowKernel, Workspace
+from una_fast._kernels.ids.emit import TermTokens
+from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.augment.base import TextAugmentation
+from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.spelling import spell
+from una_fast.augment.text_rows import TextRows
+from una_fast.index.index import Index
+from una_fast.parallel import n_cores
+
+if TYPE_CHECKING:
+    import torch
+
+ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
+
+
+class KernelAugmentation(TextAugmentation):
+    """An augmentation whose kernel draws the rows of the index; `_draw_text` draws rows of any other text."""
+
+    growth = 1  # the most words that a word of a row can become
+    joins = True  # a text is its words joined by spaces, so the kernel writes its tokens; else the tokenizer does
+
+    def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
+        super().__init__(index, tokenizer, n_jobs, settings)
+        self._n_jobs = n_cores(n_jobs)
+        self._longest_row = int(index.word_ids.lengths().max())
+        self._workspaces: list[Workspace] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._threads_of = 0  # the process
+        self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
+        self._kernel = self._make_kernel()
+
+    @abstractmethod
+    def _make_kernel(self) -> RowKernel:
+        """What draws rows of the index."""
+
+    @abstractmethod
+    def _make_workspace(self) -> Workspace:
+        """The buffers that one thread needs for the kernel."""
+
+    @abstractmethod
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
+        """int32 ids that the rows of `text` become; negative ones are its unseen words."""
+
+    @property
+    def _strings(self) -> StringTable:
+        """The string of each id that the kernel draws."""
+        return self.index.terms
+
+    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+        text = self._read(sentences)
+        return self._spell_text(text, self._draw_text(text, draws))
+
+    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+        return self._spell_rows(rows, self._draw_rows(rows, draws))
+
+    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+        """Write token ids into `out`: by the kernel, and by the tokenizer where ids depend on their neighbours."""
+        if not self.joins:
+            super()._fill(rows, draws, out)
+            return
+        self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
+        if len(self._irregular):
+            self._write_irregular(rows, draws, out)
+
+    def _write_ids(self, rows: np.ndarray, draws: DrawSet, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
+        """Fill input_ids and attention_mask, int64 (B, L): by the kernel, on several threads for many rows."""
+
+        def fill(part: slice) -> None:
+            workspace = self._take_workspace()
+            self._kernel.token_ids(
+                rows[part], draws.epoch, workspace, input_ids[part], attention_mask[part], draws.number
+            )
+            self._workspaces.append(workspace)
+
+        n_parts = min(self._n_jobs, len(rows) // ROWS_A_THREAD)
+        if n_parts < 2:
+            fill(slice(None))
+        else:
+            bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
+            list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
+
+    def _read(self, sentences: Iterable[str]) -> TextRows:
+        """The rows of any text."""
+        return self._reader.read(sentences)
+
+    def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
+        """The texts of the ids that `rows` became."""
+        return spell(drawn, self._strings)
+
+    def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
+        """The texts of the ids that the rows of `text` became."""
+        return spell(drawn, self._strings, text.unseen)
+
+    def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
+        """int32 ids of what `rows` become."""
+        indptr = self.index.word_ids.indptr
+        out = np.empty(self.growth * int((indptr[rows + 1] - indptr[rows]).sum()), dtype=ID)
+        workspace = self._take_workspace()
+        bounds = self._kernel.terms(rows, draws.epoch, workspace, out, draws.number)
+        self._workspaces.append(workspace)
+        return Ragged(out[: bounds[-1]], bounds)
+
+    def _write_irregular(self, rows: np.ndarray, draws: DrawSet, batch: dict[str, torch.Tensor]) -> None:
+        """Write again, by the tokenizer, the texts that hold a term whose ids depend on its neighbours."""
+        assert self.tokens is not None
+        drawn = self._draw_rows(rows, draws)
+        if self.tokens.by_word:
+            at = np.flatnonzero(np.isin(drawn.values, self._irregular))
+            chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
+        else:
+            chosen = np.arange(len(rows))
+        self.tokens.write_texts(spell(drawn.take(chosen), self._strings), chosen, batch)
+
+    def _term_tokens(self) -> TermTokens | None:
+        """The sub-words of each id, for the kernel; None without a tokenizer."""
+        if self.tokens is None:
+            return None
+        self._irregular = self.tokens.irregular
+        return TermTokens(self.tokens.terms, self.tokens.first_terms, self.tokens.frame)
+
+    def _take_workspace(self) -> Workspace:
+        """A workspace that no other thread has: a list's pop and append are atomic."""
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return self._make_workspace()
+
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        if self._threads is None or self._threads_of != os.getpid():  # threads do not follow into a forked process
+            self._threads = ThreadPoolExecutor(self._n_jobs, thread_name_prefix="una_fast")
+            self._threads_of = os.getpid()
+        return self._threads

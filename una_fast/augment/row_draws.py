@@ -1,0 +1,64 @@
+"""Random numbers of sentences in Python: the generator of una_fast/_kernels/draws/random.pxd for whole arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint64]
+GAMMA = 0x9E3779B97F4A7C15
+SET_GAMMA = 0xD1B54A32D192ED03
+NUMBERS = 128  # that one position owns
+
+
+@dataclass(frozen=True)
+class RowDraws:
+    """The draws of the sentences `rows` in an epoch, or in a further set of draws of it.
+
+    rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
+    (seed, epoch, draw set, row, position, number), so a sentence has the same draws at any place of any batch.
+    """
+
+    seed: int
+    epoch: int
+    rows: NDArray
+    draw_set: int = 0
+
+    def bits(self, n_positions: int, number: int = 0) -> Bits:
+        """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
+        key = _mix(_mix(_array(self.seed)) + _times_gamma(_array(self.epoch + 1)))
+        if self.draw_set:
+            key = _mix(key + _array(self.draw_set) * np.uint64(SET_GAMMA))
+        row_keys = _mix(key + _times_gamma(self.rows.astype(np.uint64) + np.uint64(1)))  # (B,)
+        counters = np.arange(n_positions, dtype=np.uint64) * np.uint64(NUMBERS) + np.uint64(number + 1)
+        return _mix(row_keys[:, None] + _times_gamma(counters))
+
+    def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
+        """float64 (B, n_positions), uniform in [0, 1)."""
+        return (self.bits(n_positions, number) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
+        """int64 (B, n_positions), uniform over 0 .. n - 1, for n < 2**32."""
+        return _below(self.bits(n_positions, number), n)
+
+
+def _array(number: int) -> Bits:
+    return np.array([number % 2**64], dtype=np.uint64)  # an array overflows silently, as the law wants; a scalar warns
+
+
+def _times_gamma(counters: Bits) -> Bits:
+    return counters * np.uint64(GAMMA)
+
+
+def _mix(x: Bits) -> Bits:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _below(bits: Bits, n: int) -> NDArray[np.int64]:
+    """floor(bits * n / 2**64), for n < 2**32."""
+    low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)
+    return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)

@@ -1,0 +1,82 @@
+"""Text augmentations written in Python: a subclass says what becomes of the words of one sentence."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from una_fast.augment.base import TextAugmentation
+from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.settings import checked_seed
+from una_fast.index.index import Index
+
+
+@dataclass(frozen=True)
+class EditedWords:
+    """The words of a sentence, and the words that they became."""
+
+    words: list[str]
+    result: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists of strings."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.words)}\n{' '.join(self.result)}"
+
+
+class WordAugmentation(TextAugmentation):
+    """An augmentation that edits the words of a sentence, one sentence after the other.
+
+    A sentence takes some ten microseconds, and its token ids are the tokenizer's. For the training loop on a large
+    corpus, derive from `KernelAugmentation`, which takes about one.
+
+    Args:
+        index: the corpus.
+        seed: any integer; each class has draws of its own.
+        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
+        n_jobs: threads that read the tokenizer's sub-words of the index.
+        settings: further arguments of the subclass' constructor, by name.
+
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        seed: int = 42,
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
+        **settings: Any,
+    ):
+        self._seed = xxhash.xxh3_64_intdigest(f"{type(self).__name__} {checked_seed(seed)}".encode())
+        super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
+
+    @abstractmethod
+    def edit(self, words: list[str], draws: RowDraws) -> list[str]:
+        """The words that `words`, at least one, become. draws: random numbers of this sentence, B = 1."""
+
+    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+        """The words of `sentence` and those of `augment([sentence], epoch)`; prints as two lines."""
+        ((words, result),) = self._edit_texts([sentence], DrawSet(epoch, draw_set))
+        return EditedWords(words, result)
+
+    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+        return [" ".join(result) for _, result in self._edit_texts(sentences, draws)]
+
+    def _edit_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[tuple[list[str], list[str]]]:
+        text, strings = self._reader.read(sentences), self.index.terms
+        found = [[text.word(term, strings) for term in text.terms[i].tolist()] for i in range(len(text.texts))]
+        return [(words, self._edit(words, text.keys[i : i + 1], draws)) for i, words in enumerate(found)]
+
+    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+        return [" ".join(self._edit(self.index.words(int(row)), np.array([row]), draws)) for row in rows]
+
+    def _edit(self, words: list[str], key: np.ndarray, draws: DrawSet) -> list[str]:
+        return self.edit(words, RowDraws(self._seed, draws.epoch, key, draws.number)) if words else []
