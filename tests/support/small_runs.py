@@ -109,7 +109,10 @@ def command(values):
 
 
 def start(values, *before):
-    """Start a run as a command in a process group of its own; before: a command that runs it, as `timeout 60`."""
+    """Start a run as a command in a process group of its own; before: a command that runs it, as `timeout 60`.
+
+    Under nohup the tests' own process ignores SIGHUP, which a run would inherit.
+    """
     return subprocess.Popen(
         [*before, *command(values)],
         cwd=ROOT,
@@ -117,6 +120,7 @@ def start(values, *before):
         text=True,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 
