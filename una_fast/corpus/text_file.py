@@ -16,6 +16,7 @@ import numpy as np
 from una_fast._kernels.words.chunks import first_invalid_utf8, split_lines
 from una_fast.corpus.line_reader import LineReader, count_lines
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.remote import RemoteFile
 from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, line_pieces
 from una_fast.errors import InputError
 
@@ -23,7 +24,7 @@ from una_fast.errors import InputError
 class TextFile(FileSource):
     """A sentence per line. part: the bytes from where to where, whole lines; all if None."""
 
-    def __init__(self, path: Path, reading: Reading, part: tuple[int, int] | None = None):
+    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
         super().__init__(path, reading)
         self.part = part
 
