@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -
 
 
 def _main(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config.run import exit_with_error, make_run, parse, show_warnings_as_lines
+    from train.config.command import exit_with_error, show_warnings_as_lines
+    from train.config.run import make_run, parse
     from una_fast.errors import InputError
 
     show_warnings_as_lines()

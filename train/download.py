@@ -11,14 +11,15 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.command import run_command
 from train.config.parser import Parser
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from una_fast.errors import InputError, counted
-from una_fast.extras import missing_package
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
@@ -40,18 +41,14 @@ def build_parser(prog: str = "python -m train.download") -> Parser:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
     """Run the command; the exit code, 2 if something is missing or not as it should be."""
-    try:
-        options = build_parser(prog).parse_args(arguments)
-        parts = [options.only] if options.only else list(PARTS)
-        for part in parts:
-            fetch(part, options.to, options.repository, options.revision)
-        wrong = [problem for part in parts for problem in check(part, options.to)]
-    except ModuleNotFoundError as error:
-        print(f"error: {missing_package(error, 'train') or error}", file=sys.stderr)
-        return 2
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "train")
+
+
+def _run(options: Namespace) -> int:
+    parts = [options.only] if options.only else list(PARTS)
+    for part in parts:
+        fetch(part, options.to, options.repository, options.revision)
+    wrong = [problem for part in parts for problem in check(part, options.to)]
     for problem in wrong:
         print(f"error: {problem}", file=sys.stderr)
     if not wrong:

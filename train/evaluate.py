@@ -7,15 +7,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.command import run_command
 from train.config.parser import Parser
-from train.config.run import show_warnings_as_lines
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import task_names
 from train.record.files import write_json
 from una_fast.errors import InputError
-from una_fast.extras import missing_package
 
 
 def build_parser(prog: str = "python -m train.evaluate") -> Parser:
@@ -90,16 +89,7 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
     """Run the command; the exit code."""
-    show_warnings_as_lines()
-    try:
-        _run(build_parser(prog).parse_args(arguments))
-    except ModuleNotFoundError as error:
-        print(f"error: {missing_package(error, 'evaluate') or error}", file=sys.stderr)
-        return 2
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "evaluate")
 
 
 def model_folder(name: str) -> str:
@@ -111,7 +101,7 @@ def model_folder(name: str) -> str:
     return name
 
 
-def _run(options: Namespace) -> None:
+def _run(options: Namespace) -> int:
     if options.max_length is not None and options.max_length < 3:
         raise InputError(f"--max-length {options.max_length}: at least 3, two special tokens and a word")
     for name in ("threads", "nproc"):
@@ -142,6 +132,7 @@ def _run(options: Namespace) -> None:
     print(f"\n{results.n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
     if options.json:
         write_json(options.json, results.to_json())
+    return 0
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from train.config.command import run_command
 from train.config.parser import checked_values, option_parser
-from train.config.run import show_warnings_as_lines
 from train.generation import back_translation, paraphrase
 from train.generation.options import Running, Search, Text, resolve_job
 from train.steps.signals import handled, leave_at_once
 from una_fast.errors import InputError
-from una_fast.extras import missing_package
 
 if TYPE_CHECKING:
     from train.generation.options import Job
@@ -27,20 +26,17 @@ TEXT_KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
-    show_warnings_as_lines()
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
-        try:
-            job = read_job(list(sys.argv[1:] if arguments is None else arguments), prog)
-            # imported late: --help and errors of the command line should not wait for torch
-            from train.generation.launch import launch
+        return run_command(lambda: _run(words, prog), "generate")
 
-            return launch(job)
-        except ModuleNotFoundError as error:
-            sys.stderr.write(f"error: {missing_package(error, 'generate') or error}\n")
-            return 2
-        except InputError as error:
-            sys.stderr.write(f"error: {error}\n")
-            return 2
+
+def _run(words: list[str], prog: str) -> int:
+    job = read_job(words, prog)
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.generation.launch import launch
+
+    return launch(job)
 
 
 def read_job(words: list[str], prog: str) -> Job:

@@ -9,34 +9,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from train.config.run import show_warnings_as_lines
+from train.config.command import run_command
 from train.steps.signals import handled, leave_at_once
-from una_fast.errors import InputError
-from una_fast.extras import missing_package
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.paper") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
-    show_warnings_as_lines()
     words = list(sys.argv[1:] if arguments is None else arguments)
     with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
-        try:
-            if words and words[0] in ("-h", "--help"):
-                sys.stdout.write(overview(prog))
-                sys.exit(0)
-            from train.reproduction.options import read_request
+        return run_command(lambda: _run(words, prog), "train")
 
-            request = read_request(words, prog)
-            # imported late: --help and errors of the command line should not wait for torch
-            from train.reproduction.launch import launch
 
-            return launch(request)
-        except ModuleNotFoundError as error:
-            sys.stderr.write(f"error: {missing_package(error, 'train') or error}\n")
-            return 2
-        except InputError as error:
-            sys.stderr.write(f"error: {error}\n")
-            return 2
+def _run(words: list[str], prog: str) -> int:
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(overview(prog))
+        return 0
+    from train.reproduction.options import read_request
+
+    request = read_request(words, prog)
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.reproduction.launch import launch
+
+    return launch(request)
 
 
 def overview(prog: str) -> str:

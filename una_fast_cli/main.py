@@ -84,7 +84,7 @@ def _run(words: list[str]) -> int:
 
 def _show_warnings() -> None:
     """InputWarnings as one line each; imported here, once it is known whose `train` is found."""
-    from train.config.run import show_warnings_as_lines
+    from train.config.command import show_warnings_as_lines
 
     show_warnings_as_lines()
 

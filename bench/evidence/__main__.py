@@ -22,7 +22,7 @@ from bench.evidence.conditions import SEEDS, SENTENCES, Condition, find_conditio
 from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import BEGIN, END, EVIDENCE
-from train.config.run import exit_with_error
+from train.config.command import exit_with_error
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"

@@ -36,7 +36,7 @@ from bench.training.step_table import (
     step_table,
     summarise,
 )
-from train.config.run import exit_with_error
+from train.config.command import exit_with_error
 from train.demo.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.encoder import quiet
 from una_fast.errors import InputError

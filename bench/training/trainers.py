@@ -30,7 +30,7 @@ from transformers import PrinterCallback, TrainerCallback
 import una_fast
 from bench.training.contenders import MAX_LENGTH
 from bench.training.step_table import RESULTS, described, save, show, sizes
-from train.config.run import exit_with_error
+from train.config.command import exit_with_error
 from train.encoder.encoder import quiet
 from una_fast.errors import InputError
 from una_fast.integrations import Negatives

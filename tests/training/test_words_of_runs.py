@@ -44,7 +44,7 @@ def test_an_index_of_other_words_is_refused(asked: dict, tmp_path: Path) -> None
 
 def test_a_warning_is_one_line() -> None:
     program = (
-        "import warnings; from train.config.run import show_warnings_as_lines; "
+        "import warnings; from train.config.command import show_warnings_as_lines; "
         "from una_fast.errors import InputWarning; show_warnings_as_lines(); "
         "warnings.warn('rows are not lines', InputWarning)"
     )

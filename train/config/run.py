@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from train.config.data import Data, Files, Words
 from train.config.groups import (
@@ -30,7 +28,7 @@ from train.config.options import Option, options_of
 from train.config.parser import Parser, file_values, given_values, option_parser
 from train.config.texts import SAME, WITH_SYNONYMS, WITHOUT_NEGATIVES, NegativeDraws, Negatives, Positives
 from train.objective.registry import LOSSES
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -155,22 +153,3 @@ def check_together(run: Run) -> None:
         raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
-
-
-def exit_with_error(error: InputError) -> NoReturn:
-    """Leave as a command line does after bad input: the sentence on stderr, exit code 2."""
-    sys.stderr.write(f"error: {error}\n")
-    sys.exit(2)
-
-
-def show_warnings_as_lines() -> None:
-    """Write each InputWarning as one line on stderr, without the place in the source; other warnings as before."""
-    shown = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        if issubclass(category, InputWarning):
-            sys.stderr.write(f"warning: {message}\n")
-        else:
-            shown(message, category, *place)
-
-    warnings.showwarning = show  # type: ignore[assignment]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.config.command import run_command
 from train.config.parser import Parser
 from train.record.files import replacing
 from train.report.page import make_page
 from train.report.runs import find_runs
-from una_fast.errors import InputError
 
 EPILOG = (
     "Test scores, and the similarities that are drawn against gold scores, are read from RUN/evaluation.json: "
@@ -32,15 +33,14 @@ def build_parser(prog: str = "python -m train.report") -> Parser:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
     """Run the command; the exit code."""
-    try:
-        options = build_parser(prog).parse_args(arguments)
-        notes: list[str] = []
-        page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes)
-        with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has
-            partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "report")
+
+
+def _run(options: Namespace) -> int:
+    notes: list[str] = []
+    page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes)
+    with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has
+        partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     for note in dict.fromkeys(notes):
         print(f"warning: {note}", file=sys.stderr)
     print(f"{options.output}: {len(page) / 1024:,.0f} KiB")

@@ -1,8 +1,10 @@
 """Compiled inner loops, one stage of the hot path a module.
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
-read-only ones included), fills arrays that the caller allocated, holds no lock, moves no global state, and never sees a
-string object. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
+read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
+`ids/emit`, `ids/encode`) fill arrays that the caller allocated. Those of `words/` and `ids/spell` return new arrays,
+since they find out how much they write. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one sentence at
+a time. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     one_process  the lock that lets processes compile one after the other
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
