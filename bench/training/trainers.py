@@ -2,8 +2,9 @@
 
 ``python -m bench.training.trainers --corpus FILE --model FOLDER``: MultipleNegativesRankingLoss, 32 tokens, the data
 loader in the process of training, so that what a way costs is seen and not hidden beside the encoder. The ways take
-turns on as many steps; each figure is the median of the turns. "Of a step" is what making a batch takes beyond making
-it of the same columns in a file, as a share of that step: 0 where it takes less.
+turns on as many steps; each figure is the median of the turns. Shares of a step are of processor time, which other
+programs of the machine disturb less: that of a batch, made on one thread, over that of a step divided by its threads.
+A share of negatives is what a batch takes beyond one of the same columns read from a file: 0 where it takes less.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from datasets import Dataset, disable_progress_bars
@@ -36,9 +37,29 @@ from una_fast.errors import InputError
 from una_fast.integrations import Negatives
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
 
-COLUMNS = ["way", "preparation, s", "a batch, ms", "a step, ms", "sentences/s", "of a step"]
+COLUMNS = [
+    "way", "preparation, s", "a batch, ms", "a step, ms", "sentences/s", "batch, of a step", "negatives, of a step"
+]  # fmt: skip
 WARM_UP = 2  # steps of a turn that are not counted
+Moment: TypeAlias = tuple[float, float]
 FROZEN = "UNA's negatives of one epoch, in a file"
+
+
+@dataclass
+class Seconds:
+    """Times of the turns."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)  # of all threads together
+
+    def add(self, begun: Moment, ended: Moment, n: int) -> None:
+        """What one of `n` took between two moments."""
+        self.wall.append((ended[0] - begun[0]) / n)
+        self.processor.append((ended[1] - begun[1]) / n)
+
+    def medians(self) -> Moment:
+        """(wall, processor)."""
+        return statistics.median(self.wall), statistics.median(self.processor)
 
 
 @dataclass
@@ -49,8 +70,8 @@ class Way:
     prepare: Callable[[], tuple[Dataset, RowCollator | None]]
     columns: int
     preparation: float = 0.0
-    batches: list[float] = field(default_factory=list)
-    steps: list[float] = field(default_factory=list)
+    batches: Seconds = field(default_factory=Seconds)
+    steps: Seconds = field(default_factory=Seconds)
 
 
 class Bench:
@@ -111,7 +132,7 @@ class Bench:
 
     def turn(self, way: Way, dataset: Dataset, collator: RowCollator | None) -> None:
         """Measure some batches by themselves, then as many steps."""
-        options, ends = self.options, list[float]()
+        options, ends = self.options, list[Moment]()
         trainer = SentenceTransformerTrainer(
             self.model, self._arguments(), dataset, loss=MultipleNegativesRankingLoss(self.model),
             data_collator=collator, callbacks=[_Clock(ends)],
@@ -119,11 +140,11 @@ class Bench:
         trainer.remove_callback(PrinterCallback)
         batches = iter(trainer.get_train_dataloader())
         next(batches)
-        begun = time.perf_counter()
+        begun = now()
         made = sum(1 for _ in islice(batches, options.steps))
-        way.batches.append((time.perf_counter() - begun) / made)
+        way.batches.add(begun, now(), made)
         trainer.train()
-        way.steps.append((ends[-1] - ends[WARM_UP - 1]) / options.steps)
+        way.steps.add(ends[WARM_UP - 1], ends[-1], options.steps)
 
     def _arguments(self) -> SentenceTransformerTrainingArguments:
         options = self.options
@@ -138,13 +159,18 @@ class Bench:
 class _Clock(TrainerCallback):
     """Notes when each step has ended, on the device too."""
 
-    def __init__(self, ends: list[float]) -> None:
+    def __init__(self, ends: list[Moment]) -> None:
         self.ends = ends
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        self.ends.append(time.perf_counter())
+        self.ends.append(now())
+
+
+def now() -> Moment:
+    """The time, and what all threads of this process have used of the processor."""
+    return time.perf_counter(), time.process_time()
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
@@ -159,21 +185,24 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         for way in ways:
             bench.turn(way, *read[way.name])
     tables = [table(ways, bench)]
-    measured = {way.name: {"preparation": way.preparation, "batches": way.batches, "steps": way.steps} for way in ways}
+    measured = {
+        way.name: {"preparation": way.preparation, "batches": vars(way.batches), "steps": vars(way.steps)}
+        for way in ways
+    }
     save(Path(options.json), tables, measured)
     show(tables)
 
 
 def table(ways: Sequence[Way], bench: Bench) -> dict[str, Any]:
     """A table as bench/report.py takes it."""
-    frozen = statistics.median(next(way.batches for way in ways if way.name == FROZEN))
-    rows = []
+    _, frozen = next(way.batches.medians() for way in ways if way.name == FROZEN)
+    rows, options = [], bench.options
     for way in ways:
-        batch, step = statistics.median(way.batches), statistics.median(way.steps)
-        share = f"{100 * max(0, batch - frozen) / step:.1f} %" if way.name.startswith("UNA by") else ""
-        speed = f"{bench.options.batch_size / step:,.0f}"
-        rows.append([way.name, f"{way.preparation:,.1f}", f"{1e3 * batch:.2f}", f"{1e3 * step:,.1f}", speed, share])
-    options = bench.options
+        (batch, busy), (step, used) = way.batches.medians(), way.steps.medians()
+        alone = used / torch.get_num_threads() if options.device == "cpu" else step  # what a step takes undisturbed
+        added = f"{100 * max(0, busy - frozen) / alone:.2f} %" if way.name.startswith("UNA by") else ""
+        times = [f"{way.preparation:,.1f}", f"{1e3 * batch:.2f}", f"{1e3 * step:,.1f}"]
+        rows.append([way.name, *times, f"{options.batch_size / step:,.0f}", f"{100 * busy / alone:.2f} %", added])
     return {
         "title": "sentence-transformers' trainer with negatives of each kind",
         "columns": COLUMNS,
@@ -181,7 +210,7 @@ def table(ways: Sequence[Way], bench: Bench) -> dict[str, Any]:
         "machine": described(),
         "note": f"{sizes(options.model)}, {len(bench.texts):,} sentences, batch {options.batch_size}, "
         f"{options.precision} on {options.device}; MultipleNegativesRankingLoss; no workers; medians of "
-        f"{options.rounds} turns.",
+        f"{options.rounds} turns of {options.steps} steps; shares are of processor time.",
     }
 
 

@@ -23,10 +23,10 @@ def test_every_way_is_measured(tiny_model, tmp_path, capsys):
     assert table["columns"] == trainers.COLUMNS
     ways = {name: cells for name, *cells in table["rows"]}
     assert list(ways) == ["no negatives", trainers.FROZEN, "UNA by text", "UNA by rows", "mine_hard_negatives"]
-    for name, (preparation, batch, step, speed, share) in ways.items():
+    for name, (preparation, batch, step, speed, share, added) in ways.items():
         numbers = [float(cell.replace(",", "")) for cell in (batch, step, speed, preparation)]
         assert all(number > 0 for number in numbers[:3]) and numbers[3] >= 0
-        assert share.endswith(" %") == name.startswith("UNA by")
+        assert share.endswith(" %") and added.endswith(" %") == name.startswith("UNA by")
     assert report.single_table(table).count("\n|") >= 6 and "UNA by rows" in capsys.readouterr().out
 
 

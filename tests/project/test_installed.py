@@ -1,0 +1,81 @@
+"""An installed wheel: what the library needs no extra for, with the same negatives on every system and processor.
+
+`cibuildwheel` runs this file beside each wheel that it builds, away from the source. It needs pytest alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import una_fast
+from una_fast.integrations import Negatives
+
+RUN = """
+import json, sys
+from una_fast_cli.main import main
+sys.exit(max(main(call) for call in json.loads(sys.argv[1])))
+"""
+SENTENCES = [
+    "The river flows north past the old castle.",
+    "A market opens in the winter garden",
+    "Music fills the quiet museum hall tonight",
+    "An engine of the old treaty, isn't it?",
+    "The naïve café owner paid 12.50 for the garden",
+] * 2
+# the law of the draws, epoch 3: any other processor, compiler or system gives the same
+DRAWN = [
+    "the tonight hall river river the old flows north",
+    "opens market music market the quiet garden",
+    "fills winter the quiet museum fills river",
+    "engine an is the ? , , , n't ? n't",
+    "the paid café café paid an for the garden",
+]
+UNSEEN = "an opens naïve on the tonight"
+
+
+@pytest.fixture(scope="module")
+def una(tmp_path_factory: pytest.TempPathFactory) -> una_fast.Augmenter:
+    folder = tmp_path_factory.mktemp("installed") / "index"
+    una_fast.build_index(SENTENCES).save(folder)
+    return una_fast.Augmenter(una_fast.load_index(folder), radius=3)
+
+
+def test_negatives_are_those_of_every_machine(una: una_fast.Augmenter) -> None:
+    assert una.negatives(range(5), epoch=3) == DRAWN
+    assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
+
+
+def test_a_sentence_is_explained(una: una_fast.Augmenter) -> None:
+    assert [word.word for word in una.explain("the castle").words] == ["the", "castle"]
+
+
+def test_a_dataset_gets_its_columns(una: una_fast.Augmenter) -> None:
+    negatives = Negatives(una)
+    negatives.set_epoch(3)
+    columns = negatives({"text": ["An unseen castle on the river"]})
+    assert list(columns) == ["anchor", "positive", "negative"] and columns["negative"] == [UNSEEN]
+
+
+def test_an_index_may_be_saved_again(una: una_fast.Augmenter, tmp_path: Path) -> None:
+    for sentences in (SENTENCES, SENTENCES[:4]):
+        una_fast.build_index(sentences).save(tmp_path / "index")
+        assert len(una_fast.load_index(tmp_path / "index")) == len(sentences)
+
+
+def test_the_commands_of_the_library(tmp_path: Path) -> None:
+    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    calls = (
+        ["index", "sentences.txt", "--output", "index"],
+        ["negatives", "--index", "index", "--radius", "3", "--epoch", "3", "--output", "negatives.jsonl"],
+        ["explain", "--index", "index", "the castle"],
+    )
+    command = [sys.executable, "-c", RUN, json.dumps(calls)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert ran.returncode == 0, ran.stderr
+    lines = (tmp_path / "negatives.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["negative"] for line in lines[:5]] == DRAWN
