@@ -17,7 +17,7 @@ from una_fast.index.layout import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.staged.executors import opened
 from una_fast.index.staged.merge import merge_chunks, merge_terms
 from una_fast.index.staged.output import ROWS, checksum_array, create_arrays, write_split
-from una_fast.index.staged.plan import KINDS, Budget, Plan, Words, parse_memory
+from una_fast.index.staged.plan import KINDS, Budget, Paths, Plan, Words, parse_memory
 from una_fast.index.staged.rank import cut_ranks, label_numbers, rank_strings
 from una_fast.index.staged.scan import scan_tasks
 from una_fast.index.staged.sources import Reader
@@ -108,20 +108,20 @@ class _Stages:
         """Write the rows of all splits; the checksums of all arrays."""
         plan = self.plan
         self.runner.run("write", self._write_tasks())
-        outputs = {name: plan.path("checksum", name.replace("_", "-"), 0) for name in DTYPES}
+        outputs = {name: plan.paths("checksum", name.replace("_", "-"), 1)[0] for name in DTYPES}
         self.runner.run(
             "finish", [Task(path, checksum_array, (plan.arrays, name, path)) for name, path in outputs.items()]
         )
         return {name: _meta(path)["checksum"] for name, path in outputs.items()}
 
-    def _labels(self, kind: str) -> list[Path]:
+    def _labels(self, kind: str) -> Paths:
         return self.plan.paths("label", kind, self.plan.n_partitions)
 
-    def _merged(self, kind: str) -> list[Path]:
+    def _merged(self, kind: str) -> Paths:
         return self.plan.paths("merge", kind, self.plan.n_partitions)
 
     def _merge_tasks(self) -> list[Task]:
-        runs = self.plan.runs
+        runs = self.plan.write_runs()
         terms = [
             Task(path, merge_terms, (runs, partition, self.n_documents, path))
             for partition, path in enumerate(self._merged("terms"))
@@ -145,12 +145,12 @@ class _Stages:
                 lengths |= dict.fromkeys(("document_frequency", "idf", "max_tfidf"), n)
         if lengths["terms_offsets"] == 1:
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
-        created = self.plan.path("created", "arrays", 0)
+        created = self.plan.paths("created", "arrays", 1)[0]
         if not created.exists():
             create_arrays(self.plan.arrays, lengths)
             write_pack(created, {}, {})
 
-    def _ranges(self, kind: str) -> list[Path]:
+    def _ranges(self, kind: str) -> Paths:
         n_bytes = sum(path.stat().st_size for path in self._merged(kind))
         return self.plan.paths("rank", kind, self.budget.n_ranges(n_bytes))
 
@@ -164,7 +164,7 @@ class _Stages:
         ]
 
     def _label_tasks(self, kind: str) -> list[Task]:
-        ranked = [task.output for task in self._rank_tasks(kind)]
+        ranked = self._ranges(kind)[: len(self._rank_tasks(kind))]
         return [
             Task(path, label_numbers, (merged, ranked, partition, path))
             for partition, (merged, path) in enumerate(zip(self._merged(kind), self._labels(kind), strict=True))

@@ -13,23 +13,24 @@ import numpy as np
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
 from una_fast.index.scores import rank, term_scores
+from una_fast.index.staged.plan import read_runs
 from una_fast.storage.packs import Pack, write_pack
 
 N_SAMPLES = 1024  # evenly spaced strings of a range, by which ranks are cut into ranges of about one size
 
 
-def merge_terms(runs: list[Path], partition: int, n_documents: int, output: Path) -> None:
-    """The task of a range of words: they are scored, and sorted by score."""
-    merged = _Merged("terms", runs, partition)
+def merge_terms(runs: Path, partition: int, n_documents: int, output: Path) -> None:
+    """The task of a range of words of the listed `runs`: they are scored, and sorted by score."""
+    merged = _Merged("terms", read_runs(runs), partition)
     scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
     order = rank(scores.max_tfidf).astype(POINTER)
     arrays = {"score": scores.max_tfidf[order], "idf": scores.idf[order], "frequency": scores.document_frequency[order]}
     _write(merged, order, arrays, output)
 
 
-def merge_chunks(runs: list[Path], partition: int, output: Path) -> None:
-    """The task of a range of chunks: they stand by first appearance alone."""
-    merged = _Merged("chunks", runs, partition)
+def merge_chunks(runs: Path, partition: int, output: Path) -> None:
+    """The task of a range of chunks of the listed `runs`: they stand by first appearance alone."""
+    merged = _Merged("chunks", read_runs(runs), partition)
     _write(merged, np.arange(merged.n), {"score": np.zeros(merged.n, dtype=SCORE)}, output)
 
 

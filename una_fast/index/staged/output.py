@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,12 @@ def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> None:
 
 
 def write_split(
-    split: Split, work: Path, arrays: Path, labels: Mapping[str, list[Path]], document: int, places: Mapping[str, int]
+    split: Split,
+    work: Path,
+    arrays: Path,
+    labels: Mapping[str, Sequence[Path]],
+    document: int,
+    places: Mapping[str, int],
 ) -> None:
     """The task of a split: its rows into the index, and the mark that they are there.
 
@@ -82,7 +87,7 @@ def checksum_array(arrays: Path, name: str, output: Path) -> None:
     write_pack(output, {"checksum": file_checksum(arrays / f"{name}.npy")}, {})
 
 
-def _labels(rows: Pack, kind: str, paths: list[Path], split: int) -> np.ndarray:
+def _labels(rows: Pack, kind: str, paths: Sequence[Path], split: int) -> np.ndarray:
     """int32: the rank of each number of a split."""
     numbers = rows.read(f"{kind}_numbers")
     labels = np.empty(len(numbers), dtype=ID)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import xxhash
 
@@ -16,6 +17,7 @@ from una_fast.corpus.word_tokenizers import Split as WordSplit
 from una_fast.corpus.word_tokenizers import probe_words, tokenizer_name
 from una_fast.errors import InputError
 from una_fast.index.staged.read import Segment, segment_path
+from una_fast.storage.packs import Pack, write_pack
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
@@ -108,6 +110,36 @@ class Split:
         return f"rows-{name}", f"runs-{name}", f"written-{name}"
 
 
+@dataclass(frozen=True)
+class Paths(Sequence[Path]):
+    """The files of the tasks of a stage, in order, as a few bytes: a list of them would travel with each task."""
+
+    work: Path
+    stage: str
+    key: str
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    @overload
+    def __getitem__(self, i: int) -> Path: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Path]: ...
+    def __getitem__(self, i: int | slice) -> Path | list[Path]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(self.n))]
+        if not 0 <= i < self.n:
+            raise IndexError(i)
+        return self.work / f"{self.stage}-{i}-{self.key}"
+
+
+def read_runs(listing: Path) -> list[Path]:
+    """The files that `Plan.write_runs` listed."""
+    with Pack(listing) as pack:
+        return [listing.parent / name for name in pack.meta["names"]]
+
+
 @dataclass
 class Plan:
     """The splits of a corpus in its order, and the number of hash ranges of their strings."""
@@ -122,18 +154,16 @@ class Plan:
         """Of the complete plan as a whole, in the names of the files of later stages."""
         return key_of([split.key for split in self.splits])
 
-    @property
-    def runs(self) -> list[Path]:
-        """The files of the runs, in the order of the splits."""
-        return [self.work / split.names[1] for split in self.splits]
+    def write_runs(self) -> Path:
+        """Write the list of the files of the runs, in the order of the splits; returns the file with it."""
+        path = self.paths("runs", "all", 1)[0]
+        if not path.exists():
+            write_pack(path, {"names": [split.names[1] for split in self.splits]}, {})
+        return path
 
-    def path(self, stage: str, kind: str, number: int) -> Path:
-        """The file of a task of a stage."""
-        return self.work / f"{stage}-{kind}-{number}-{self.key}"
-
-    def paths(self, stage: str, kind: str, n: int) -> list[Path]:
+    def paths(self, stage: str, kind: str, n: int) -> Paths:
         """The files of all tasks of a stage."""
-        return [self.path(stage, kind, number) for number in range(n)]
+        return Paths(self.work, f"{stage}-{kind}", self.key, n)
 
     @property
     def arrays(self) -> Path:

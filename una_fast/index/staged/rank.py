@@ -7,6 +7,7 @@ such keys, in every hash range; where it starts is found by bisection of the fil
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ class Key(NamedTuple):
     first: int
 
 
-def cut_ranks(merged: list[Path], n_ranges: int) -> list[Key]:
+def cut_ranks(merged: Sequence[Path], n_ranges: int) -> list[Key]:
     """Keys between `n_ranges` ranges of about as many strings each, from the samples of the hash ranges."""
     keys: list[tuple[Key, float]] = []
     for path in merged:
@@ -41,7 +42,9 @@ def cut_ranks(merged: list[Path], n_ranges: int) -> list[Key]:
     return sorted(cuts)
 
 
-def rank_strings(kind: str, merged: list[Path], low: Key | None, high: Key | None, arrays: Path, output: Path) -> None:
+def rank_strings(
+    kind: str, merged: Sequence[Path], low: Key | None, high: Key | None, arrays: Path, output: Path
+) -> None:
     """The task of a range of ranks, from `low` to below `high`: its strings into the index, and `output`.
 
     output: rank of the strings of each hash range that lie between the keys, int32; where each one's start, in `bounds`
@@ -74,7 +77,7 @@ def rank_strings(kind: str, merged: list[Path], low: Key | None, high: Key | Non
     write_pack(output, {}, {"ranks": ranks, "bounds": bounds})
 
 
-def label_numbers(merged: Path, ranked: list[Path], partition: int, output: Path) -> None:
+def label_numbers(merged: Path, ranked: Sequence[Path], partition: int, output: Path) -> None:
     """The task of a hash range: the rank of each string of each split's run, int32, with the `bounds` of the splits."""
     ranks = []
     for path in ranked:

@@ -1,0 +1,148 @@
+"""Builds in stages that are killed at random moments till they end: nothing is lost, and the bits are the same.
+
+    python -m bench.endurance.kill_and_build CORPUS [--kills 60] [--json FILE]
+
+In turn the whole process tree of a build by two processes is killed, one of these processes, and one of the two worker
+processes of a Dask cluster. A build that was stopped is started again till it ends; then its arrays are compared with
+those of the build in memory, and the next build starts. Kills are counted by the stage that they fell in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+
+import una_fast
+from una_fast.index.layout import DTYPES
+from una_fast.index.staged.work import work_folder
+
+BUILDER = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+import una_fast
+from una_fast.index.staged.plan import Budget
+from una_fast.index.staged.tasks import Runner
+
+run = Runner.run
+def said(runner, stage, tasks):
+    print(stage, flush=True)
+    run(runner, stage, tasks)
+Runner.run = said
+Budget.split_bytes = lambda self: 1 << 18
+Budget.n_partitions = Budget.n_ranges = lambda self, n_bytes: 3
+kind, corpus, folder = sys.argv[1:]
+if __name__ == "__main__":
+    try:
+        if kind == "dask":
+            from distributed import Client, LocalCluster
+            with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+                una_fast.build_index(corpus, folder=folder, memory="2GB", executor=Client(cluster))
+        else:
+            with ProcessPoolExecutor(2) as pool:
+                una_fast.build_index(corpus, folder=folder, memory="2GB", executor=pool)
+    except una_fast.InputError as error:
+        print("error:", error, flush=True)
+        sys.exit(2)
+"""
+KINDS = ("tree", "worker", "dask")
+LONGEST = 3.0  # s after the first stage began: builds of the corpora that this is for take about so long
+
+
+def start(kind: str, corpus: Path, folder: Path) -> subprocess.Popen[str]:
+    """A build in processes of its own, which says each stage as it begins."""
+    script = folder.parent / "builder.py"
+    script.write_text(BUILDER)
+    command = [sys.executable, str(script), kind, str(corpus), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(una_fast.__file__).parents[1])}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+def workers_of(builder: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes that run tasks: not those that only watch over others."""
+    children = psutil.Process(builder.pid).children(recursive=True)
+    return [c for c in children if not c.children() and "tracker" not in " ".join(c.cmdline())]
+
+
+def kill(kind: str, builder: subprocess.Popen[str], moments: random.Random) -> bool:
+    """Kill the tree or a worker; False where the build had ended before."""
+    if builder.poll() is not None:
+        return False
+    try:
+        if kind == "tree":
+            os.killpg(builder.pid, signal.SIGKILL)
+            return True
+        workers = workers_of(builder)
+        moments.choice(workers).kill()
+    except (psutil.Error, ProcessLookupError, IndexError):
+        return False
+    return True
+
+
+def build_with_kills(kind: str, corpus: Path, folder: Path, moments: random.Random, counts: Counter[str]) -> None:
+    """Start and kill builds of `folder` until it is there."""
+    while not folder.exists():
+        builder = start(kind, corpus, folder)
+        assert builder.stdout is not None
+        stages = [builder.stdout.readline().strip()]
+        time.sleep(moments.uniform(0, LONGEST))
+        done = kill(kind, builder, moments)
+        stages += builder.stdout.read().split("\n")
+        builder.wait()
+        if done:
+            known = [
+                stage for stage in stages if stage in ("read", "scan", "merge", "rank", "label", "write", "finish")
+            ]
+            counts[f"{kind} in {stage_at_kill(folder, known)}"] += 1
+        if builder.returncode not in (0, 2, -signal.SIGKILL):
+            raise SystemExit(f"a build ended with {builder.returncode}: {stages}")
+
+
+def stage_at_kill(folder: Path, stages: list[str]) -> str:
+    """The last stage that was begun, of a build that did not end; "any" of one that went on."""
+    return "any" if folder.exists() else (stages or ["start"])[-1]
+
+
+def check(folder: Path, expected: Path) -> None:
+    """The arrays and the manifest of the two folders are equal, and nothing else is left."""
+    for name in [*(f"{name}.npy" for name in DTYPES), "manifest.json"]:
+        if (folder / name).read_bytes() != (expected / name).read_bytes():
+            raise SystemExit(f"{folder / name} differs from {expected / name}")
+    if work_folder(folder).exists():
+        raise SystemExit(f"{work_folder(folder)} was left")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    moments, counts, n_builds = random.Random(options.seed), Counter[str](), 0
+    with tempfile.TemporaryDirectory() as temporary:
+        expected = Path(temporary) / "expected"
+        una_fast.build_index(options.corpus).save(expected)
+        while counts.total() < options.kills:
+            folder = Path(temporary) / f"index-{n_builds}"
+            build_with_kills(KINDS[n_builds % len(KINDS)], options.corpus, folder, moments, counts)
+            check(folder, expected)
+            n_builds += 1
+            print(f"{n_builds} builds, {counts.total()} kills, all equal: {dict(counts)}", flush=True)
+    if options.json:
+        found = {"builds": n_builds, "kills": counts.total(), "by_stage": dict(sorted(counts.items()))}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
