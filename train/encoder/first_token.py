@@ -1,4 +1,4 @@
-"""The last layer for [CLS] alone: what the other tokens would become is never read."""
+"""Computes the last layer for the [CLS] token alone, where the pooling reads no other token."""
 
 from __future__ import annotations
 

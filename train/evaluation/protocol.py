@@ -1,4 +1,4 @@
-"""All that a figure depends on beside the model and the files. Light to import."""
+"""The settings of an evaluation: all that a score depends on besides the model and the files. Light to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that paraphrases and back-translation share, and a job: all of them settled."""
+"""The options that paraphrases and back-translation share, and a job, in which each has its value."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Job:
-    """A command with every option settled. The fields are the options of the same names."""
+    """A command in which every option has its value. The fields are the options of the same names."""
 
     command: str
     models: tuple[str, ...]

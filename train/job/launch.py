@@ -71,7 +71,7 @@ def _push(run: Run) -> int:
 
 
 def prepare(run: Run, say: Callable[[str], None]) -> Run:
-    """Check everything there is to check and make the index; returns the settled run.
+    """Check everything there is to check and make the index; returns the run with all options resolved.
 
     The lock of the output folder is held meanwhile; after that rank 0 holds it.
     """

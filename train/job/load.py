@@ -25,14 +25,14 @@ def restarted() -> bool:
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
-    """The encoder that a run starts from. run: settled."""
+    """The encoder that a run starts from. run: with all options resolved."""
     trust = run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
     return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
 
 
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
-    """What a checkpoint knows its run by: settings, corpus and model. run: settled."""
+    """What a checkpoint knows its run by: settings, corpus and model. run: with all options resolved."""
     return {
         "settings": run.identity(),
         "corpus": {"fingerprint": index.fingerprint},

@@ -32,7 +32,7 @@ def is_scored(run: Run) -> bool:
 
 
 def score_best(run: Run, say: Callable[[str], None]) -> None:
-    """Score best/ of a finished run and write evaluation.json. run: settled."""
+    """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
     n_gpus = run.nproc if run.device == "cuda" else 1
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)

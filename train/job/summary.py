@@ -1,4 +1,4 @@
-"""run.json: what a run is, while it goes on and after it has ended."""
+"""run.json: settings, state and scores of a run, written when it starts and when it ends."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ TRAINING = "training"  # what a rank tells its launcher when it begins to take s
 
 
 def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
-    """Train as one rank of the group that the environment describes. run: settled, its index on the disk.
+    """Train as one rank of the group that the environment describes. run: all options resolved, its index on the disk.
 
     started: called when this rank is ready to take steps, and from then on saves before it obeys a signal.
     """
@@ -65,7 +65,7 @@ def rank_process(run: Run, environment: dict[str, str], reply: Connection) -> No
 def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     """The same where torchrun started this process: the first rank of each machine prepares what all then use.
 
-    Returns the settled run beside its outcome.
+    Returns the run with all options resolved beside its outcome.
     """
     quiet()
     end_with_launcher()

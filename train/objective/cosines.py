@@ -1,4 +1,4 @@
-"""What a run tells of the embeddings of a step."""
+"""The cosines of a step's views, which a run writes into metrics.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers of the sentences of a step: functions of (seed, epoch, row, position, number) and of nothing else.
+"""Random numbers of the sentences of a step: functions of (seed, epoch, row, position, number) alone.
 
 The generator is that of una_fast/_kernels/draws/random.pxd, for whole arrays. Letters: B sentences of a step, D width.
 """

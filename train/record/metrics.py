@@ -1,4 +1,4 @@
-"""What a run tells step by step: metrics.jsonl, TensorBoard and the progress bar."""
+"""What a run reports at each step: metrics.jsonl, TensorBoard and the progress bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a run goes."""
+"""How the time of a run divides into phases."""
 
 from __future__ import annotations
 

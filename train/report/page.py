@@ -1,4 +1,4 @@
-"""Groups of runs -> one HTML page that needs nothing but itself."""
+"""Groups of runs -> one HTML page that needs no other file and no network."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Training:
 
     @cached_property
     def run(self) -> Run:
-        """The run of all seeds, not settled."""
+        """The run of all seeds, before its options are resolved."""
         return self.setting.run_of(self.source, self.seeds, self.scored)
 
     @property

@@ -1,4 +1,4 @@
-"""Ranks: who they are, and how embeddings meet with their gradients.
+"""The ranks of a training: how a process joins them, and how embeddings are gathered with their gradients.
 
 The loss is computed by every rank on the embeddings of the whole step, and a rank's backward pass goes on with its
 own rows only: the sum of the ranks' gradients is the gradient of one process. DistributedDataParallel divides that

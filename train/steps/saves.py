@@ -1,4 +1,4 @@
-"""What a run keeps of itself: last/ to go on from, best/ to use; rank 0 writes both in the background."""
+"""What a run saves: last/ to go on from, best/ to use; rank 0 writes both in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one rank tells of its steps: losses and scores in the metrics, lines on the screen, and where the time went."""
+"""What one rank reports about its steps: losses and scores in the metrics, lines on the screen, and its time."""
 
 from __future__ import annotations
 

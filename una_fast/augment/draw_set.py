@@ -1,4 +1,4 @@
-"""Which draws: the part of their name that a caller chooses. The seed is an augmentation's, the row the text's."""
+"""The epoch and the number of a set of draws, which a caller chooses. An augmentation has the seed, a text the row."""
 
 from __future__ import annotations
 

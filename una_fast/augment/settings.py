@@ -1,4 +1,4 @@
-"""The settings of an augmenter, checked, and the law of its draws that they make with an index."""
+"""Checks the settings of an augmenter, and makes of them and of an index what its kernels draw by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of arrays that came from a file, at the speed of memory: compiled code indexes by them without a look.
+"""Checks of arrays that came from a file, at the speed of memory: compiled code uses them as indices without checks.
 
 Each returns what is wrong, in words, or "".
 """

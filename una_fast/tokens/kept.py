@@ -1,4 +1,4 @@
-"""Checks of kept token ids when they are opened: whoever wrote them, every id is one of the tokenizer's.
+"""Checks of kept token ids when they are opened, so that every id is one of the tokenizer's, whoever wrote them.
 
 The checksums say that the files are those that were written; they cannot say who wrote them.
 """

@@ -1,4 +1,4 @@
-"""What a task and a kind of task are to the rest of the evaluation, which knows none of them by name."""
+"""The interface of a task and of a kind of task. The rest of the evaluation uses nothing else of them."""
 
 from __future__ import annotations
 
