@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.pa
 def _run(words: list[str], prog: str) -> int:
     if words and words[0] in ("-h", "--help"):
         sys.stdout.write(overview(prog))
-        return 0
+        sys.exit(0)
     from train.reproduction.options import read_request
 
     request = read_request(words, prog)
