@@ -49,9 +49,9 @@ class TestPlan:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
     def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
-        rows, anchors, paraphrases = usable_rows([3, 0, 2, 5, 1, 1, 0, 4], 4)
-        assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
-        assert usable_rows([3, 0, 2], 3)[0].tolist() == [0, 2]
+        rows, anchors, paraphrases = usable_rows(np.array([1, 6]), 4)  # of 4 sentences and 4 paraphrases
+        assert (rows.take(np.arange(2)).tolist(), len(rows), anchors, paraphrases) == ([0, 3], 2, 1, 1)
+        assert usable_rows(np.array([1]), 3)[0].take(np.arange(2)).tolist() == [0, 2]
 
 
 class ByEpoch(FakeTokens):

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import una_fast
 from train.config.run import Run
 from train.encoder.encoder import load_tokenizer
+from train.steps.order import Rows
 from train.steps.plan import Plan, usable_rows
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
@@ -77,10 +76,10 @@ def make_index(run: Run, say: Any) -> Index:
 class Material:
     """What there is to train on.
 
-    rows: int64 (n,), usable rows of the index; paraphrase_offset: row of the first paraphrase, or None.
+    rows: the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None.
     """
 
-    rows: np.ndarray
+    rows: Rows
     n_anchors: int
     paraphrase_offset: int | None
     blank: int
@@ -104,7 +103,7 @@ class Material:
                     f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
                     f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
                 )
-        rows, blank, blank_paraphrases = usable_rows(index.word_ids.lengths(), n_anchors)
+        rows, blank, blank_paraphrases = usable_rows(index.word_ids.empty_rows(), n_anchors)
         if len(rows) < run.batch_size:
             raise InputError(
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "

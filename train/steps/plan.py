@@ -5,21 +5,23 @@ Letter: B sentences of a step over all ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from train.steps.order import AllBut, Order, Rows, epoch_order
 
 
 @dataclass(frozen=True)
 class Plan:
     """The rows of every step, the same whatever the ranks: a function of the settings alone.
 
-    rows: int64 (n,), the sentences to train on, in the corpus's order.
+    rows: the n sentences to train on, in the corpus's order.
     """
 
-    rows: NDArray[np.int64]
+    rows: Rows
     batch_size: int
     seed: int
     epochs: int = 1
@@ -36,14 +38,14 @@ class Plan:
         steps = self.steps_per_epoch * self.epochs
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
-    def order(self, epoch: int) -> NDArray[np.int64]:
-        """The rows of one epoch in the order of training, int64 (n,)."""
-        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch])))
-        return generator.permutation(self.rows)
+    def order(self, epoch: int) -> Order:
+        """The rows of one epoch in the order of training; a slice of it is int64."""
+        return epoch_order(self.rows, self.seed, epoch)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """(step, epoch, rows of the step) from step `start` to the end."""
-        order, order_epoch = self.rows[:0], -1
+        order: Order
+        order_epoch = -1
         for step in range(start, self.n_steps):
             epoch, position = divmod(step, self.steps_per_epoch)
             if epoch != order_epoch:
@@ -56,14 +58,12 @@ def rank_share(n: int, rank: int, world: int) -> slice:
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
-def usable_rows(n_words: Sequence[int] | NDArray[np.int64], n_anchors: int) -> tuple[NDArray[np.int64], int, int]:
+def usable_rows(blank: NDArray[np.int64], n_anchors: int) -> tuple[Rows, int, int]:
     """Rows to train on, and how many anchors and how many paraphrases are blank.
 
-    n_words: words of each document, anchors first and their paraphrases, if any, behind. A blank sentence has
-    nothing to compare; a sentence is left out if it or its paraphrase is blank.
+    blank: int64, ascending, the documents without words, anchors first and their paraphrases, if any,
+    behind. A blank sentence has nothing to compare; a sentence is left out if it or its paraphrase is blank.
     """
-    blank = np.asarray(n_words) == 0
-    anchors = blank[:n_anchors]
-    paraphrases = blank[n_anchors : 2 * n_anchors]
-    unusable = anchors | paraphrases if len(paraphrases) else anchors
-    return np.flatnonzero(~unusable), int(anchors.sum()), int(paraphrases.sum())
+    anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
+    paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors
+    return AllBut(n_anchors, np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)
