@@ -20,6 +20,7 @@ import una_fast
 from una_fast.errors import InputError
 from una_fast.extras import missing_package
 
+SIGPIPE = 13  # Windows has no name for it
 ROOT = Path(__file__).parents[1]
 
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still writes at its end
-        return 128 + signal.SIGPIPE
+        return 128 + SIGPIPE
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 128 + signal.SIGINT

@@ -22,6 +22,11 @@ STOP_SIGNALS = tuple(
 )
 
 
+NEEDS_POSIX = (
+    "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
+)
+
+
 class Stopped(BaseException):
     """A stop signal came. It is no Exception, so that what handles errors lets it pass."""
 
@@ -35,8 +40,11 @@ def handled(handler: Callable[[int], object]) -> Iterator[None]:
     """Within it every stop signal calls `handler` with its number; before and after, signals do what they did.
 
     Signals that this process blocked arrive within. SIGHUP stays ignored where it is (nohup). In another thread than
-    the main one nothing changes.
+    the main one nothing changes. Where signals cannot be blocked, on Windows, the program ends with a sentence.
     """
+    if not hasattr(signal, "pthread_sigmask"):
+        tell_user(f"error: {NEEDS_POSIX}")
+        sys.exit(2)
     if threading.current_thread() is not threading.main_thread():
         yield
         return
