@@ -56,7 +56,7 @@ if __name__ == "__main__":
         sys.exit(2)
 """
 KINDS = ("tree", "worker", "dask")
-LONGEST = 3.0  # s after the first stage began: builds of the corpora that this is for take about so long
+MOST_FILES = 12  # that a build may finish before it is killed; a build of the corpus below has some seventy
 
 
 def start(kind: str, corpus: Path, folder: Path) -> subprocess.Popen[str]:
@@ -66,6 +66,22 @@ def start(kind: str, corpus: Path, folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, str(script), kind, str(corpus), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(Path(una_fast.__file__).parents[1])}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+def wait_for_files(folder: Path, n: int, builder: subprocess.Popen[str]) -> None:
+    """Wait till a build has finished `n` tasks, or has ended."""
+    work = work_folder(folder)
+    known = names_in(work)
+    while builder.poll() is None and len(names_in(work) - known) < n:
+        time.sleep(0.005)
+
+
+def names_in(work: Path) -> set[str]:
+    """The files that are complete."""
+    try:
+        return {path.name for path in work.iterdir() if not path.name.startswith(".")}
+    except FileNotFoundError:
+        return set()
 
 
 def workers_of(builder: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -95,7 +111,8 @@ def build_with_kills(kind: str, corpus: Path, folder: Path, moments: random.Rand
         builder = start(kind, corpus, folder)
         assert builder.stdout is not None
         stages = [builder.stdout.readline().strip()]
-        time.sleep(moments.uniform(0, LONGEST))
+        wait_for_files(folder, moments.randint(0, MOST_FILES), builder)
+        time.sleep(moments.uniform(0, 0.1))
         done = kill(kind, builder, moments)
         stages += builder.stdout.read().split("\n")
         builder.wait()

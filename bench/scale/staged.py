@@ -36,6 +36,20 @@ def tree_memory(process: psutil.Process) -> int:
     return total
 
 
+def tree_work(process: psutil.Process) -> dict[str, float]:
+    """What a process and its children have done: seconds of processor time, and MiB that they read and wrote."""
+    done = {"cpu_seconds": 0.0, "read_mib": 0.0, "written_mib": 0.0}
+    for one in [process, *process.children(recursive=True)]:
+        try:
+            times, moved = one.cpu_times(), one.io_counters()
+        except psutil.Error:
+            continue
+        done["cpu_seconds"] += times.user + times.system
+        done["read_mib"] += moved.read_chars / 2**20
+        done["written_mib"] += moved.write_chars / 2**20
+    return done
+
+
 class Stages:
     """Seconds, peak memory and peak disk by stage, seen from inside of the process that builds."""
 
@@ -43,6 +57,7 @@ class Stages:
         self.by_stage: dict[str, dict[str, float]] = {}
         self._stage = "start"
         self._since = time.perf_counter()
+        self._work = tree_work(psutil.Process())
         self._places = [work_folder(folder), folder]
         run = Runner.run
 
@@ -63,6 +78,9 @@ class Stages:
     def enter(self, stage: str) -> None:
         now = time.perf_counter()
         self._of(self._stage)["seconds"] = round(now - self._since, 2)
+        work = tree_work(psutil.Process())
+        self._of(self._stage).update({name: round(work[name] - self._work[name], 1) for name in work})
+        self._work = work
         self._stage, self._since = stage, now
 
     def _of(self, stage: str) -> dict[str, float]:
