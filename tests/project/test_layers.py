@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 # the way of the data: a room imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
     version _kernels errors extras lazy citation arrays
-    parallel storage corpus index tokens augment losses integrations
+    parallel memory storage corpus index tokens augment losses integrations
 """.split()
 TRAINING_ROOMS = """
     objective encoder config record evaluation steps demo report job generation

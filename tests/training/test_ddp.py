@@ -12,7 +12,9 @@ import torch.multiprocessing
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
 from train.config.run import Run
+from train.job import worker
 from train.objective.registry import LOSSES, NOISES
+from train.steps.ranks import Ranks
 from una_fast.errors import InputError
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
@@ -160,3 +162,12 @@ def test_compiled_encoders_hand_their_gradients_to_ddp(trained, compile, grad_ca
     quick = trained(2, compile=compile, grad_cache=grad_cache, **KINDS["negatives"])
     assert quick["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], quick["weights"]) < 1e-5
+
+
+def test_machines_with_different_indexes_are_refused(monkeypatch):
+    def gather(found, mine):
+        found[:] = ["aa11", mine, "bb22"]
+
+    monkeypatch.setattr(worker.dist, "all_gather_object", gather)
+    with pytest.raises(InputError, match="rank 2 has the index of fingerprint bb22, and rank 0 that of aa11: copy one"):
+        worker._check_one_index(Ranks(1, 3, 0, torch.device("cpu")), "aa11")

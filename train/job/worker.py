@@ -104,6 +104,7 @@ def _prepare(ranks: Ranks, run: Run) -> None:
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = _together(ranks, lambda: _open(run, ranks))
     try:
+        _check_one_index(ranks, job.index.fingerprint)
         trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state, noise_of(run))
         make, progress = batch_maker(job), job.progress
         with contextlib.closing(StopAgreement(ranks)) as stop:
@@ -119,6 +120,18 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     finally:
         if job.lock:
             job.lock.release()
+
+
+def _check_one_index(ranks: Ranks, fingerprint: str) -> None:
+    """Refuse machines whose folders hold different indexes: their ranks would train on different sentences."""
+    found: list[str] = [""] * ranks.world
+    dist.all_gather_object(found, fingerprint)
+    for rank, other in enumerate(found):
+        if other != found[0]:
+            raise InputError(
+                f"rank {rank} has the index of fingerprint {other}, and rank 0 that of {found[0]}: "
+                "copy one folder to all machines, or build it on each from the same corpus"
+            )
 
 
 def _open(run: Run, ranks: Ranks) -> Job:

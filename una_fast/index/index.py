@@ -27,6 +27,7 @@ from una_fast.errors import InputError, counted
 from una_fast.index.checks import check_content
 from una_fast.index.layout import KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.scores import TermScores, term_frequency
+from una_fast.memory import check_size
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
 
@@ -128,6 +129,7 @@ class Index:
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
         """n_t, how often each document holds each term: int32 (N, V), terms ascending in each row."""
+        check_size("index.counts", 8 * (self.n_documents + 1) + 16 * len(self.word_ids.values))  # copies included
         csr.warm_up()
         indptr = np.empty(self.n_documents + 1, dtype=POINTER)
         indices, data = np.empty((2, len(self.word_ids.values)), dtype=ID)
@@ -144,6 +146,7 @@ class Index:
 
     def tfidf(self) -> scipy.sparse.csr_array:
         """Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
+        check_size("index.tfidf()", 8 * (self.n_documents + 1) + 48 * len(self.word_ids.values))  # copies included
         counts = self.counts
         lengths = np.repeat(self.word_ids.lengths(), np.diff(counts.indptr))
         data = term_frequency(counts.data, lengths) * self.idf[counts.indices]
