@@ -89,6 +89,8 @@ def run_shell(command: str, folder: Path) -> None:
         if (folder / output / "run.json").exists():
             arguments[arguments.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
         arguments += FEW_STEPS
+    if "train.paper" in words:
+        arguments += FEW_STEPS
     done = subprocess.run(arguments, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 

@@ -197,6 +197,11 @@ class TestRefusals:
         assert paper("main", *row, "--paraphrases", short, output=tmp_path / "a")[0] == 2
         assert "has 67 sentences and the corpus 70" in capsys.readouterr().err
 
+    def test_what_a_later_row_lacks_is_said_before_the_first_is_trained(self, paper, tmp_path, capsys):
+        rows = ["--rows", "SimCSE,EDA synonym replacement", "--synonyms", tmp_path / "none.tsv"]
+        assert paper("augmentations", *rows, output=tmp_path / "new")[0] == 2
+        assert "none.tsv" in capsys.readouterr().err and not (tmp_path / "new").exists()
+
     def test_texts_that_another_model_wrote(self, paper, folder, tmp_path, capsys):
         output = tmp_path / "texts of another"
         (output / "texts").mkdir(parents=True)

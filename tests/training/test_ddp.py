@@ -29,6 +29,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
     )  # fmt: skip
     from train.encoder.encoder import load_config, load_encoder, quiet
+    from train.objective.masking import Masking
     from train.steps import ranks as distributed
     from train.steps.batches import BatchMaker
     from train.steps.plan import Plan
@@ -52,11 +53,16 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     if run.compile == "layers":  # takes gradients apart as always, and runs the result as it is
         torch.compiler.set_stance("default", force_backend="aot_eager")
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
+    if run.mlm_weight:
+        from train.encoder.mlm import load_mlm_head
+
+        encoder.mlm = load_mlm_head(model, encoder.backbone.config, encoder.word_table, run.seed)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     make = BatchMaker(
         fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una"),
         rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
+        masking=Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None,
     )  # fmt: skip
     trainer = Trainer(run, ranks, encoder, plan, noise=noise_of(run))
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
@@ -143,6 +149,16 @@ def test_noise_on_embeddings_is_the_same_on_any_number_of_ranks(trained, noise):
     assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
     assert difference(one["weights"], many["weights"]) < 1e-5
     assert difference(one["weights"], trained(1, **KINDS["negatives"])["weights"]) > 1e-4
+
+
+@pytest.mark.parametrize(("world", "compile"), [(2, "off"), (4, "off"), (2, "graphs")])
+def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world, compile):
+    """Ranks mask unlike numbers of tokens, and one of four has none in the last step."""
+    settings = {"mlm_weight": 0.5, **KINDS["negatives"]}
+    one, many = trained(1, **settings), trained(world, compile=compile, **settings)
+    assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert difference(one["weights"], many["weights"]) < 1e-5
+    assert min(np.subtract(one["losses"], trained(1, **KINDS["negatives"])["losses"])) > 0.5 * np.log(1000) / 2
 
 
 def test_more_ranks_than_gpus_is_said(monkeypatch):

@@ -55,6 +55,12 @@ class Objective:
 
     loss: str = option("pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()})
     temperature: float = option(0.05, "number by which cosine similarities are divided", above=0)
+    mlm_weight: float = option(
+        0.0,
+        "weight of the masked-language-model loss on the sentences that is added, as in SimCSE, which takes 0.1; 0: no "
+        "such loss",
+        least=0,
+    )
 
 
 @dataclass(frozen=True)

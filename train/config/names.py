@@ -14,6 +14,7 @@ ELSEWHERE = {
     "dataset": "--corpus",
     "dataset-name": "--corpus",
     "dataloader-num-workers": "nothing: batches are made beside the training step",
+    "do-mlm": "--mlm-weight 0.1",
     "eval-file": "--dev",
     "eval-steps": "--eval-every",
     "evaluation-steps": "--eval-every",

@@ -149,6 +149,11 @@ def check_together(run: Run) -> None:
     if run.synonyms and not run.needs_synonyms:
         raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it away")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
+    if run.mlm_weight and run.grad_cache:
+        raise InputError(
+            "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache "
+            "is there to avoid: leave one of them away"
+        )
     if run.push_private and not run.push_to:
         raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import xxhash
@@ -23,6 +23,7 @@ from train.encoder.graphs import Graphs
 from train.encoder.modules import Modules, read_modules
 from train.encoder.onednn import use_onednn
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head, Pooling
+from train.objective.masking import Masked
 from una_fast.errors import InputError
 
 # names by which configurations of encoders call the two dropouts
@@ -105,13 +106,21 @@ class SentenceEncoder(nn.Module):
         self.head = nn.Linear(width, width) if head else None
         self.ready_mask = False  # True where the backbone is given its mask as its attention takes it
         self.graphs: Graphs | None = None  # that take the backbone's place
+        self.mlm: nn.Module | None = None  # an `mlm.MlmHead`, where a run has that loss
         if self.head:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.head.reset_parameters()
 
-    def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """What the loss takes, (B, D), of parts of (B', L) token ids, one part below the other."""
+    def forward(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> Any:
+        """What the loss takes, (B, D), of parts of (B', L) token ids, one part below the other.
+
+        With masked sentences: that, and the sum of the losses of their masked tokens, a scalar.
+        """
+        rows = self._rows(parts)
+        return (rows, self._masked_loss(masked)) if masked else rows
+
+    def _rows(self, parts: list[dict[str, Tensor]]) -> Tensor:
         if self.graphs:
             pooled = [self.graphs(place, part) for place, part in enumerate(parts)]
         else:
@@ -121,15 +130,27 @@ class SentenceEncoder(nn.Module):
 
     def embed(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
         """Embeddings (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
-        mask = part["attention_mask"]
+        return self.pooling(self._output(part, backbone or self.backbone), part["attention_mask"])
+
+    def _output(self, part: dict[str, Any], backbone: Callable[..., Any]) -> Any:
         if self.ready_mask:
-            part = {**part, "attention_mask": mask[:, None, None].bool()}  # (B', 1, 1, L)
-        return self.pooling((backbone or self.backbone)(**part), mask)
+            part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
+        return backbone(**part)
+
+    def _masked_loss(self, masked: Masked) -> Tensor:
+        assert self.mlm is not None
+        states = self._output(masked.part, self.backbone).last_hidden_state  # (b, L, D)
+        return self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.word_table)
 
     @property
     def word_embeddings(self) -> nn.Module:
         """The backbone's table of word embeddings."""
         return self.backbone.get_input_embeddings()  # type: ignore[operator]
+
+    @property
+    def word_table(self) -> Tensor:
+        """Its weights (V, E)."""
+        return cast(Tensor, self.word_embeddings.weight)
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """Word embeddings instead of ids, from one look-up for all parts.

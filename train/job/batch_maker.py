@@ -6,6 +6,7 @@ import una_fast
 from train.config.run import arguments_of
 from train.config.texts import SAME
 from train.job.load import Job
+from train.objective.masking import masking_of
 from train.objective.registry import LOSSES
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.views import Altered, Sentences, Source, Views
@@ -23,6 +24,7 @@ def batch_maker(job: Job) -> BatchMaker:
         rows_of_part=job.run.grad_cache,
         n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
         multiple=gpu_column_multiple(job.run.max_length) if few_shapes else 1,
+        masking=masking_of(job.tokenizer, job.run.seed) if job.run.mlm_weight else None,
     )
 
 

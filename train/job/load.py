@@ -9,6 +9,7 @@ from typing import Any
 
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, weights_digest
+from train.encoder.mlm import load_mlm_head
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.job.material import Material, open_index
@@ -28,7 +29,10 @@ def encoder_of(run: Run) -> SentenceEncoder:
     """The encoder that a run starts from. run: with all options resolved."""
     trust = run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
-    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
+    encoder = load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
+    if run.mlm_weight:
+        encoder.mlm = load_mlm_head(run.model, config, encoder.word_table, run.seed, trust)
+    return encoder
 
 
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:

@@ -12,11 +12,12 @@ import torch
 from train.config.groups import Compile
 from train.config.run import Run
 from train.config.texts import WITHOUT_NEGATIVES
-from train.encoder.encoder import head_of, is_roberta, load_config, pooling_of, quiet
+from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
 from train.encoder.modules import Modules
 from train.encoder.onednn import warn_of_slow_bf16
 from train.encoder.pooling import POOLINGS
 from train.evaluation.tasks.sts import load_dev
+from train.objective.masking import masking_of
 from train.record.folder import INDEX
 from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
@@ -88,6 +89,8 @@ def _check_inputs(run: Run) -> None:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
+    if run.mlm_weight:
+        masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
     if run.push_to:
         from train.job.push import check_push
 

@@ -11,6 +11,7 @@ from train.config.command import run_command
 from train.config.parser import Parser
 from train.record.files import replacing
 from train.report.page import make_page
+from train.report.paper_tables import find_tables
 from train.report.runs import find_runs
 
 EPILOG = (
@@ -23,7 +24,9 @@ EPILOG = (
 def build_parser(prog: str = "python -m train.report") -> Parser:
     """The command line."""
     parser = Parser(prog=prog, description="Runs as one HTML page.", epilog=EPILOG)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, or of several")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper"
+    )
     parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
     about = "folder of the run, or of the seeds, that the others are compared with, seed by seed"
@@ -38,7 +41,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.re
 
 def _run(options: Namespace) -> int:
     notes: list[str] = []
-    page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes)
+    tables = find_tables(options.runs, notes)
+    page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes, tables)
     with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has
         partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     for note in dict.fromkeys(notes):

@@ -63,15 +63,21 @@ class Marks:
         return [*ends, *(value for values in self.values.values() for value in values)]
 
 
-def line_chart(lines: Sequence[Line], x_label: str, y_label: str, log: bool = False) -> Chart | None:
-    """Lines over common axes; None where none has a finite point. log: of y, where all of it is above 0."""
+def line_chart(
+    lines: Sequence[Line], x_label: str, y_label: str, log: bool = False, x_format: str = ",d"
+) -> Chart | None:
+    """Lines over common axes; None where none has a finite point.
+
+    log: of y, where all of it is above 0. x_format: d3's format of x; whole numbers by default.
+    """
     drawn = [(line, thin([point for point in line.points if math.isfinite(point[1])])) for line in lines]
     drawn = [(line, points) for line, points in drawn if points]
     if not drawn:
         return None
     drawn.sort(key=lambda each: not each[0].thin)
+    hover = ",.0f" if x_format == ",d" else x_format
     traces = [_band(line) for line, _ in drawn if line.band]
-    traces += [_trace(line, points, f"{x_label} %{{x:,.0f}}: %{{y:.4~g}}") for line, points in drawn]
+    traces += [_trace(line, points, f"{x_label} %{{x:{hover}}}: %{{y:.4~g}}") for line, points in drawn]
     ys = [y for _, points in drawn for _, y in points] + [
         y for line, _ in drawn for _, *ends in line.band for y in ends
     ]
@@ -79,7 +85,7 @@ def line_chart(lines: Sequence[Line], x_label: str, y_label: str, log: bool = Fa
     legend = sum(not line.thin for line, _ in drawn) > 1
     return {
         "data": traces,
-        "layout": _layout(_axis(x_label, tickformat=",d", rangemode="tozero"), _axis(y_label, **kind), legend),
+        "layout": _layout(_axis(x_label, tickformat=x_format, rangemode="tozero"), _axis(y_label, **kind), legend),
     }
 
 

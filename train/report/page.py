@@ -19,6 +19,7 @@ from train.report.figures import (
     score_names,
     scores_figure,
 )  # fmt: skip
+from train.report.paper_tables import PaperTable, paper_sections
 from train.report.records import STS_AVERAGE, RunRecord
 from train.report.runs import Group, Spread, differing_settings, title
 from train.report.samples import Sample, samples_or_reason
@@ -55,17 +56,25 @@ def plotly_script() -> str:
 
 
 def make_page(
-    runs: Sequence[RunRecord], n_samples: int = 6, baseline: Path | None = None, notes: list[str] | None = None
+    runs: Sequence[RunRecord],
+    n_samples: int = 6,
+    baseline: Path | None = None,
+    notes: list[str] | None = None,
+    tables: Sequence[PaperTable] = (),
 ) -> str:
     """The whole page.
 
     baseline: the folder of the runs that the others are compared with.
+    tables: those of `train.paper`, which come first.
     notes: sentences about what was left out so far; those about files of the runs are added.
 
     Raises:
         InputError: plotly is missing, or the baseline holds no run or runs of several settings.
     """
     said = [] if notes is None else notes
+    above = "".join(_section(heading, body) for heading, body in paper_sections(tables))
+    if not runs:
+        return _document("Tables of the paper", _left_out(said) + above)
     groups, marked = groups_with_baseline(runs, baseline, said)
     found = [differences(group, marked) if marked and group is not marked else {} for group in groups]
     said += [note for group in groups for run in group.runs for note in run.notes]
@@ -80,7 +89,7 @@ def make_page(
         _section("Each run", runs_table(groups, score_names(groups))),
     ]  # fmt: skip
     head = f"{_lede(groups)}{_tiles(groups, found, marked)}{_left_out(said)}"
-    return _document(_name(groups), head + "".join(sections))
+    return _document(_name(groups), head + above + "".join(sections))
 
 
 def _document(name: str, body: str) -> str:

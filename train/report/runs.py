@@ -12,7 +12,7 @@ from pathlib import Path
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS
-from train.record.folder import SUMMARY
+from train.record.folder import PAPER_RUNS, SUMMARY, TABLES
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
@@ -93,8 +93,9 @@ def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[R
 def _run_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    found = [path.parent for path in (folder / SUMMARY, *sorted(folder.glob(f"*/{SUMMARY}"))) if path.is_file()]
-    if not found:
+    below = (*sorted(folder.glob(f"*/{SUMMARY}")), *sorted(folder.glob(f"{PAPER_RUNS}/*/*/{SUMMARY}")))
+    found = [path.parent for path in (folder / SUMMARY, *below) if path.is_file()]
+    if not found and not (folder / TABLES).is_dir():
         raise InputError(f"{folder}: holds no run (no {SUMMARY} in it or in its folders)")
     return found
 

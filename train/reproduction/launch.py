@@ -8,6 +8,7 @@ from train.reproduction.options import Request
 from train.reproduction.plan import Plan, Work, make_plan, missing_models
 from train.reproduction.results import save
 from train.reproduction.setting import Setting
+from train.reproduction.training import Training
 from train.steps.signals import tell_user
 
 
@@ -26,6 +27,9 @@ def launch(request: Request) -> int:
     left = [work for work in plan.works if not work.done()]
     if missing := missing_models(left, plan.trust):
         raise missing
+    for work in left:
+        if isinstance(work, Training):
+            work.check()
     code = _do(plan, left)
     if not code:
         print(save(plan))

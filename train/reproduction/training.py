@@ -58,6 +58,14 @@ class Training:
         wanted = _as_json(resolve_options(dataclasses.replace(one, dev="", evaluate="")).identity())
         return all(saved.get(name, defaults()[name]) == value for name, value in wanted.items())
 
+    def check(self) -> None:
+        """Refuse what the run of a later row would be refused for, before the first row takes hours.
+
+        Raises:
+            InputError: as `resolve_options` raises it, of no synonyms for instance.
+        """
+        resolve_options(dataclasses.replace(of_seed(self.run, self.seeds[0]), evaluate=""))
+
     def do(self) -> int:
         """Train and score what is left; the exit code."""
         return train_seeds(dataclasses.replace(self.run, resume=any(map(self.begun, self.seeds))))

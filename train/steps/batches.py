@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from train.objective.masking import Masked, Masking
 from train.steps.plan import rank_share
 from train.steps.views import Views
 
@@ -26,8 +27,9 @@ class Batch:
 
     parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,), the row of the encoded
     parts that holds view v of sentence i at v * b + i. sizes: b of every rank. epoch, rows: those of the whole step,
-    rows int64 (B,) of the index, by which a noise on embeddings is drawn. A rank without sentences (b = 0) encodes one
-    that no loss sees, since gradients are exchanged by all.
+    rows int64 (B,) of the index, by which a noise on embeddings is drawn. masked: the anchors with tokens masked, where
+    a loss asks for them. A rank without sentences (b = 0) encodes one that no loss sees, since gradients are exchanged
+    by all.
     """
 
     step: int
@@ -38,6 +40,7 @@ class Batch:
     negatives: bool
     epoch: int
     rows: NDArray[np.int64]
+    masked: Masked | None = None
 
     def to(self, device: torch.device) -> Batch:
         """The same on `device`, without waiting for it.
@@ -48,7 +51,12 @@ class Batch:
         if device.type == "cpu":
             return self
         parts = [{name: _moved(ids, device) for name, ids in part.items()} for part in self.parts]
-        return replace(self, parts=parts, place=_moved(self.place, device))
+        masked = self.masked and Masked(
+            {name: _moved(ids, device) for name, ids in self.masked.part.items()},
+            _moved(self.masked.positions, device),
+            _moved(self.masked.targets, device),
+        )
+        return replace(self, parts=parts, place=_moved(self.place, device), masked=masked)
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
@@ -70,6 +78,7 @@ class BatchMaker:
     rows_of_part: int = 0  # at most so many rows in a part; 0: as n_parts says
     n_parts: int = CPU_PARTS  # of as many rows
     multiple: int = 1  # of which a part's columns are
+    masking: Masking | None = None
 
     def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> Batch:
         """The part of this rank."""
@@ -78,9 +87,10 @@ class BatchMaker:
         views = self.views(step, epoch, mine if len(mine) else rows[:1])
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         parts, place = self._cut(texts)
+        masked = self.masking(views[0], mine if len(mine) else rows[:1], epoch) if self.masking else None
         if not len(mine):
-            place = place[:0]
-        return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows)
+            place, masked = place[:0], masked and masked.none_of()
+        return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows, masked)
 
     def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""

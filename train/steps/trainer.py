@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from train.config.run import Run
@@ -15,6 +16,7 @@ from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs
 from train.encoder.ready_mask import takes_ready_mask
 from train.objective.cosines import cosines
+from train.objective.masking import Masked
 from train.objective.registry import LOSSES
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
@@ -98,8 +100,11 @@ class Trainer:
         """
         if self.ranks.world > 1:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
+            part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
             with self.plain_kernels():
-                self.model([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
+                rows, loss = self._both(self.model([part], masked))
+                (rows.sum() + loss).backward()
             self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
@@ -123,10 +128,33 @@ class Trainer:
 
     def _backward(self, batch: Batch) -> Tensor:
         with self.watch.phase("forward"):
-            loss = self._loss(self._encode(batch.step, batch.parts), batch)
+            torch.manual_seed(step_seed(self.run.seed, batch.step, self.ranks.rank))
+            with self.autocast():
+                encoded, masked_loss = self._both(self.model(batch.parts, batch.masked))
+            loss = self._loss(encoded.float(), batch)
+        if batch.masked is None:
+            with self.watch.phase("backward"):
+                self.scaler.scale(loss).backward()
+            return loss
+        n_masked, whole = self._over_ranks(batch.masked, masked_loss)
+        share = self.run.mlm_weight / n_masked
         with self.watch.phase("backward"):
-            self.scaler.scale(loss).backward()
-        return loss
+            # DDP averages gradients over ranks: times their number, this rank's part is that of the mean over all
+            self.scaler.scale(loss + self.ranks.world * share * masked_loss).backward()
+        return loss + share * whole
+
+    @staticmethod
+    def _both(output: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | float]:
+        """Rows and the loss of masked tokens from an encoder's output, 0 where it has none."""
+        return output if isinstance(output, tuple) else (output, 0.0)
+
+    def _over_ranks(self, masked: Masked, loss: Tensor | float) -> tuple[Tensor, Tensor]:
+        """How many tokens are masked on all ranks, at least 1, and the sum of their losses: scalars on the device."""
+        assert isinstance(loss, Tensor)
+        sums = torch.stack([torch.full_like(loss.detach(), len(masked.targets)), loss.detach()])
+        if self.ranks.world > 1:
+            dist.all_reduce(sums)
+        return sums[0].clamp(min=1), sums[1]
 
     def _encode(self, step: int, parts: list[dict[str, Tensor]], part: int = 0) -> Tensor:
         torch.manual_seed(step_seed(self.run.seed, step, self.ranks.rank, part))

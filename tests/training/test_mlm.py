@@ -1,0 +1,158 @@
+"""`--mlm-weight`: which tokens are masked, the loss and its gradient as transformers has them, a stop, and best/."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy import stats
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from support import reference
+from support.small_runs import assert_same_run, final_state, options, train_here
+from train.config.run import make_run
+from train.encoder.encoder import load_config, load_encoder
+from train.encoder.mlm import load_mlm_head
+from train.objective.masking import Masking, masking_of
+from train.steps.trainer import Trainer
+from una_fast.errors import InputError
+
+MASK, PAD, TOKENS = 103, 0, 500
+MASKING = Masking(42, MASK, TOKENS, (PAD, 101, 102, MASK))
+
+
+def sentences(n, width=12):
+    """Token ids of sentences of 3 to `width` tokens, special ones at both ends, and their mask."""
+    generator = np.random.default_rng(0)
+    ids = np.zeros((n, width), np.int64)
+    for row in ids:
+        length = generator.integers(3, width + 1)
+        row[:length] = [101, *generator.integers(200, TOKENS, length - 2), 102]
+    ids = torch.from_numpy(ids)
+    return {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+
+
+def test_masks_are_those_of_a_plain_reading_of_bert():
+    part, rows, epoch = sentences(40), np.arange(7, 47), 3
+    masked = MASKING(part, rows, epoch)
+    key = reference_seed(42)
+    expected, targets = part["input_ids"].clone(), []
+    for i, row in enumerate(rows.tolist()):
+        for position, token in enumerate(part["input_ids"][i].tolist()):
+            choice, kind, drawn = (reference.draw64(key, epoch, row, position, number) for number in range(3))
+            if token not in MASKING.special and (choice >> 11) / 2**53 < 0.15:
+                targets.append(token)
+                place = (kind >> 11) / 2**53
+                expected[i, position] = MASK if place < 0.8 else drawn * TOKENS >> 64 if place < 0.9 else token
+    assert torch.equal(masked.part["input_ids"], expected) and masked.targets.tolist() == targets
+    assert torch.equal(part["input_ids"].flatten()[masked.positions], masked.targets)
+
+
+def reference_seed(seed):
+    import xxhash
+
+    return xxhash.xxh3_64_intdigest(f"mlm {seed}".encode())
+
+
+def test_15_percent_are_masked_and_80_10_10_of_them_replaced():
+    part = sentences(20_000)
+    masked = MASKING(part, np.arange(20_000), 0)
+    words = int((part["input_ids"] > 199).sum())
+    assert abs(len(masked.targets) / words - 0.15) < 5 * (0.15 * 0.85 / words) ** 0.5
+    now = masked.part["input_ids"].flatten()[masked.positions]
+    kinds = [int((now == MASK).sum()), int((now == masked.targets).sum())]
+    kinds = [*kinds, len(now) - sum(kinds)]
+    kept = 0.1 + 0.1 / TOKENS  # a random token is the old one now and then, and so is the mask token
+    assert stats.chisquare(kinds, np.array([0.8 + 0.1 / TOKENS, kept, 0.1 - 0.2 / TOKENS]) * len(now)).pvalue > 0.01
+
+
+def test_a_sentence_has_its_masks_in_any_batch_and_others_in_another_epoch():
+    part, rows = sentences(9), np.arange(9)
+    order = np.array([4, 0, 7])
+    some = {name: tensor[order] for name, tensor in part.items()}
+    whole, few = MASKING(part, rows, 0), MASKING(some, rows[order], 0)
+    width = few.part["input_ids"].shape[1]
+    assert torch.equal(few.part["input_ids"], whole.part["input_ids"][order, :width])
+    assert not torch.equal(MASKING(part, rows, 1).part["input_ids"], whole.part["input_ids"])
+    assert not len(few.none_of().targets)
+
+
+FAMILIES = {
+    "bert": (BertConfig, BertForMaskedLM, {}),
+    "roberta": (RobertaConfig, RobertaForMaskedLM, {"max_position_embeddings": 40, "pad_token_id": 0}),
+    "distilbert": (DistilBertConfig, DistilBertForMaskedLM, {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}),
+}
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkpoint(family, minilm, tmp_path):
+    kind, model, more = FAMILIES[family]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        whole = model(kind(vocab_size=TOKENS, **(more if family == "distilbert" else {**TINY, **more})))
+        for name, parameter in whole.named_parameters():
+            if "bias" in name:
+                torch.nn.init.normal_(parameter, std=0.1)
+    whole.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(minilm).save_pretrained(tmp_path)
+    encoder = load_encoder(str(tmp_path), load_config(str(tmp_path), 0.0), 42)
+    encoder.mlm = load_mlm_head(str(tmp_path), encoder.backbone.config, encoder.word_table, 42)
+    masked = MASKING(sentences(8), np.arange(8), 0)
+    rows, loss = encoder([masked.part], masked)
+    loss = loss / len(masked.targets)
+    loss.backward()
+
+    labels = torch.full_like(masked.part["input_ids"], -100).flatten()
+    labels[masked.positions] = masked.targets
+    expected = whole.eval()(**masked.part, labels=labels.view_as(masked.part["input_ids"])).loss
+    expected.backward()
+    assert rows.shape == (8, 32) and loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    theirs = dict(whole.base_model.named_parameters())
+    for name, parameter in encoder.backbone.named_parameters():
+        if parameter.grad is not None:
+            assert torch.allclose(parameter.grad, theirs[name].grad, atol=1e-6), name
+
+
+def test_a_stopped_run_ends_with_the_same_bits_and_best_has_no_head(tmp_path, tiny_model, monkeypatch):
+    whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), mlm_weight=0.1, max_steps=5)
+    parts = {**whole, "output": str(tmp_path / "parts")}
+    assert train_here(whole).status == "finished"
+    plain = Trainer.step
+
+    def step(self, batch):
+        if batch.step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", step)
+        assert train_here(parts).status == "stopped"
+    assert "mlm.dense.weight" in final_state(parts["output"])["model"]
+    assert train_here({**parts, "resume": True}).status == "finished"
+    assert_same_run(parts["output"], whole["output"])
+    best = load_file(Path(whole["output"]) / "best" / "model.safetensors")
+    assert {*load_file(tiny_model / "model.safetensors")} <= {*best} and not [name for name in best if "mlm" in name]
+
+
+def test_what_cannot_be_is_refused(tmp_path, tiny_model, minilm):
+    with pytest.raises(InputError, match="--mlm-weight and --grad-cache: the masked sentences"):
+        make_run(options(tmp_path, tiny_model, mlm_weight=0.1, grad_cache=8))
+    with pytest.raises(InputError, match="--mlm-weight is -1"):
+        make_run(options(tmp_path, tiny_model, mlm_weight=-1.0))
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    assert masking_of(tokenizer, 1).mask_id == MASK
+    tokenizer.mask_token = None
+    with pytest.raises(InputError, match="tokenizer has no mask token"):
+        masking_of(tokenizer, 1)

@@ -1,0 +1,83 @@
+"""Masked sentences for the masked-language-model loss that SimCSE adds to its own (Gao et al. 2021, section 3).
+
+As in BERT (Devlin et al. 2019, section 3.1): 15 % of the tokens are to be found again, special tokens never. Of these,
+80 % are replaced by the mask token, 10 % by a random token of the vocabulary, and 10 % stay. Each draw is a function of
+(seed, epoch, row, position). Letters: b sentences of a rank, L tokens, m masked tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import xxhash
+from numpy.typing import NDArray
+from torch import Tensor
+
+from una_fast.augment.row_draws import RowDraws
+from una_fast.errors import InputError
+
+SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
+CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Masked sentences of a rank.
+
+    part: token ids and mask (b, L). positions: int64 (m,), places of the masked tokens in the flattened (b L).
+    targets: int64 (m,), the tokens that stood there.
+    """
+
+    part: dict[str, Tensor]
+    positions: Tensor
+    targets: Tensor
+
+    def none_of(self) -> Masked:
+        """The same with nothing to find: for a rank without sentences, which encodes one that no loss sees."""
+        return replace(self, positions=self.positions[:0], targets=self.targets[:0])
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Masks tokens of sentences. n_tokens: size of the vocabulary; special: ids that are never masked."""
+
+    seed: int
+    mask_id: int
+    n_tokens: int
+    special: tuple[int, ...]
+
+    def __call__(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
+        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest of them."""
+        ids = part["input_ids"].numpy()
+        draws = RowDraws(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
+        width = ids.shape[1]
+        chosen = (draws.units(width, CHOICE) < SHARE) & ~np.isin(ids, self.special)
+        chosen &= part["attention_mask"].numpy().astype(bool)
+        kind = draws.units(width, KIND)
+        random = draws.below(self.n_tokens, width, TOKEN)
+        put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
+        masked = {**part, "input_ids": torch.from_numpy(np.where(chosen, put, ids))}
+        columns = _columns(part["attention_mask"])
+        places = torch.from_numpy(chosen)[:, columns].flatten().nonzero()[:, 0]
+        cut = {name: tensor[:, columns].contiguous() for name, tensor in masked.items()}
+        return Masked(cut, places, part["input_ids"][:, columns].flatten()[places])
+
+
+def masking_of(tokenizer: Any, seed: int) -> Masking:
+    """The masking of a tokenizer's sentences.
+
+    Raises:
+        InputError: it has no mask token.
+    """
+    if tokenizer.mask_token_id is None:
+        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option away")
+    return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
+
+
+def _columns(mask: Tensor) -> slice:
+    """The columns in which some sentence has a token."""
+    used = mask.any(0).nonzero()[:, 0]
+    return slice(int(used[0]), int(used[-1]) + 1)
