@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import una_fast
 from index.test_staged import LINES, same
 from support.staged import Calling, Killed, cut, disk_full, failing_syncs
+from una_fast._kernels.words.strings import hash_strings
+from una_fast.arrays import StringTable
 from una_fast.errors import InputError
+from una_fast.index.staged import plan
+from una_fast.index.staged.plan import Budget
 from una_fast.index.staged.work import work_folder
+from una_fast.storage.packs import Pack, write_pack
 from una_fast.storage.place import lock_folder
 
 STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # every so many writes; 1 takes two minutes
@@ -152,3 +161,48 @@ def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
 def test_bad_options_get_a_sentence(build, options, said):
     with pytest.raises(InputError, match=said):
         build(**options)
+
+
+@pytest.mark.parametrize("stage", ["rows", "runs", "merge", "rank", "label"])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_damaged_file_of_a_stage_is_named_and_made_again(build, corpus, tmp_path, n_syncs, monkeypatch, stage, share):
+    with monkeypatch.context() as patch:
+        failing_syncs(patch, int(share * n_syncs), Killed())
+        with pytest.raises(Killed):
+            build()
+    for path in list(work_folder(tmp_path / "index").glob(f"{stage}-*"))[:2]:
+        path.write_bytes(path.read_bytes()[:-1])
+        with suppress(InputError):  # of a file that no stage reads again
+            build()
+            break
+        path.unlink(missing_ok=True)
+    assert same(build(), una_fast.build_index(corpus))
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    write_pack(tmp_path / "pack", {}, {"a": np.arange(99)})
+    whole = (tmp_path / "pack").read_bytes()
+    for damaged in (whole[:-1], whole[:20], b"", b"x" * 400):
+        (tmp_path / "pack").write_bytes(damaged)
+        with pytest.raises(InputError, match="pack: damaged or cut short; delete it and run the build again"):
+            Pack(tmp_path / "pack")
+
+
+def test_what_a_task_may_take_follows_from_the_memory():
+    alone, eight = Budget.of(4 << 30, 1, 2), Budget.of(4 << 30, 8, 1)
+    assert 2 * alone.task + plan.BASE <= 4 << 30
+    assert 8 * (eight.task + plan.BASE) <= 4 << 30
+    assert alone.split_bytes() * plan.TEXT_FACTOR <= alone.task
+    with pytest.raises(InputError, match="16 tasks at once take at least .* MiB: give more memory, or fewer workers"):
+        Budget.of(1 << 30, 16, 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(max_size=12), max_size=20), st.data())
+def test_strings_taken_and_hashed_are_those_of_python(strings, data):
+    order = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=30)) if strings else []
+    taken = StringTable.from_strings(strings).take(np.array(order, dtype=np.int64))
+    assert list(taken) == [strings[i] for i in order]
+    hashes = hash_strings(taken.utf8, taken.offsets).tolist()
+    alone = [StringTable.from_strings(["before", text]) for text in taken]
+    assert hashes == [int(hash_strings(table.utf8, table.offsets)[1]) for table in alone]

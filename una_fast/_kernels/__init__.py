@@ -10,7 +10,7 @@ a time. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at buil
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
     logarithm    natural logarithms, correctly rounded, so the same on every processor        (Cython)
     chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
-    strings      numbers distinct strings by first appearance                                 (Cython)
+    strings      numbers distinct strings by first appearance; hashes of strings              (Cython)
     entries      chunks -> entries, what is tokenised once; words of entries -> of documents   (Cython)
     entry_words  entries -> words                                                             (Cython)
     treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters (Cython)

@@ -175,6 +175,16 @@ class Plan:
         """Of the files of the complete plan that do not end in its key."""
         return frozenset(["corpus", *(name for split in self.splits for name in split.names)])
 
+    def to_scan(self) -> list[Split]:
+        """The splits whose rows or runs a later stage needs, and that are not there."""
+        labelled = all(path.exists() for kind in KINDS for path in self.paths("label", kind, self.n_partitions))
+
+        def is_needed(split: Split) -> bool:
+            rows, runs, written = ((self.work / name).exists() for name in split.names)
+            return not (rows or written) or not (runs or labelled)
+
+        return [split for split in self.splits if is_needed(split)]
+
     def keeps(self, name: str) -> bool:
         """Whether a file of the work folder is one of this plan."""
         return name in self.names or name.endswith(self.key) or name.startswith(("read-", "digest-", "segment-"))

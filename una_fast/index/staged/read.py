@@ -43,7 +43,7 @@ def read_file(source: FileSource, identity: list[str | int], n_bytes: int, outpu
     check_unchanged(source, identity)
 
 
-def write_segments(source: Source, n_bytes: int, output: Path, digest: bool = True) -> dict[str, Any]:
+def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]:
     """Write the documents of `source` as segments beside `output`, and there their list, which is returned."""
     segments: list[list[Any]] = []
     held: list[Block] = []

@@ -26,11 +26,13 @@ _ONE_AT_A_TIME = threading.Lock()  # a caller's function is not called by two th
 
 
 def scan_tasks(plan: Plan) -> list[Task]:
-    """A task a split."""
+    """A task for each split that is to be scanned."""
+    splits = plan.to_scan()
+    for split in splits:  # rows whose runs are gone
+        (plan.work / split.names[0]).unlink(missing_ok=True)
     return [
         Task(plan.work / split.names[0], scan_split, (split, plan.words, plan.n_partitions, plan.work))
-        for split in plan.splits
-        if not (plan.work / split.names[2]).exists()
+        for split in splits
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from una_fast.corpus.source import FileSource, Source
 from una_fast.errors import InputError
 from una_fast.index.staged.plan import SMALLEST, Budget, Plan, Words, key_of
-from una_fast.index.staged.read import digest_file, read_file, write_segments
+from una_fast.index.staged.read import Segment, digest_file, read_file, write_segments
 from una_fast.index.staged.tasks import Runner, Task
 from una_fast.storage.packs import Pack
 
@@ -24,6 +24,7 @@ class Reader:
         self._words = words
         self._work = work
         self._budget = budget
+        self._read_here: set[int] = set()  # which cannot be read twice
         known = sum(identity[1] for identity in identities if identity)
         share = known // (2 * budget.slots) if None not in identities else budget.split_bytes()
         self._split_bytes = min(budget.split_bytes(), max(share, SMALLEST))
@@ -31,10 +32,23 @@ class Reader:
 
     def plan(self, runner: Runner) -> Plan:
         """The splits, after those sources are read that can only be read from their start."""
+        self._read_all(runner)
+        plan = self._planned()
+        gone = [s for s in plan.to_scan() if isinstance(s.source, Segment) and not s.source.path.exists()]
+        if gone:  # what was scanned once is lost or damaged
+            for number in {split.source_number for split in gone}:
+                self._output(number).unlink()
+            self._read_all(runner)
+        return plan
+
+    def _read_all(self, runner: Runner) -> None:
         runner.run("read", self._read_tasks())
         for number, source in enumerate(self._sources):  # in this process, to which a caller's iterable may be bound
-            if not isinstance(source, FileSource):
+            if not isinstance(source, FileSource) and number not in self._read_here:
                 write_segments(source, self._split_bytes, self._output(number))
+                self._read_here.add(number)
+
+    def _planned(self) -> Plan:
         found = [None if parts else self._read(number) for number, parts in enumerate(self._parts)]
         text_bytes = sum(
             sum(size for _, size in meta["segments"]) if meta else (identity or [0, 0])[1]

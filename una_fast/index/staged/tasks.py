@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,14 +70,9 @@ class Runner:
 def lost_worker(stage: str, error: BaseException) -> InputError | None:
     """What to say where an executor has lost a worker or its scheduler; None for any other error."""
     home = type(error).__module__.partition(".")[0]
-    if not isinstance(error, BrokenExecutor) and home not in ("distributed", "ray"):
+    if not isinstance(error, (BrokenExecutor, CancelledError)) and home not in ("distributed", "ray"):
         return None
     return InputError(
         f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps for want of memory; what "
         "the build has finished is kept: run the same again to go on, with less memory a worker if it repeats"
     )
-
-
-def batches(n: int, size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of runs of `size` of n things."""
-    return ((start, min(start + size, n)) for start in range(0, n, size))
