@@ -158,7 +158,7 @@ def _short(number: float) -> str:
 
 
 def _tables(saved: dict[str, Any]) -> list[dict[str, Any]]:
-    return saved.get("tables", [saved])
+    return saved.get("tables", [saved] if "columns" in saved else [])
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -15,7 +15,9 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -63,12 +65,14 @@ def kill_at_random(process, output: Path, chance: random.Random) -> bool:
     return True
 
 
-def run_with_kills(values: dict, chance: random.Random, kills: int) -> int:
-    """One run killed up to `kills` times and then let finish; the number of kills."""
+def run_with_kills(
+    values: dict, chance: random.Random, kills: int, start: Callable[[dict], Any] = training.start
+) -> int:
+    """One run killed up to `kills` times and then let finish; the number of kills. start: starts a process."""
     output, done = Path(values["output"]), 0
     while True:
         resume = (output / "last" / "checkpoint.json").is_file()
-        process = training.start({**values, "resume": True} if resume else values)
+        process = start({**values, "resume": True} if resume else values)
         if done < kills and kill_at_random(process, output, chance):
             done += 1
             continue

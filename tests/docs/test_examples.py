@@ -6,11 +6,15 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import una_fast
+import una_fast_cli.main
+from support.prepared_commands import start_fork_server
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -70,29 +74,47 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     for name in ("sts-dev.csv", "sts-test.csv"):
         dev.with_name(name).write_text("".join(pairs), encoding="utf-8")
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
-    run_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
+    run_in_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-
-
-def run_shell(command: str, folder: Path) -> None:
-    """Run a command of the docs; a training takes two steps, into a folder of its own."""
+def as_typed(command: str, folder: Path) -> list[str]:
+    """The words of a command of the docs; a training takes two steps, into a folder of its own."""
     words = shlex.split(command)
     assert words[0] in ("python", "una-fast"), command
-    program = [sys.executable, *words[1:]] if words[0] == "python" else [str(Path(sys.executable).with_name(words[0]))]
-    arguments = [*program, *(words[1:] if words[0] != "python" else [])]
     if "train.ddp" in words and "--resume" not in words:
         output = words[words.index("--output") + 1]
         if (folder / output / "run.json").exists():
-            arguments[arguments.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
-        arguments += FEW_STEPS
+            words[words.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
+        words += FEW_STEPS
     if "train.paper" in words:
-        arguments += FEW_STEPS
-    done = subprocess.run(arguments, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
+        words += FEW_STEPS
+    return words
+
+
+def run_in_shell(command: str, folder: Path) -> None:
+    """Run a command of the docs as its reader does."""
+    words = as_typed(command, folder)
+    program = [sys.executable] if words[0] == "python" else [str(Path(sys.executable).with_name(words[0]))]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*program, *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def run_here(command: str, folder: Path) -> None:
+    """Run a command of the docs inside this process, which has torch already: the same `main`, the same arguments."""
+    words = as_typed(command, folder)
+    if words[0] == "python":
+        assert words[1] == "-m", command
+        name, arguments = words[2], words[3:]
+        is_package = find_spec(name).submodule_search_locations
+        main = import_module(f"{name}.__main__" if is_package else name).main
+    else:
+        main, arguments = una_fast_cli.main.main, words[1:]
+    start_fork_server()
+    assert main(arguments) in (0, None), command
 
 
 @pytest.mark.parametrize(("page", "code"), [(page, code) for page, kind, code in blocks() if kind == "python"])
@@ -109,8 +131,16 @@ def shell_commands() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "command"), shell_commands())
-def test_commands_run(page: str, command: str, folder: Path) -> None:
-    run_shell(command, folder)
+def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    run = run_in_shell if "train.paper" in command else run_here  # it starts commands itself
+    run(command, folder)
+
+
+def test_the_installed_commands_run(folder: Path) -> None:
+    """The script and a module, each by a Python of its own; the run of `folder` was made so too."""
+    run_in_shell("una-fast explain --index index 'She plays the violin'", folder)
+    run_in_shell("python -m train.report runs/una --output report.html", folder)
 
 
 def test_make_targets_are_there() -> None:

@@ -113,6 +113,7 @@ def test_operations_are_those_of_the_formula():
 def test_the_report_takes_in_every_table():
     tables = [{"title": name, "columns": ["a", "b"], "rows": [["x", "1"]], "note": "n"} for name in ("one", "two")]
     assert report._tables({"tables": tables}) == tables and report._tables(tables[0]) == tables[:1]
+    assert report._tables({"qwen3": 200_000}) == []
     assert report.single_table(tables[1]).startswith("## two\n\n| a | b |")
 
 

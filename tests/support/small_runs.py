@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from support.prepared_commands import PreparedCommand
 from train.config.run import make_run
 from train.job.launch import prepare
 from train.job.worker import work
@@ -106,6 +107,11 @@ def command(values):
         flag = "--" + name.replace("_", "-")
         line += [flag] if value is True else [flag, *map(str, value if isinstance(value, tuple) else [value])]
     return line
+
+
+def start_prepared(values):
+    """`start` without the seconds of imports: forked from a process that has made them."""
+    return PreparedCommand(command(values)[3:], str(ROOT))
 
 
 def start(values, *before):

@@ -13,7 +13,6 @@ from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 COMPARED = Path(__file__).parents[2] / "bench" / "results" / "tokenizers.json"
-IN_THE_TESTS = 10_000  # lines that tests/tokens/test_tokenizer_table.py compares for each family
 PAGE = """# Tokenizers
 
 Token ids of sentences and negatives equal those that the tokenizer makes of the text. There are two ways to them:
@@ -26,7 +25,9 @@ Token ids of sentences and negatives equal those that the tokenizer makes of the
 This page is written by `python tools/make_tokenizer_table.py` from the tokenizers of the tests, which are trained to
 the pipelines of the models named here. The pipeline of a model depends on the version of transformers, and una_fast
 reads it from the tokenizer that it is given: at every bind, some hundred sentences and texts of random words are
-compared with the tokenizer. "Lines compared" counts sentences of Wikipedia on which every id was equal.
+compared with the tokenizer. "Lines compared" counts sentences of Wikipedia on which every id was equal, with such
+tokenizers trained to some 32,000 sub-words: `python -m bench.parity.check_anchors FILE --json
+bench/results/tokenizers.json` counts them again.
 
 {table}
 
@@ -70,7 +71,7 @@ def _row(family: Family, compared: int) -> list[str]:
     tokenizer = family()
     try:
         kind, way = SubwordEncoder(tokenizer).pipeline.kind.name, "word by word"
-        lines = f"{max(compared, IN_THE_TESTS):,}"
+        lines = f"{compared:,}"
     except NotByWordError as error:
         kind, way, lines = error.reason, "text by text", "all, by the tokenizer"
     normalizer = _names(tokenizer)

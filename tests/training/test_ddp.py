@@ -1,6 +1,5 @@
 """N ranks are one rank: the same losses and weights for any world size, on the same batches."""
 
-import multiprocessing
 import os
 import socket
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 import torch.multiprocessing
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
+from support.prepared_commands import start_fork_server
 from train.config.run import Run
 from train.job import worker
 from train.objective.registry import LOSSES, NOISES
@@ -82,7 +82,7 @@ def free_port():
 @pytest.fixture(scope="module")
 def trained(tiny_model, tmp_path_factory):
     """Runs by their settings, each trained once."""
-    multiprocessing.set_forkserver_preload(["train.steps.trainer"])  # imports torch once for all ranks of all worlds
+    start_fork_server()  # imports torch and the model's module once for all ranks of all worlds
     done = {}
 
     def get(world, scale=0.0, **settings):

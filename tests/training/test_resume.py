@@ -12,7 +12,16 @@ import pytest
 
 from bench.endurance.kill_and_resume import run_with_kills
 from support import small_runs as training
-from support.small_runs import assert_same_run, finish, metrics, options, start, train_here, wait_for_step
+from support.small_runs import (
+    assert_same_run,
+    finish,
+    metrics,
+    options,
+    start,
+    start_prepared,
+    train_here,
+    wait_for_step,
+)
 from train.record.files import FolderLock
 from train.record.pointer import read_pointer
 from train.steps.trainer import Trainer
@@ -200,12 +209,12 @@ class TestTwoRanks:
 
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
-        assert run_with_kills(values, random.Random(0), kills=3)
+        assert run_with_kills(values, random.Random(0), kills=3, start=start_prepared)
         assert_same_run(values["output"], whole2)
 
     def test_a_dead_rank_is_started_again(self, values, folder, whole2):
         values = {**values, "output": str(folder / "restarted")}
-        process = start(values)
+        process = start_prepared(values)
         wait_for_step(process, Path(values["output"]), 20)
         rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
         os.kill(rank0, signal.SIGKILL)
@@ -215,7 +224,7 @@ class TestTwoRanks:
 
     def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):
         values = {**values, "output": str(folder / "stopped2")}
-        process = start(values)
+        process = start_prepared(values)
         wait_for_step(process, Path(values["output"]), 10)
         process.send_signal(signal.SIGTERM)
         code, said = finish(process)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import small_runs as training
-from support.small_runs import metrics, options, start, train_here, wait_for_step
+from support.small_runs import metrics, options, start_prepared, train_here, wait_for_step
 from train.config.run import make_run
 from train.ddp import main
 from train.job import score_best as scoring
@@ -41,7 +41,7 @@ def values(folder, tiny_model):
 @pytest.fixture(scope="module")
 def stopped(values, folder):
     """What a SIGTERM in the second of two seeds left, and what was said."""
-    process = start(values)
+    process = start_prepared(values)
     wait_for_step(process, folder / "runs" / "seed-1", 10)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=240)
@@ -53,7 +53,7 @@ def stopped(values, folder):
 def finished(values, folder, stopped):
     """OUTPUT after the same command with --resume and a third seed, and what was said."""
     times = {path: path.stat().st_mtime_ns for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best")}
-    process = start({**values, "seeds": "3,1,0", "resume": True})
+    process = start_prepared({**values, "seeds": "3,1,0", "resume": True})
     _, said = process.communicate(timeout=240)
     assert process.returncode == 0, said
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import small_runs as training
-from support.small_runs import finish, options, start, wait_for_step
+from support.small_runs import finish, options, start, start_prepared, wait_for_step
 from train.job import supervise
 from train.job.supervise import Supervisor
 from train.record.pointer import Progress, read_pointer
@@ -33,15 +33,16 @@ def assert_quiet(said):
 
 
 @pytest.mark.parametrize(
-    ("nproc", "name", "to_group"),
+    ("begin", "nproc", "name", "to_group"),
     [
-        (1, "SIGINT", False), (2, "SIGINT", True), (2, "SIGTERM", False), (1, "SIGTERM", True), (2, "SIGHUP", True),
-        (1, "SIGUSR1", True), (1, "SIGQUIT", False),
+        (start, 2, "SIGINT", True), (start_prepared, 1, "SIGINT", False), (start_prepared, 2, "SIGTERM", False),
+        (start_prepared, 1, "SIGTERM", True), (start_prepared, 2, "SIGHUP", True), (start_prepared, 1, "SIGUSR1", True),
+        (start_prepared, 1, "SIGQUIT", False),
     ],
 )  # fmt: skip
-def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
+def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, begin, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
-    process = start(values)
+    process = begin(values)
     wait_for_step(process, Path(values["output"]), 10)
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)

@@ -1,0 +1,203 @@
+"""How many small mistakes the tests notice: mutants of a seeded sample of each part, killed or not, by mutmut.
+
+    python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30]
+
+mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. The
+checkout is copied, so nothing here changes. Results go to bench/results/mutation.json, a part at a time. Why a
+survivor is no mistake stands in equivalent_mutants.json beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.conftest import _processor
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "bench" / "results" / "mutation.json"
+EXPLAINED = Path(__file__).with_name("equivalent_mutants.json")
+MUTMUT = (sys.executable, "-m", "mutmut")
+NOTICED = ("killed", "timeout")
+COLUMNS = ["part", "run", "of", "killed", "equivalent", "left", "killed or equivalent"]
+
+
+class Part(NamedTuple):
+    """modules: globs of the files that are changed; tests: what is run; sample: mutants at --share 1."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    sample: int
+
+
+def _training(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/training/test_{name}.py" for name in names)
+
+
+PARTS = {
+    "steps": Part(("train/steps/plan.py", "train/steps/views.py", "train/steps/batches.py"), _training("steps"), 40),
+    "losses": Part(
+        ("una_fast/losses.py", "train/objective/*.py"),
+        _training("losses", "noise_embeddings", "noise_draws", "registries"),
+        40,
+    ),
+    "correlation": Part(("train/evaluation/measures/correlation.py",), ("tests/evaluation/test_sts.py",), 15),
+    "ranks": Part(("train/steps/ranks.py",), _training("ddp", "steps"), 12),
+    "checkpoint": Part(("train/record/checkpoint.py",), _training("folder", "resume"), 15),
+    "una_fast": Part(("una_fast/*.py",), ("tests/project/test_extras.py", "tests/index", "tests/augment"), 25),
+    "augment": Part(("una_fast/augment/*.py",), ("tests/augment",), 40),
+    "corpus": Part(("una_fast/corpus/*.py",), ("tests/corpus",), 35),
+    "index and storage": Part(("una_fast/index/*.py", "una_fast/storage/*.py"), ("tests/index", "tests/augment"), 40),
+    "tokens": Part(
+        ("una_fast/tokens/*.py",),
+        tuple(f"tests/tokens/test_{name}.py" for name in ("tokens", "pipelines", "untrusted_ids", "subwords")),
+        30,
+    ),
+}
+
+
+def copy_checkout(folder: Path) -> None:
+    """The tracked files and the compiled kernels."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
+    kernels = [path.relative_to(ROOT) for path in (ROOT / "una_fast").rglob("*.so")]
+    for path in [*map(Path, listed.stdout.decode().splitlines()), *kernels]:
+        if (ROOT / path).is_file():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, folder / path)
+
+
+def configure(folder: Path, part: Part) -> None:
+    """mutmut's settings, in the copy's pyproject.toml."""
+    settings = {
+        "source_paths": ["una_fast", "train", "una_fast_cli"],
+        "only_mutate": list(part.modules),
+        "also_copy": ["bench", "docs", "README.md", "constraints.txt", "setup.py"],
+        "pytest_add_cli_args_test_selection": list(part.tests),
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:benchmark"],
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    lines += ["use_git_change_detection = false", "track_dependencies = false"]
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (folder / "pyproject.toml").write_text(text + "\n[tool.mutmut]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> str:
+    """What mutmut says; it is interrupted after so many seconds, and what it has found by then stays."""
+    process = subprocess.Popen(
+        [*MUTMUT, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        return process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0]
+
+
+def mutants_of(folder: Path) -> list[str]:
+    """Names of all mutants: they are made, and the tests of each function noted, before a name is looked for."""
+    said = run_mutmut(folder, "run", "--max-children", "1", "no-such-mutant")
+    if "nothing matches" not in said:
+        raise SystemExit(f"mutmut made no mutants:\n{said[-3000:]}")
+    metas = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("mutants/**/*.meta"))]
+    return sorted(name for meta in metas for name in meta["exit_code_by_key"])
+
+
+def change_of(folder: Path, mutant: str) -> dict[str, str]:
+    """The lines of a mutant: {"mutant", "from", "to"}."""
+    lines = run_mutmut(folder, "show", mutant).splitlines()
+    gone, new = ([line[1:].strip() for line in lines if re.match(rf"\{sign}[^{sign}]", line)] for sign in "-+")
+    return {"mutant": mutant, "from": " ".join(gone), "to": " ".join(new)}
+
+
+def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
+    """Draw the mutants of a part, run as many as the time allows, those of quick tests first, and say which survive."""
+    part = PARTS[name]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        copy_checkout(folder)
+        configure(folder, part)
+        mutants = mutants_of(folder)
+        size = min(len(mutants), round(part.sample * share))
+        chosen = random.Random(f"{seed} {name}").sample(mutants, size)
+        run_mutmut(folder, "run", "--max-children", "1", *chosen, seconds=seconds)
+        lines = run_mutmut(folder, "results", "--all", "true").splitlines()
+        status = dict(line.strip().rsplit(": ", 1) for line in lines if ": " in line)
+        found = {mutant: status[mutant] for mutant in sorted(chosen) if status[mutant] != "not checked"}
+        alive = [mutant for mutant in found if found[mutant] not in NOTICED]
+        return {
+            "seed": seed,
+            "mutants": len(mutants),
+            "drawn": size,
+            "statuses": Counter(found.values()),
+            "survivors": [{**change_of(folder, mutant), "status": found[mutant]} for mutant in alive],
+        }
+
+
+def explain(survivors: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The survivors, each with the reason why it is no mistake where one is known."""
+    known = {(one["from"], one["to"]): one["why"] for one in json.loads(EXPLAINED.read_text(encoding="utf-8"))}
+    return [{**one, "why": known.get((one["from"], one["to"]), "")} for one in survivors]
+
+
+def as_table(parts: dict[str, Any]) -> dict[str, Any]:
+    """What bench.report puts into docs/benchmarks.md."""
+    rows = [_row(name, one) for name, one in parts.items()]
+    total = [sum(int(row[i]) for row in rows) for i in range(1, 6)]
+    rows.append(["all", *map(str, total), _percent(total[2] + total[3], total[0])])
+    note = "A seeded sample of each part's mutants, made and run by mutmut: `python -m bench.endurance.mutation`."
+    return {"title": "mutants that the tests notice", "columns": COLUMNS, "rows": rows, "note": note}
+
+
+def _row(name: str, part: dict[str, Any]) -> list[str]:
+    drawn, equivalent = sum(part["statuses"].values()), sum(bool(one["why"]) for one in part["survivors"])
+    killed = drawn - len(part["survivors"])
+    left = drawn - killed - equivalent
+    numbers = (drawn, part["mutants"], killed, equivalent, left)
+    return [name, *map(str, numbers), _percent(killed + equivalent, drawn)]
+
+
+def _percent(share: int, whole: int) -> str:
+    return f"{100 * share / whole:.1f} %" if whole else ""
+
+
+def save(name: str, part: dict[str, Any]) -> None:
+    """Put the results of a part beside those of the others."""
+    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
+    saved["measured"][name] = part
+    for one in saved["measured"].values():
+        one["survivors"] = explain(one["survivors"])
+    saved["tables"] = [{**as_table(saved["measured"]), "machine": _processor()}]
+    RESULTS.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--seed", type=int, default=0, help="of the sample [0]")
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of mutants [1.0]")
+    parser.add_argument("--minutes", type=float, default=30, help="for the mutants of a part, at most [30]")
+    options = parser.parse_args(arguments)
+    for name in options.part:
+        part = mutate(name, options.seed, options.share, 60 * options.minutes)
+        save(name, part)
+        print(name, dict(part["statuses"]), flush=True)
+        for one in part["survivors"]:
+            print(f"  {one['mutant']} ({one['status']})\n    - {one['from']}\n    + {one['to']}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

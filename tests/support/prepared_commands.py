@@ -1,0 +1,114 @@
+"""Training commands in processes of their own that need not import torch again: forked from one that has.
+
+Importing takes a command 3 s of processor time, and the fork server of its ranks as much. A test of what happens to a
+run, not of how Python starts, forks both: the same processes in the same groups, with the same signals.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from multiprocessing import connection, forkserver, util
+
+from train.job import supervise
+from train.job.folder import beside_the_package
+from train.steps.signals import STOP_SIGNALS, held_back
+
+PRELOADED = [
+    "train.job.launch", "train.job.seeds", "train.job.score_best", "support.prepared_commands",
+    "transformers.models.bert.modeling_bert",  # half of what a rank imports
+]  # fmt: skip
+
+
+def start_fork_server() -> None:
+    """Start the fork server of this process, which its own ranks are forked from too, with all that they import."""
+    multiprocessing.set_forkserver_preload(PRELOADED)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with beside_the_package(), held_back():
+        forkserver.ensure_running()
+
+
+class PreparedCommand:
+    """A running command, with the part of subprocess.Popen that the tests use."""
+
+    def __init__(self, arguments: Sequence[str], folder: str) -> None:
+        start_fork_server()
+        self._errors, theirs = multiprocessing.Pipe(duplex=False)
+        context = multiprocessing.get_context("forkserver")
+        self._process = context.Process(target=_command, args=(list(arguments), folder, dict(os.environ), theirs))
+        self._process.start()
+        theirs.close()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        self.stderr = os.fdopen(os.dup(self._errors.fileno()), encoding="utf-8")
+        self._errors.close()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    poll = returncode.fget
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        self._process.join(timeout)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float | None = None) -> tuple[None, str]:
+        """Wait until the command, and all that holds its standard error, has ended; what was said there."""
+        said: list[str] = []
+        reader = threading.Thread(target=lambda: said.append(self.stderr.read()), daemon=True)
+        reader.start()
+        reader.join(timeout)
+        if reader.is_alive():
+            raise subprocess.TimeoutExpired("train.ddp", timeout or 0)
+        self.wait()
+        return None, said[0]
+
+
+def _command(arguments: list[str], folder: str, environment: Mapping[str, str], errors: connection.Connection) -> None:
+    """What a shell does for a command, then the command."""
+    from train.ddp import main
+
+    os.setsid()
+    os.dup2(errors.fileno(), 2)
+    errors.close()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python sets it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored, as nohup does
+    util.spawnv_passfds = _fork_python  # type: ignore[attr-defined]
+    supervise.start_fork_server()  # while this process has one thread
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    try:
+        raise SystemExit(main(arguments))
+    finally:
+        atexit._run_exitfuncs()
+
+
+def _fork_python(path: str, arguments: list[str], open_files: Sequence[int]) -> int:
+    """`python -c CODE` in a fork of this process: other files are closed and signals as they were, as after exec."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        atexit._clear()
+        kept = [2, *sorted(open_files), os.sysconf("SC_OPEN_MAX")]
+        for before, after in zip(kept, kept[1:], strict=False):
+            os.closerange(before + 1, after)
+        exec(arguments[arguments.index("-c") + 1], {"__name__": "__main__"})
+    finally:
+        os._exit(0)
