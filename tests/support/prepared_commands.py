@@ -13,11 +13,10 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from multiprocessing import connection, forkserver, util
+from multiprocessing import connection, util
 
-from train.job import supervise
-from train.job.folder import beside_the_package
-from train.steps.signals import STOP_SIGNALS, held_back
+from train.job import fork_server
+from train.steps.signals import STOP_SIGNALS
 
 PRELOADED = [
     "train.job.launch", "train.job.seeds", "train.job.score_best", "support.prepared_commands",
@@ -27,10 +26,7 @@ PRELOADED = [
 
 def start_fork_server() -> None:
     """Start the fork server of this process, which its own ranks are forked from too, with all that they import."""
-    multiprocessing.set_forkserver_preload(PRELOADED)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with beside_the_package(), held_back():
-        forkserver.ensure_running()
+    fork_server.start_fork_server(PRELOADED)
 
 
 class PreparedCommand:
@@ -89,7 +85,7 @@ def _command(arguments: list[str], folder: str, environment: Mapping[str, str], 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python sets it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored, as nohup does
     util.spawnv_passfds = _fork_python  # type: ignore[attr-defined]
-    supervise.start_fork_server()  # while this process has one thread
+    fork_server.start_fork_server()  # while this process has one thread
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     try:
         raise SystemExit(main(arguments))
