@@ -54,8 +54,8 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
     except DAMAGED as error:
         if "trust_remote_code" in str(error):
             raise InputError(
-                f"model {name}: the {what} needs Python code that the model brings along: read that code, and allow it "
-                "with --trust-remote-code (in Python: trust=True) if it may run here"
+                f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
+                "and give --trust-remote-code (in Python: trust=True) if it may run here"
             ) from error
         where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
