@@ -47,7 +47,11 @@ def _training(*names: str) -> tuple[str, ...]:
 
 
 PARTS = {
-    "steps": Part(("train/steps/plan.py", "train/steps/views.py", "train/steps/batches.py"), _training("steps"), 40),
+    "steps": Part(
+        ("train/steps/plan.py", "train/steps/views.py", "train/steps/batches.py"),
+        _training("steps", "left_padding", "graphs", "noise_resume"),
+        40,
+    ),
     "losses": Part(
         ("una_fast/losses.py", "train/objective/*.py"),
         _training("losses", "noise_embeddings", "noise_draws", "registries"),

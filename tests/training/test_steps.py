@@ -114,7 +114,24 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
             assert torch.equal(lines[place], ids[ids > 0])
         if "rows_of_part" in settings:
             assert max(len(part["input_ids"]) for part in batch.parts) <= 3
-        assert all(part["input_ids"].shape[1] % settings.get("multiple", 1) == 0 for part in batch.parts)
+        multiple = settings.get("multiple", 1)
+        for part in batch.parts:
+            longest = int(part["attention_mask"].sum(1).max())
+            assert part["input_ids"].shape[1] == -(-longest // multiple) * multiple
+
+
+def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
+    asked, views = [], fake_views(1, 2)
+
+    class Noting:
+        uses_negatives = staticmethod(views.uses_negatives)
+
+        def __call__(self, step, epoch, rows):
+            asked.append((step, epoch, rows.tolist()))
+            return views(step, epoch, rows)
+
+    BatchMaker(Noting(), 1, 2)(3, 5, np.array([7, 3, 11, 5]))
+    assert asked == [(3, 5, [11, 5])]
 
 
 def plain_loss(anchors, positives, negatives, temperature):
