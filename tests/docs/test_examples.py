@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def commands(code: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     """A folder with what the examples name: sentences.txt, an index, an encoder, scored pairs, a finished run."""
     folder = tmp_path_factory.mktemp("examples")
     text = "".join(f"{sentence}\n" for sentence in SENTENCES)
@@ -76,6 +77,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
     run_in_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    """A copy of it for one example, which so depends on no other one."""
+    return Path(shutil.copytree(prepared, tmp_path / "examples", symlinks=True))
 
 
 def as_typed(command: str, folder: Path) -> list[str]:
