@@ -41,6 +41,8 @@ COMMANDS = {
     "generate": Command("train.generate", "write paraphrases or back-translations of a corpus", "generate"),
     "paper": Command("train.paper", "make a table of the paper, with an encoder and text of your own too", "train"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
+    "upload": Command("una_fast_cli.upload", "copy an index to s3, gs, hdfs or another address"),
+    "fetch": Command("una_fast_cli.fetch", "copy an index from an address to this machine"),
     "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
     "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),
 }

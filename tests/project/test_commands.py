@@ -40,6 +40,9 @@ MISTAKES = [
     ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),
     ("una_fast_cli.index", "--output f", "the following arguments are required: FILE"),
     ("una_fast_cli.index", "c.txt --output f --max-document-bytes -1", "--max-document-bytes is -1: it must be at"),
+    ("una_fast_cli.upload", "nowhere s3://b/c", "nowhere: not a saved index (it has no manifest.json)"),
+    ("una_fast_cli.upload", "nowhere", "the following arguments are required: ADDRESS"),
+    ("una_fast_cli.fetch", "nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
     ("una_fast_cli.negatives", "--idnex i", "unknown option --idnex: did you mean --index?"),
     ("una_fast_cli.explain", "--index i a --bta 0.5", "unknown option --bta: did you mean --beta?"),
 ]

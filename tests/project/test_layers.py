@@ -17,7 +17,7 @@ TRAINING_ROOMS = """
     objective encoder config record evaluation steps demo report job generation
     tables reproduction ddp evaluate download generate paper
 """.split()
-COMMAND_ROOMS = "writers draws index negatives explain main __main__".split()
+COMMAND_ROOMS = "writers draws index upload fetch negatives explain main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

@@ -36,8 +36,8 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
     """The sources of a file, of the files that match a glob, or of those in a folder and the folders in it."""
     text = os.fspath(path)
     mode = _mode(text)
-    if mode is None and (url := URL.match(text)):
-        return _open_remote(f"{url[1]}://{url[2]}{text[url.end() :]}", reading)
+    if mode is None and (address := address_in(text)):
+        return _open_remote(address, reading)
     if mode is None and GLOB.search(text):
         return [_open_file(name, reading) for name in _matching(text)]
     if mode is None:
@@ -45,6 +45,12 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
     if stat.S_ISDIR(mode):
         return [_open_file(name, reading) for name in _files_in(text)]
     return [_open_file(text, reading)]
+
+
+def address_in(text: str) -> str | None:
+    """The address that a text is, its slashes as they were before pathlib; None of a path."""
+    url = URL.match(text)
+    return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
 
 
 def kind_of(name: str) -> type[FileSource] | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -68,14 +70,14 @@ class RemoteFile:
 
     def stat(self) -> Stat:
         """Size and time of change. Raises OSError."""
-        info = _file_system(self.address)[0].get_file_info(self.place)
+        info = file_system(self.address)[0].get_file_info(self.place)
         if info.type == pa.fs.FileType.NotFound:
             raise FileNotFoundError(2, "no such file", str(self))
         return Stat(info.size or 0, info.mtime_ns or 0)
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """The bytes of the file, which can be sought in where the server can. Raises OSError."""
-        return io.BufferedReader(_file_system(self.address)[0].open_input_file(self.place), READ_AT_ONCE)
+        return io.BufferedReader(file_system(self.address)[0].open_input_file(self.place), READ_AT_ONCE)
 
 
 def scheme_of(address: str) -> str:
@@ -89,30 +91,37 @@ def remote_files(address: str) -> list[RemoteFile]:
     Raises:
         InputError: nothing is there, a library is missing, or the server refuses.
     """
-    try:
+    with reasons(address, "read"):
         listed = scheme_of(address) not in WITHOUT_LISTS
         if listed and (found := GLOB.search(address)):
             above = address[: found.start()].rpartition("/")[0]
-            files, folder = _file_system(above)
+            files, folder = file_system(above)
             pattern = re.compile(_regex(folder.rstrip("/") + address[len(above) :]))
             return [RemoteFile(above, place) for place in _files_in(files, folder) if pattern.fullmatch(place)]
-        files, place = _file_system(address)
+        files, place = file_system(address)
         if not listed:
             return [RemoteFile(address, place)]
         info = files.get_file_info(place)
         if info.type == pa.fs.FileType.Directory:
             return [RemoteFile(address, p) for p in _files_in(files, place)]
         return [RemoteFile(address, place)] if info.type != pa.fs.FileType.NotFound else []
+
+
+@contextmanager
+def reasons(address: str, action: str, advice: str = "") -> Iterator[None]:
+    """Raise what a file system's library raises inside as InputError: "ADDRESS cannot be ACTION: REASON; ADVICE"."""
+    try:
+        yield
     except InputError:
         raise
     except Exception as error:  # what the libraries of a dozen services raise has no common class
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{address} cannot be read: {said}") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{address} cannot be {action}: {reason}{advice and '; ' + advice}") from error
 
 
 @lru_cache(maxsize=64)
-def _file_system(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
+def file_system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it. Raises what its library raises: see `reasons`."""
     if scheme_of(address) in BY_ARROW:
         return pa.fs.FileSystem.from_uri(re.sub("^gcs:", "gs:", address, flags=re.IGNORECASE))
     with naming_extras("remote"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,14 @@ def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
     Raises:
         InputError: no manifest, another kind or version, a changed byte, or a file that cannot be read.
     """
-    path = folder / MANIFEST
+    return parse_manifest(lambda: read_bytes(folder / MANIFEST), folder, kind, version)
+
+
+def parse_manifest(read: Callable[[], bytes], folder: Path | str, kind: str, version: int) -> Manifest:
+    """The same of what `read` returns or raises; `folder` is only named."""
+    path = f"{folder}/{MANIFEST}"
     try:
-        manifest = Manifest.decode(read_bytes(path))
+        manifest = Manifest.decode(read())
     except (FileNotFoundError, NotADirectoryError) as error:
         advice = "give the folder that was saved to"
         raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); {advice}") from error

@@ -41,7 +41,7 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
 def unwritable(path: Path, error: OSError) -> InputError:
     """What to say where a build cannot write."""
     return InputError(
-        f"{path}: cannot be written ({error.strerror or error}); what the build has finished is kept: mend that (free "
+        f"{path}: cannot be written ({error.strerror or error}); what is finished is kept: mend that (free "
         "some space), and run the same again to go on"
     )
 

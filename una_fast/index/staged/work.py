@@ -20,22 +20,22 @@ OWN_FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
 OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy|\.({'|'.join(DTYPES)})\.partial")
 
 
-def work_folder(folder: Path) -> Path:
-    """Where the build of the index `folder` works."""
-    return folder.with_name(f".{folder.name}.building")
+def work_folder(folder: Path, doing: str = "building") -> Path:
+    """Where the build of the index `folder` works, or what else takes long."""
+    return folder.with_name(f".{folder.name}.{doing}")
 
 
 @contextmanager
-def open_work(folder: Path) -> Iterator[Path]:
-    """The work folder, made if it is not there, and locked while this process builds."""
-    work = work_folder(folder)
+def open_work(folder: Path, doing: str = "building") -> Iterator[Path]:
+    """The work folder, made if it is not there, and locked while this process works."""
+    work = work_folder(folder, doing)
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(work, error) from error
     handle = lock_folder(work, wait=False)
     if handle is None:
-        raise InputError(f"{folder}: another process is building there; wait for its end, or give another folder")
+        raise InputError(f"{folder}: another process is {doing} there; wait for its end, or give another folder")
     try:
         yield work
     finally:

@@ -1,0 +1,213 @@
+"""An index copied to an address and back: whole or not at all, gone on with, and nothing of others touched."""
+
+from __future__ import annotations
+
+import http.server
+import resource
+import signal
+import threading
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+import una_fast
+from una_fast.errors import InputError
+from una_fast.index.copies import NOTE, fetch_index, upload_index
+from una_fast.index.places import Place
+from una_fast.storage.manifest import MANIFEST, find_manifest
+from una_fast_cli.main import main
+
+fsspec = pytest.importorskip("fsspec")
+DAMAGED = "damaged .cut short or changed., its checksum differs; build or upload the index again"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "index"
+    una_fast.build_index(["the river froze", "a castle by the river", "the castle of a king"]).save(folder)
+    return folder
+
+
+@pytest.fixture
+def in_memory():
+    """An address in fsspec's file system in memory."""
+    files = fsspec.filesystem("memory")
+    yield "memory://copies/index"
+    if files.exists("/copies"):
+        files.rm("/copies", recursive=True)
+
+
+@contextmanager
+def no_more_than_2000_bytes_a_file():
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def addresses(tmp_path, in_memory):
+    return [
+        in_memory,
+        f"file://{tmp_path}/copies/index",
+        str(tmp_path / "other" / "index"),
+        tmp_path / "path" / "index",
+    ]
+
+
+def test_a_copy_of_a_copy_is_the_index(built, tmp_path, in_memory):
+    for number, address in enumerate(addresses(tmp_path, in_memory)):
+        size = upload_index(built, address)
+        back = tmp_path / f"back-{number}"
+        assert fetch_index(address, back) == size == sum(map(len, content(built).values()))
+        assert content(back) == content(built)
+        assert upload_index(built, address) == fetch_index(address, back) == size  # there is nothing to do
+    assert len(una_fast.load_index(back)) == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_an_index_is_fetched_over_http(built, tmp_path):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=built.parent)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        fetch_index(f"{address}/index", tmp_path / "index")
+        assert content(tmp_path / "index") == content(built)
+        with pytest.raises(InputError, match=r"not a saved index \(it has no manifest\.json\)"):
+            fetch_index(f"{address}/nothing", tmp_path / "none")
+        with pytest.raises(InputError, match="cannot be written to over http"):
+            upload_index(built, f"{address}/other")
+        server.shutdown()
+
+
+class Stopped(KeyboardInterrupt):
+    pass
+
+
+def stopping_at(monkeypatch, number):
+    """Stop the copy while it writes file `number`, of which half is there; the names written so far."""
+    write, written = Place.write, []
+
+    def half(self, name, parts):
+        written.append(name)
+        if len(written) <= number:
+            return write(self, name, parts)
+        data = b"".join(parts)
+        write(self, name, [data[: len(data) // 2]])
+        raise Stopped
+
+    monkeypatch.setattr(Place, "write", half)
+    return written
+
+
+@pytest.mark.parametrize("direction", ["upload", "fetch"])
+def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(built, tmp_path, monkeypatch, direction):
+    n_files = len(content(built)) + 1  # and the note
+    for number in range(n_files):
+        folder = tmp_path / f"copy-{number}"
+        copy = partial(upload_index, built) if direction == "upload" else partial(fetch_index, f"file://{built}")
+        with monkeypatch.context() as patch:
+            stopping_at(patch, number)
+            with pytest.raises(Stopped):
+                copy(folder)
+        assert find_manifest(folder) is None and (direction == "upload" or not folder.exists())
+        with monkeypatch.context() as patch:
+            again = stopping_at(patch, n_files)
+            copy(folder)
+        assert len(again) == n_files - max(number, 1 if number else 0)  # the half file and those behind it
+        assert content(folder) == content(built)
+        assert not folder.with_name(f".{folder.name}.fetching").exists()
+
+
+def test_files_of_others_in_the_target_stay(built, tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "notes.txt").write_text("mine")
+    upload_index(built, target)
+    assert (target / "notes.txt").read_text() == "mine"
+    for name in ("terms_utf8.npy", MANIFEST, NOTE):
+        other = tmp_path / f"with-{name}"
+        other.mkdir()
+        (other / name).write_text("mine")
+        with pytest.raises(InputError, match=r"holds '.*' already; give another|a copy of another index was begun"):
+            upload_index(built, other)
+        assert content(other) == {name: b"mine"}
+    for make in (target.parent / "folder").mkdir, (target.parent / "file").touch:
+        make()
+    for name in ("folder", "file"):
+        with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
+            fetch_index(target, tmp_path / name)
+
+
+def test_another_index_is_not_overwritten(built, tmp_path):
+    una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
+    before = content(tmp_path / "other")
+    with pytest.raises(InputError, match="holds 'chunks_offsets.npy' already"):
+        upload_index(built, tmp_path / "other")
+    assert content(tmp_path / "other") == before
+
+
+@pytest.mark.parametrize("change", ["a byte", "the end", "all"])
+def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memory, change):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name, data in content(built).items():
+        (broken / name).write_bytes(data)
+    file = broken / "idf.npy"
+    data = file.read_bytes()
+    if change == "all":
+        file.unlink()
+    else:
+        file.write_bytes(data[:-8] if change == "the end" else data[:-1] + bytes([data[-1] ^ 1]))
+    said = rf"broken/idf\.npy: {'missing' if change == 'all' else DAMAGED}"
+    with pytest.raises(InputError, match=said):
+        upload_index(broken, in_memory)
+    with pytest.raises(InputError, match=said):
+        fetch_index(broken, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    assert not fsspec.filesystem("memory").exists(f"/copies/index/{MANIFEST}")
+    file.write_bytes(data)  # mended: the copy goes on
+    upload_index(broken, in_memory)
+    fetch_index(in_memory, tmp_path / "back")
+    assert content(tmp_path / "back") == content(built)
+
+
+def test_a_full_disk_is_said_and_gone_on_with(tmp_path):
+    una_fast.build_index([f"word{i} and word{i + 1}" for i in range(300)]).save(tmp_path / "index")
+    said = r"\.npy cannot be written: .*File too large.*; what was copied is kept: mend that, and run the same again"
+    with no_more_than_2000_bytes_a_file(), pytest.raises(InputError, match=said):
+        fetch_index(tmp_path / "index", tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    fetch_index(tmp_path / "index", tmp_path / "back")
+    assert content(tmp_path / "back") == content(tmp_path / "index")
+
+
+def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
+    for copy in (partial(upload_index, built), lambda address: fetch_index(address, tmp_path / "back")):
+        with pytest.raises(InputError, match="nonsense://a cannot be opened: Protocol not known: nonsense"):
+            copy("nonsense://a")
+    for empty in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="not a saved index"):
+            upload_index(empty, tmp_path / "copy")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file/below cannot be written: "):
+        upload_index(built, tmp_path / "file" / "below")
+
+
+def test_the_commands_copy(built, tmp_path, in_memory, capsys):
+    assert main(["upload", str(built), in_memory]) == 0
+    assert main(["fetch", in_memory, str(tmp_path / "back")]) == 0
+    assert content(tmp_path / "back") == content(built)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in said] == [in_memory, str(tmp_path / "back")]
