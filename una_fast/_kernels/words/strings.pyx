@@ -141,7 +141,7 @@ cdef class StringSet:
 
 
 def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
-    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, the same on machines of one byte order."""
+    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, equal on machines of one byte order."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1
     hashes = np.empty(n, dtype=np.uint32)
     cdef unsigned int[::1] out = hashes
