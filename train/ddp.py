@@ -2,7 +2,8 @@
 
 The command starts its ranks itself. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
-There --evaluate is done by the first rank, and --seeds, whose runs start their own ranks, is refused.
+Each machine may have an --index of its own; rank 0 alone writes --output. There --evaluate is done by the first rank,
+and --seeds, whose runs start their own ranks, is refused.
 """
 
 from __future__ import annotations

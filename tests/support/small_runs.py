@@ -85,12 +85,22 @@ def train_here(values, prepared=False):
     return work_here(prepare(make_run(values), say=lambda message: None))
 
 
-def work_here(run):
-    """Train a prepared run as the only rank, inside this process; the outcome."""
+def free_port():
+    """A port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        return listener.getsockname()[1]
+
+
+def work_here(run):
+    """Train a prepared run as the only rank, inside this process; the outcome."""
+    alone = {
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
     alone["LOCAL_WORLD_SIZE"] = "64"  # one thread: a tiny model gains nothing from more
     threads = torch.get_num_threads()
     with mock.patch.dict(os.environ, alone):

@@ -216,3 +216,15 @@ def test_a_very_long_word_is_not_compared_hundreds_of_times(monkeypatch):
     assert 0 < sum(map(len, compared)) < 5_000_000
     expected = tokenizer([index.sentence(1)], add_special_tokens=False)["input_ids"][0]
     assert tokens.sentences[1].tolist() == expected
+
+
+def test_more_sub_words_of_terms_than_places_can_name_are_refused(saved, monkeypatch):
+    """When they are made, and where another program has kept them."""
+    bound = TokenIds(una_fast.load_index(saved), roberta())
+    n = max(len(bound.terms.values), len(bound.first_terms.values))
+    monkeypatch.setattr(binding, "MOST_SUB_WORDS", n)
+    TokenIds(una_fast.load_index(saved), roberta())
+    monkeypatch.setattr(binding, "MOST_SUB_WORDS", n - 1)
+    for index in (una_fast.load_index(saved), una_fast.build_index(TEXTS)):
+        with pytest.raises(InputError, match=f"makes {n:,} sub-words of the index's terms, and at most {n - 1:,} can"):
+            TokenIds(index, roberta())

@@ -1,7 +1,6 @@
 """N ranks are one rank: the same losses and weights for any world size, on the same batches."""
 
 import os
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,9 @@ import torch.multiprocessing
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
 from support.prepared_commands import start_fork_server
+from support.small_runs import free_port
 from train.config.run import Run
-from train.job import worker
 from train.objective.registry import LOSSES, NOISES
-from train.steps.ranks import Ranks
 from una_fast.errors import InputError
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
@@ -71,12 +69,6 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
         torch.save(result, Path(folder) / "result.pt")
     distributed.leave_group()
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -178,12 +170,3 @@ def test_compiled_encoders_hand_their_gradients_to_ddp(trained, compile, grad_ca
     quick = trained(2, compile=compile, grad_cache=grad_cache, **KINDS["negatives"])
     assert quick["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], quick["weights"]) < 1e-5
-
-
-def test_machines_with_different_indexes_are_refused(monkeypatch):
-    def gather(found, mine):
-        found[:] = ["aa11", mine, "bb22"]
-
-    monkeypatch.setattr(worker.dist, "all_gather_object", gather)
-    with pytest.raises(InputError, match="rank 2 has the index of fingerprint bb22, and rank 0 that of aa11: copy one"):
-        worker._check_one_index(Ranks(1, 3, 0, torch.device("cpu")), "aa11")

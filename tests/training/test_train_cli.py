@@ -210,19 +210,33 @@ def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
     assert "peak memory of rank 0" in said
 
 
-def test_torchrun_starts_the_same_job_and_its_first_rank_scores(tmp_path, tiny_model):
+def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tmp_path, tiny_model):
+    """Each has an index and an --output of its own."""
     data = training.write_senteval(tmp_path / "data")
-    values = options(tmp_path, tiny_model, epochs=1, evaluate=str(data), tasks="STSBenchmark")
-    module = training.command(values)[3:]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*torchrun, "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "-m", "train.ddp", *module],
-        cwd=training.ROOT, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads((Path(values["output"]) / "run.json").read_text())["ranks"] == 2
-    assert json.loads((Path(values["output"]) / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
-    assert done.stderr.count("evaluation.json") == 1
+    values = options(tmp_path, tiny_model, max_steps=3, nproc=2)
+    whole = training.start_prepared({**values, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})
+    values = {name: value for name, value in values.items() if name != "nproc"} | {
+        "evaluate": data,
+        "tasks": "STSBenchmark",
+    }
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(training.free_port())]
+    outputs = [tmp_path / f"run-{node}" for node in range(2)]
+    nodes = []
+    for node, output in enumerate(outputs):
+        own = training.command({**values, "output": output, "index": tmp_path / f"index-{node}"})[3:]
+        command = [*torchrun, "--node-rank", str(node), "-m", "train.ddp", *own]
+        nodes.append(subprocess.Popen(command, cwd=training.ROOT, stderr=subprocess.PIPE, text=True))
+    said = [node.communicate(timeout=240)[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert training.finish(whole)[0] == 0
+    found, expected = (
+        [line["loss"] for line in metrics(o) if "loss" in line] for o in (outputs[0], tmp_path / "whole")
+    )
+    assert found == pytest.approx(expected, abs=1e-4)  # a rank on a machine of its own has more threads
+    assert json.loads((outputs[0] / "run.json").read_text())["ranks"] == 2 and not outputs[1].exists()
+    assert json.loads((outputs[0] / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
+    assert [err.count("evaluation.json") for err in said] == [1, 0]
 
 
 @pytest.mark.parametrize("name", ["folder", "missing"])

@@ -75,13 +75,16 @@ class Job:
             scorer = PairScorer(
                 [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
             )
-        start = _starting_point(run, identity)
+        start = _starting_point(run, ranks, identity)
         return cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
 
 
-def _starting_point(run: Run, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """last/ for --resume and for ranks that the launcher started again; else the beginning."""
+def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """last/ for --resume and for ranks that the launcher started again; else the beginning.
+
+    On other machines than that of rank 0 last/ may be missing: then rank 0 sends what it found (`from_one_start`).
+    """
     output = Path(run.output)
-    if run.resume or (restarted() and has_checkpoint(output)):
+    if (run.resume and ranks.first) or ((run.resume or restarted()) and has_checkpoint(output)):
         return load_checkpoint(output, identity)
     return Progress(), None

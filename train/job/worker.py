@@ -8,12 +8,10 @@ import os
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar, cast
-
-import torch.distributed as dist
 
 from train.config.run import Run
 from train.encoder.encoder import quiet
+from train.job.agreement import check_one_job, from_one_start, together
 from train.job.batch_maker import batch_maker
 from train.job.load import Job, restarted
 from train.job.material import make_index
@@ -32,7 +30,6 @@ from train.steps.trainer import Trainer
 from train.steps.views import noise_of
 from una_fast.errors import InputError
 
-T = TypeVar("T")
 TRAINING = "training"  # what a rank tells its launcher when it begins to take steps
 
 
@@ -72,24 +69,10 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join_group(run.device)
     try:
-        _together(ranks, lambda: _prepare(ranks, run))
+        together(ranks, lambda: _prepare(ranks, run))
         return run, _train(run, ranks, lambda: None)
     finally:
         leave_group()
-
-
-def _together(ranks: Ranks, action: Callable[[], T]) -> T:
-    """Do `action` on all ranks; if it fails on any, raise its InputError on all, so that none waits for another."""
-    result, error = None, None
-    try:
-        result = action()
-    except InputError as caught:
-        error = str(caught)
-    errors: list[str | None] = [None] * ranks.world
-    dist.all_gather_object(errors, error)
-    for message in filter(None, errors):
-        raise InputError(message)
-    return cast(T, result)
 
 
 def _prepare(ranks: Ranks, run: Run) -> None:
@@ -102,9 +85,10 @@ def _prepare(ranks: Ranks, run: Run) -> None:
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
-    job = _together(ranks, lambda: _open(run, ranks))
+    job = together(ranks, lambda: _open(run, ranks))
     try:
-        _check_one_index(ranks, job.index.fingerprint)
+        check_one_job(ranks, job.identity)
+        job = from_one_start(ranks, job)
         trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state, noise_of(run))
         make, progress = batch_maker(job), job.progress
         with contextlib.closing(StopAgreement(ranks)) as stop:
@@ -120,18 +104,6 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     finally:
         if job.lock:
             job.lock.release()
-
-
-def _check_one_index(ranks: Ranks, fingerprint: str) -> None:
-    """Refuse machines whose folders hold different indexes: their ranks would train on different sentences."""
-    found: list[str] = [""] * ranks.world
-    dist.all_gather_object(found, fingerprint)
-    for rank, other in enumerate(found):
-        if other != found[0]:
-            raise InputError(
-                f"rank {rank} has the index of fingerprint {other}, and rank 0 that of {found[0]}: "
-                "copy one folder to all machines, or build it on each from the same corpus"
-            )
 
 
 def _open(run: Run, ranks: Ranks) -> Job:

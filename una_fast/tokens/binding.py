@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
+MOST_SUB_WORDS = 2**31 - 1  # of all terms: the draws' records of terms hold int32 places
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 
 
@@ -32,7 +33,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     saved in that folder since this one was opened, they are kept in memory.
 
     Raises:
-        InputError: kept ids that are damaged.
+        InputError: kept ids that are damaged, or terms of more than MOST_SUB_WORDS sub-words.
     """
     folder = None
     if index.path is not None and _lies_in_its_folder(index):
@@ -110,7 +111,18 @@ def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> di
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
-    return ids if same else {**ids, "first_terms": first}
+    return _checked_places(ids if same else {**ids, "first_terms": first})
+
+
+def _checked_places(ids: dict[str, Ragged]) -> dict[str, Ragged]:
+    """These ids. Raises InputError for terms of so many sub-words that int32 places would overflow."""
+    for name in ids.keys() & {"terms", "first_terms"}:
+        if (n := len(ids[name].values)) > MOST_SUB_WORDS:
+            raise InputError(
+                f"the tokenizer makes {n:,} sub-words of the index's terms, and at most {MOST_SUB_WORDS:,} can be "
+                "bound: split the corpus, or use a tokenizer that makes fewer"
+            )
+    return ids
 
 
 def _encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
@@ -171,4 +183,4 @@ def _load(folder: Path, index: Index, encoder: SubwordEncoder) -> dict[str, Ragg
         check_ids(folder, arrays, index, encoder.n_ids)
 
     made_for = f"{index.fingerprint} {index.n_documents} {index.n_terms} {encoder.n_ids}"
-    return rows_of(load_arrays(folder, TOKENS, VERSION, check, made_for).arrays)
+    return _checked_places(rows_of(load_arrays(folder, TOKENS, VERSION, check, made_for).arrays))
