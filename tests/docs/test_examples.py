@@ -16,6 +16,7 @@ import pytest
 import una_fast
 import una_fast_cli.main
 from support.prepared_commands import start_fork_server
+from una_fast.index.copies import upload_index
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -75,6 +76,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     for name in ("sts-dev.csv", "sts-test.csv"):
         dev.with_name(name).write_text("".join(pairs), encoding="utf-8")
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
+    upload_index(folder / "index", folder / "copies" / "index")
     run_in_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
 
