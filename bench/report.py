@@ -2,7 +2,8 @@
 
 Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and
 every other ``results/*.json``, which holds {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one
-such table by itself; bench.evidence has a page of its own. Ratios are taken within one run, never between files.
+such table by itself, or what pytest-benchmark saved of some benchmarks alone; bench.evidence has a page of its own.
+Ratios are taken within one run, never between files.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def main() -> int:
         return 2
     saved = _load(file)
     others = sorted(path for path in RESULTS.glob("*.json") if path not in (file, EVIDENCE))
-    tables = [table for path in others for table in _tables(_load(path))]
-    pages = {README: [headline_table(saved)], PAGE: [benchmark_tables(saved), *map(single_table, tables)]}
+    further = [part for path in others for part in page_parts(_load(path))]
+    pages = {README: [headline_table(saved)], PAGE: [benchmark_tables(saved), *further]}
     for path, parts in pages.items():
         text = path.read_text(encoding="utf-8")
         if BEGIN not in text or END not in text:
@@ -98,7 +99,14 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
             mine = [note for note in notes if (note["operation"], note["contender"]) == (operation, "una_fast")]
             parts.append(_wholes(mine))
     once = [[note["contender"], _short(note["seconds"] * 1e3)] for note in notes if not note["sentences"]]
-    return "\n\n".join([*parts, "## first call", table(["once a process", "milliseconds"], once)])
+    if once:
+        parts.append(f"## first call\n\n{table(['once a process', 'milliseconds'], once)}")
+    return "\n\n".join(parts)
+
+
+def page_parts(saved: dict[str, Any]) -> list[str]:
+    """The parts of the page that another file of results/ holds."""
+    return [benchmark_tables(saved)] if "benchmarks" in saved else [single_table(one) for one in _tables(saved)]
 
 
 def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:

@@ -68,6 +68,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
         result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
         torch.save(result, Path(folder) / "result.pt")
+    del trainer  # before the group: its reducer, as the last owner, would join gloo's threads while it holds the GIL
     distributed.leave_group()
 
 
