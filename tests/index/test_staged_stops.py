@@ -206,3 +206,14 @@ def test_strings_taken_and_hashed_are_those_of_python(strings, data):
     hashes = hash_strings(taken.utf8, taken.offsets).tolist()
     alone = [StringTable.from_strings(["before", text]) for text in taken]
     assert hashes == [int(hash_strings(table.utf8, table.offsets)[1]) for table in alone]
+
+
+def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path):
+    table, blank, folder = tmp_path / "a.csv", tmp_path / "blank.txt", tmp_path / "index"
+    table.write_text("title,id\nThe cat sat.,1\nA dog ran.,2\n")
+    blank.write_text("\n\n \n")
+    with pytest.raises(InputError, match="no column 'text'"):
+        una_fast.build_index(table, folder=folder)
+    with pytest.raises(InputError, match="3 sentences read, all of them blank"):
+        una_fast.build_index(blank, folder=folder)
+    assert len(una_fast.build_index(table, column="title", folder=folder)) == 2

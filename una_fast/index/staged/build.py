@@ -144,6 +144,7 @@ class _Stages:
             if kind == "terms":
                 lengths |= dict.fromkeys(("document_frequency", "idf", "max_tfidf"), n)
         if lengths["terms_offsets"] == 1:
+            delete_work(self.plan.work)  # nothing in it would serve another corpus
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
         created = self.plan.paths("created", "arrays", 1)[0]
         if not created.exists():

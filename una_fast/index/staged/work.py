@@ -46,10 +46,12 @@ def open_work(folder: Path, doing: str = "building") -> Iterator[Path]:
 def check_corpus(work: Path, folder: Path, files: list[Any], settings: Any) -> None:
     """Refuse to go on with a build of other files, or with other settings; write down those of a new one.
 
+    A build that ended before its first task was done, as by a wrong column, has nothing to lose and gives way.
+
     files: of each source its path, size and time of change, None for what is no file; settings: anything JSON can hold.
     """
     path = work / "corpus"
-    if not path.exists():
+    if not path.exists() or not _has_results(work):
         return write_pack(path, {"files": files, "settings": settings}, {})
     with Pack(path) as pack:
         begun = pack.meta
@@ -62,6 +64,12 @@ def check_corpus(work: Path, folder: Path, files: list[Any], settings: Any) -> N
     if begun["settings"] != settings:
         raise InputError(f"{folder}: a build with another word tokenizer or other settings was started there: {advice}")
     return None
+
+
+def _has_results(work: Path) -> bool:
+    """True if a task of a build has been done."""
+    names = (path.name for path in work.iterdir())
+    return any(OWN_FILE.fullmatch(name) and name.split("-")[0] not in ("corpus", "check") for name in names)
 
 
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: False) -> None:
