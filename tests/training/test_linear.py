@@ -5,10 +5,17 @@ import torch
 from torch import nn
 
 from support.small_runs import options, train_here
+from train.encoder import onednn
 from train.encoder.onednn import OneDnnLinear, available, packed_linears, use_onednn
 from train.steps.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
+
+
+@pytest.fixture(autouse=True)
+def no_intel(monkeypatch):
+    """As on a processor on which oneDNN is faster."""
+    monkeypatch.setattr(onednn, "_on_intel", lambda: False)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -65,3 +72,12 @@ def test_the_dev_evaluation_of_a_run_packs_every_layer_of_the_encoder(tmp_path, 
     monkeypatch.setattr(Trainer, "embed", spied)
     train_here(options(tmp_path, tiny_model, max_steps=1))
     assert packed and all(layers and all(layers) for layers in packed)
+
+
+def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
+    monkeypatch.setattr(onednn, "_on_intel", lambda: True)
+    layer = nn.Linear(8, 8)
+    use_onednn(layer)
+    assert type(layer) is nn.Linear
+    with packed_linears(layer):
+        assert "forward" not in vars(layer)
