@@ -2,7 +2,7 @@
 
 Trains every condition with every seed on the same sentences in the same order, scores it on the seven STS tasks, and
 compares each condition with the same base without hard negatives, paired by seed. A command that was stopped goes on;
-what is done stays. The results go into results/evidence.json and, as tables, into docs/will-it-help.md.
+what is done stays. The results go into results/evidence.json and, as tables and a chart, into docs/will-it-help.md.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from typing import Any
 
 import una_fast
 from bench.evidence.bases import MLM_OFFSET
+from bench.evidence.chart import draw
 from bench.evidence.conditions import SEEDS, SENTENCES, Condition, find_conditions
-from bench.evidence.page import summary_table, task_table
+from bench.evidence.page import difference, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import BEGIN, END, EVIDENCE
 from train.config.command import exit_with_error
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
+CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-cls: none; minilm-cls: una"
 TOLERANCE = 1e-3  # of a repeated score
 
@@ -109,15 +111,23 @@ def kept(found: dict[Condition, dict[str, Any]]) -> int:
         if result["seeds"]:
             content["conditions"][condition.name] = result
     EVIDENCE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    parts = [summary_table(content["conditions"])]
+    write_page(content["conditions"])
+    return 0
+
+
+def write_page(conditions: dict[str, Any]) -> None:
+    """Put tables and chart of all kept results into the page, and print the tables."""
+    parts = [summary_table(conditions)]
     main_pair = find_conditions(DEFAULT)[1]
-    if main_pair.name in content["conditions"]:
-        parts += ["By task, for the first row:", task_table(content["conditions"], main_pair)]
+    if difference(conditions, main_pair):
+        parts += [f"By task, for {main_pair.name}:", task_table(conditions, main_pair)]
+        draw(conditions, main_pair, PAGE.parent / CHART)
+    print("\n\n".join(parts))
+    if difference(conditions, main_pair):
+        parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     PAGE.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
-    print("\n\n".join(parts))
-    return 0
 
 
 def kept_seeds(condition: Condition) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from bench.evidence.comparison import compare
 from bench.evidence.conditions import BASES, SHARED, VARIATIONS, Condition, find_conditions
 from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import with_average
+from bench.report import BEGIN, END
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from una_fast.errors import InputError
@@ -98,3 +100,40 @@ def test_kept_seeds_and_repeated_scores(tmp_path, monkeypatch, capsys) -> None:
     assert "0.001100 from the committed scores" in capsys.readouterr().out
     with pytest.raises(InputError, match="holds no seed 7"):
         evidence.compared({condition: {"seeds": {"7": {}}}})
+
+
+def measured() -> dict:
+    """Conditions of two seeds with all that a run leaves."""
+    found = {}
+    for shift, name in ((0.0, "minilm-cls: none"), (0.01, "minilm-cls: una")):
+        averages = {"42": {"STS12": 0.7 + shift, "average": 0.7 + shift}, "0": {"STS12": 0.71, "average": 0.705}}
+        found[name] = {
+            "settings": {},
+            "before": {"STS12": 0.65, "average": 0.65},
+            "seeds": averages,
+            "dev": {seed: {"0": 0.7, "160": 0.75 + shift} for seed in averages},
+            "cosines": {seed: {"positive": [0.8, 0.9], "negative": [0.6, 0.4] if shift else []} for seed in averages},
+        }
+    return found
+
+
+def test_the_page_gets_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, monkeypatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\n## After\n")
+    monkeypatch.setattr(evidence, "PAGE", page)
+    evidence.write_page(measured())
+    first, chart = page.read_text(), (tmp_path / evidence.CHART).read_bytes()
+    assert "old" not in first and first.startswith("# Title\n") and first.endswith("\n## After\n")
+    assert first.count("+0.50 ± 0.71") == 3 and f"]({evidence.CHART})" in first
+    words = set(re.findall(r">([^<>\n]+)</text>", chart.decode()))
+    assert {"STS12", "with UNA", "without UNA", "anchor and positive", "anchor and negative"} <= words
+    evidence.write_page(measured())
+    assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes()) == (first, chart)
+
+
+def test_a_page_without_pairs_has_an_empty_table_alone(tmp_path, monkeypatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(evidence, "PAGE", page)
+    evidence.write_page({})
+    assert "images" not in page.read_text() and not (tmp_path / evidence.CHART).exists()
