@@ -12,7 +12,7 @@ from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import need
+from una_fast.extras import import_extra
 from una_fast.parallel import n_cores
 from una_fast.tokens.binding import bind, encode_table
 from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
@@ -193,7 +193,7 @@ def token_tensors(
         raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
     if out is None:
-        torch = need("torch")
+        torch = import_extra("torch")
         out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
     elif set(out) != set(names):
         raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")

@@ -14,7 +14,7 @@ import xxhash
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import need
+from una_fast.extras import import_extra
 from una_fast.tokens.regularity import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SubwordEncoder:
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        settings = [need("tokenizers").__version__, self._backend.encode_special_tokens, description]
+        settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
         self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
@@ -157,7 +157,7 @@ class SubwordEncoder:
 def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
     """Raise `InputError` for what no way of making ids can do without: a padding token and an attention mask."""
     name = type(tokenizer).__name__
-    if not isinstance(tokenizer, need("transformers").PreTrainedTokenizerBase):
+    if not isinstance(tokenizer, import_extra("transformers").PreTrainedTokenizerBase):
         raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
     if tokenizer.pad_token_id is None:
         raise InputError(
@@ -183,7 +183,7 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     """The Rust tokenizer behind `tokenizer`, without truncation and padding."""
     try:
-        backend = need("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # what the Rust library raises is a bare Exception
         raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()
