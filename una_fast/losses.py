@@ -40,7 +40,7 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
 
 
 def triplet(views: Tensor, temperature: float) -> Tensor:
-    """Mean over the anchors of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and all n of the batch). V = 2 or 3."""
+    """Mean over the anchors of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch). V = 2 or 3."""
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
     similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
     return functional.cross_entropy(similarity, torch.arange(len(similarity), device=views.device))

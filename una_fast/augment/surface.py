@@ -1,4 +1,4 @@
-"""Negatives on the surface of their sentence: words that stay are its text, and a new word takes the old one's case."""
+"""Negatives with the case and spacing of their sentence: only replaced words differ, and they take the old case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from una_fast.errors import InputError
 
-# the Treebank tokenizer writes quotes anew: what each of its two marks may have been in the text
+# the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text
 QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}
 
 

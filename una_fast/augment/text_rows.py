@@ -44,7 +44,7 @@ class TextReader:
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
 
     def read(self, sentences: Iterable[str]) -> TextRows:
-        """The rows of `sentences`. Raises InputError for what is no text."""
+        """The rows of `sentences`. Raises InputError for one str, and for an item that is no str."""
         texts = _encoded(sentences)
         vocabulary, words = split_texts(texts, self._split)
         distinct, term_id = list(vocabulary), self._index.term_ids.get
