@@ -1,4 +1,4 @@
-"""A folder of any file system, of which single files are read and written as streams of bytes."""
+"""A folder of any file system, whose files are read and written as streams of bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from una_fast.storage import checked_path
 
 PART = 1 << 22  # bytes that are read at a time
 WITHOUT_FOLDERS = ("s3", "gcs")  # a name with slashes needs no folder there
-KEPT = "what was copied is kept: mend that, and run the same again to go on"
+KEPT = "the files copied so far are kept: remove the cause, and run the same again to go on"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Place:
         return cls(address.rstrip("/"), files, inside.rstrip("/"))
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None where it is not there, -1 where that is no file or the server does not say."""
+        """The size of a file in bytes; None if there is none, -1 if it is no file or the server does not say."""
         with as_input_errors(self.name(name), "read"):
             info = self.files.get_file_info(self._path(name))
         if info.type == pa.fs.FileType.NotFound:
@@ -94,7 +94,7 @@ class Place:
             self.files.delete_file(self._path(name))
 
     def sync(self, names: Iterable[str]) -> None:
-        """Make files of this machine outlast a power cut."""
+        """Make files of this machine survive a power cut."""
         for name in names:
             with as_input_errors(self.name(name), "written", KEPT), Path(self._path(name)).open("r+b") as file:
                 os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Arrays of the index that each task fills at its place; stage write: the rows of a split, relabelled, at theirs."""
+"""The arrays of the index, of which each task fills a part. Stage write: the relabelled rows of a split."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_split(
     """
     csr.warm_up()
     rows, _, written = split.names
-    if (work / written).exists():  # by a worker that was thought lost
+    if (work / written).exists():  # a worker that was thought lost has written it
         return
     with Pack(work / rows) as pack:
         for kind, name in ROWS.items():
@@ -88,7 +88,7 @@ def checksum_array(arrays: Path, name: str, output: Path) -> None:
 
 
 def _labels(rows: Pack, kind: str, paths: Sequence[Path], split: int) -> np.ndarray:
-    """int32: the rank of each number of a split."""
+    """int32 (n,): the rank of each of the n numbers of a split."""
     numbers = rows.read(f"{kind}_numbers")
     labels = np.empty(len(numbers), dtype=ID)
     at = 0

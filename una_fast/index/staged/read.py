@@ -33,7 +33,7 @@ class Segment(Source):
     _blocks = blocks
 
     def digest(self) -> str:
-        """That of the source, which is taken while it is read."""
+        """Not available: the digest of the source is computed while it is read."""
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ def read_file(source: FileSource, identity: list[str | int], n_bytes: int, outpu
 
 
 def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]:
-    """Write the documents of `source` as segments beside `output`, and there their list, which is returned."""
+    """Write the documents of `source` as segments beside `output`, and their list to `output`. Returns the list."""
     segments: list[list[Any]] = []
     held: list[Block] = []
     size = n_documents = 0
@@ -73,7 +73,7 @@ def digest_file(source: FileSource, identity: list[str | int], output: Path) -> 
 
 
 def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
-    """Refuse a file that is not, by size and time, the one that the build was started with."""
+    """Raise InputError for a file whose size or time has changed since the build was started."""
     if source.identity() != identity:
         raise InputError(
             f"{source.path}: changed since the build was started (its size or time is another): put the old file back "
