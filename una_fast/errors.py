@@ -19,7 +19,7 @@ def counted(n: int, one: str, many: str = "") -> str:
 
 @contextmanager
 def memory_errors_as_sentences(work: str) -> Iterator[None]:
-    """Raise InputError if memory runs out inside. work: what the message says was done, as "building the index"."""
+    """Raise InputError if memory runs out inside. work: the subject of the message, as "building the index"."""
     try:
         yield
     except MemoryError as error:

@@ -45,7 +45,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """An import inside of an optional package that is not installed raises the InputError of `missing_package`."""
+    """Inside, importing an optional package that is not installed raises the InputError of `missing_package`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -56,7 +56,7 @@ def import_extra(package: str) -> Any:
     """Import and return an optional package.
 
     Raises:
-        InputError: it is not installed; the message names the extra that brings it.
+        InputError: it is not installed; the message names the extra that installs it.
     """
     with naming_extras():
         return import_module(package)

@@ -48,7 +48,7 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Any:
-        """How `augment([sentence], epoch)` came about; prints as a table."""
+        """What `augment([sentence], epoch)` does with each word; prints as a table."""
 
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, draw_set: int = 0) -> list[str]:
         """The augmented text of each sentence; blank text gives "".
@@ -59,7 +59,7 @@ class TextAugmentation(ABC):
             draw_set: draws differ from set to set: sets 0, 1, 2, ... give several texts per sentence and epoch.
 
         Raises:
-            InputError: `sentences` is one str, or an item is no str.
+            InputError: `sentences` is one str, an item is no str, or `epoch` or `draw_set` is out of its range.
 
         """
         return self._augment_texts(sentences, DrawSet(epoch, draw_set))

@@ -75,7 +75,7 @@ class EDA(KernelAugmentation):
 
     Args:
         index: the corpus.
-        operation: one of the four.
+        operation: "synonym", "insert", "swap" or "delete".
         strength: the share of the words, above 0 and up to 1; Wei and Zou take 0.1.
         seed: any integer.
         synonyms: for "synonym" and "insert": None for WordNet (needs nltk and its data), a file of lines

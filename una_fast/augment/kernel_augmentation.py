@@ -30,7 +30,7 @@ class KernelAugmentation(TextAugmentation):
     """An augmentation whose kernel draws rows of the index; `_draw_text` does the same for any other text."""
 
     growth = 1  # the most words that a word of a row can become
-    joins_words = True  # a text is its words joined by spaces, so the kernel writes its token ids, not the tokenizer
+    joins_words = True  # texts are words joined by spaces, with ids by the kernel; False: with ids by the tokenizer
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         super().__init__(index, tokenizer, n_jobs, settings)

@@ -36,8 +36,8 @@ def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[i
         start, form = _find(searched, word, end)
         if start < 0:
             raise InputError(
-                f'surface="kept": the word tokenizer made {word!r} of {text!r}, which does not hold it there: '
-                'take surface="lower"'
+                f'surface="kept": the word tokenizer made {word!r} of {text!r}, a word that the text does not hold in '
+                'this place: give surface="lower"'
             )
         end = start + len(form)
         spans.append((start, end))

@@ -46,7 +46,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
     for number, line in enumerate(lines, 1):
         word, *synonyms = (part.strip() for part in line.split("\t"))
         if word and not any(synonyms):
-            raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym after it and a tab")
+            raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
         if word:
             table[word] = _cleaned(word, [*table.get(word, []), *synonyms])
     if not table:

@@ -66,7 +66,7 @@ def _encoded(sentences: Iterable[str]) -> list[bytes]:
         raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed") from None
     try:
         return [str.encode(sentence) for sentence in listed]
-    except (TypeError, UnicodeEncodeError):  # say which one it is
+    except (TypeError, UnicodeEncodeError):  # again one by one, to name the sentence in the error
         return [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(listed)]
 
 

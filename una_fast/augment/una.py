@@ -85,7 +85,7 @@ class Augmenter(KernelAugmentation):
         self.joins_words = surface == "lower"
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
 
-    # UNA's names for these methods of every augmentation
+    # other names, those of UNA, for two methods of every augmentation
     negatives = KernelAugmentation.texts
     negative_ids = KernelAugmentation.token_ids
 

@@ -28,7 +28,7 @@ SOURCE_CLASSES: dict[str, type[FileSource]] = {
 EXTENSIONS = {name + ending: kind for name, kind in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)}
 EXTENSIONS[".parquet"] = ParquetFile
 KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # one slash too: pathlib makes one of two
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one slash too: pathlib removes the second
 GLOB = re.compile(r"[*?\[]")
 
 
@@ -51,7 +51,7 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
 
 
 def address_in(text: str) -> str | None:
-    """The address that `text` is, with the two slashes of which pathlib makes one; None if it is a path."""
+    """`text` as an address, with the second slash that pathlib removes; None if `text` is a path."""
     url = URL.match(text)
     return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
 

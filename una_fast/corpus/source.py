@@ -139,7 +139,7 @@ class TextSource(Source):
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """UTF-8 of a str that a caller gave. name: how errors name it. Raises InputError if it is no str, or no Unicode."""
+    """UTF-8 of a str of the caller. name: how errors name it. Raises InputError for no str, or a lone surrogate."""
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:

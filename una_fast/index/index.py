@@ -230,7 +230,7 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
             raise InputError(f"{folder}: its words were made by {name!r}; give no other word_tokenizer")
         return name
     if meta.get("word_probe") is None:
-        raise InputError(f"{folder}: it does not say what its word tokenizer {name!r} does: build the index again")
+        raise InputError(f"{folder}: it does not hold the words by which {name!r} is recognised: build the index again")
     if given is not None or name in SEGMENTERS:
         check_probe(str(folder), meta["word_probe"], tokenizer)
     return tokenizer

@@ -27,7 +27,7 @@ class TermScores:
     max_tfidf: np.ndarray
 
     def take(self, order: np.ndarray) -> TermScores:
-        """The same for the terms ``order``, in that order."""
+        """The scores of the terms ``order``, in that order."""
         return TermScores(self.document_frequency[order], self.idf[order], self.max_tfidf[order])
 
 

@@ -84,7 +84,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 class Mapped(NamedTuple):
-    """A memory-mapped file. identity: `identity_of` it, which is another one after the file was replaced or changed."""
+    """A memory-mapped file. identity: by `identity_of`; it is another one once the file was replaced or changed."""
 
     path: Path
     data: mmap.mmap | bytes
@@ -114,7 +114,7 @@ def map_file(path: Path) -> Mapped:
 
 
 def verify_checksum(file: Mapped, checksum: str) -> None:
-    """Read every byte. Raises `InputError` for a file that has not this xxh3_64."""
+    """Read every byte. Raises `InputError` for a file with another xxh3_64 than `checksum`."""
     found, view = xxhash.xxh3_64(), memoryview(file.data)
     for start in range(0, len(view), BLOCK):
         found.update(view[start : start + BLOCK])
@@ -138,7 +138,7 @@ def mapped_array(file: Mapped) -> np.ndarray:
 
 
 def file_checksum(path: Path) -> str:
-    """xxh3_64 of a file, what `write_array` returned of it."""
+    """xxh3_64 of a file, as `write_array` returns it."""
     checksum = xxhash.xxh3_64()
     with path.open("rb", buffering=0) as file:
         while piece := file.read(READ_AT_ONCE):

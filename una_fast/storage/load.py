@@ -38,8 +38,7 @@ def load_arrays(
         folder: where it was saved.
         kind: as given to `save_arrays`.
         version: as given to `save_arrays`.
-        check: called with `meta` and the arrays wherever every byte is read; raises InputError for content that is
-            wrong in itself.
+        check: called with `meta` and the arrays whenever every byte is read; it raises InputError for wrong content.
         context: what else `check` depends on; a folder that was checked with another context is checked again.
         verify: read every byte, even where this content has been verified on this machine before (see `verified`).
 

@@ -105,5 +105,5 @@ def _is_own_folder(entry: os.DirEntry[str], manifest: Manifest | None) -> bool:
         return False
     try:
         return not _foreign(Path(entry.path), part)
-    except FileNotFoundError:  # what another process was writing is complete, and has its name
+    except FileNotFoundError:  # another process has just given its complete folder the final name
         return True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
-MOST_SUB_WORDS = 2**31 - 1  # of all terms: the draws' records of terms hold int32 places
+MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 
 
@@ -58,7 +58,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
-    """uint16 or int32 ids of each sentence: from its chunks, each encoded once, or whole where one is not regular."""
+    """uint16 or int32 ids of each sentence: from those of its chunks, or as a whole if a chunk is not regular."""
     chunk_ids, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
     n_rows, chunks = len(index.sentences), index.sentences
     row_lengths = np.empty(n_rows, dtype=POINTER)

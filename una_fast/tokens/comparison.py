@@ -38,7 +38,7 @@ def compare_with_tokenizer(
         wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + found.tolist() + suffix or wrong_types:
             raise NotByWordError(
-                f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one by one"
+                f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than of its words one by one"
             )
 
 

@@ -116,7 +116,7 @@ class TokenIds:
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
     ) -> dict[str, torch.Tensor]:
-        """The original sentences `rows` as a padded batch, without a tokenizer and without a string.
+        """The original sentences `rows` as a padded batch. If `by_word`, no tokenizer runs and no string is made.
 
         Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
 

@@ -4,7 +4,7 @@ read      what can only be read from its start (compressed files, iterables) bec
 scan      a split of the corpus becomes rows of numbers of its own, and runs of its words and chunks, cut by hash
 merge     the runs of one hash range, of all splits, become distinct strings with their counts and first places
 rank      a range of ranks is sorted and written to its place in the index; ties stand by first place
-label     the rank of each number of each split
+label     the rank of each number of each split is written to files
 write     the rows of a split, relabelled, are written to their place in the index
 finish    checksums; then the manifest is written and the folder gets its name
 

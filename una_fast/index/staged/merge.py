@@ -37,8 +37,8 @@ def merge_chunks(runs: Path, partition: int, output: Path) -> None:
 class _Merged:
     """The distinct strings of a hash range, numbered by first place.
 
-    first: int64 (n,); frequency: int64 and ratio: float64 (n,), summed and highest over the splits; numbers: for each
-    split the number of each string of its run.
+    first: int64 (n,), first places; frequency: int64 (n,), the sum over the splits; ratio: float64 (n,), the highest of
+    the splits; numbers: for each split the number of each string of its run.
     """
 
     def __init__(self, kind: str, runs: list[Path], partition: int):

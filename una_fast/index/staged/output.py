@@ -60,9 +60,10 @@ def write_split(
     document: int,
     places: Mapping[str, int],
 ) -> None:
-    """The task of a split: its rows into the index, and the mark that they are there.
+    """The task of a split: writes its rows to the index, and then the mark that they are there.
 
-    labels: for terms and chunks, the files of stage label; document: its first row; places: where its values start.
+    labels: for terms and chunks, the files of stage label; document: its first row in the index; places: for terms and
+    chunks, where its values start in the index.
     """
     csr.warm_up()
     rows, _, written = split.names
@@ -83,7 +84,7 @@ def write_split(
 
 
 def checksum_array(arrays: Path, name: str, output: Path) -> None:
-    """The task of a complete array: the checksum of its file."""
+    """The task of a complete array: writes the checksum of its file."""
     write_pack(output, {"checksum": file_checksum(arrays / f"{name}.npy")}, {})
 
 

@@ -45,7 +45,7 @@ def cut_ranks(merged: Sequence[Path], n_ranges: int) -> list[Key]:
 def rank_strings(
     kind: str, merged: Sequence[Path], low: Key | None, high: Key | None, arrays: Path, output: Path
 ) -> None:
-    """The task of a range of ranks, from `low` to below `high`: its strings into the index, and `output`.
+    """The task of a range of ranks, from `low` to below `high`: writes its strings to the index, and `output`.
 
     output: `ranks`, int32, of the strings between the keys, one hash range after another; `bounds`, int64, where each
     hash range starts in it.
@@ -78,7 +78,7 @@ def rank_strings(
 
 
 def label_numbers(merged: Path, ranked: Sequence[Path], partition: int, output: Path) -> None:
-    """The task of a hash range: the rank of each string of each split's run, int32, with the `bounds` of the splits."""
+    """The task of a hash range: writes int32 `labels`, the ranks of the strings of all runs, and `bounds` of runs."""
     ranks = []
     for path in ranked:
         with Pack(path) as pack:

@@ -38,7 +38,7 @@ class Segment(Source):
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
-    """The task of a file: its segments, and then `output`, which lists them."""
+    """The task of a file: writes its segments, and then `output`, which lists them."""
     write_segments(source, n_bytes, output)
     check_unchanged(source, identity)
 
@@ -66,7 +66,7 @@ def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]
 
 
 def digest_file(source: FileSource, identity: list[str | int], output: Path) -> None:
-    """The task of a file that is read in parts: its digest as a whole."""
+    """The task of a file that is read in parts: writes the digest of the whole file."""
     digest = source.digest()
     check_unchanged(source, identity)
     write_pack(output, {"digest": digest}, {})
