@@ -1,6 +1,6 @@
-"""UNA: hard negatives for contrastive training of sentence encoders, made at the speed of memory.
+"""UNA: hard negatives for contrastive training of sentence encoders, made by compiled kernels.
 
-Shu and Lampos, Unsupervised hard Negative Augmentation for contrastive learning.
+Shu and Lampos 2024, Unsupervised hard Negative Augmentation for contrastive learning, https://arxiv.org/abs/2401.02594.
 """
 
 from importlib import import_module
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __version__ = VERSION
 __all__ = ["EDA", "Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
 
-# Public names are imported when they are first asked for (PEP 562): torch, Numba and transformers take 1.7 s, and the
-# commands' --help and refusals need none of them.
+# Public names are imported at their first use (PEP 562): torch, Numba and transformers take 1.7 s to import, and the
+# commands' --help and error messages need none of them.
 _HOMES = {
     "Augmenter": "augment.una",
     "EDA": "augment.eda",

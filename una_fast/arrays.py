@@ -1,4 +1,4 @@
-"""The array types that every stage hands to the next: dtypes, ragged rows, tables of strings."""
+"""The array types that all stages share: dtypes, ragged rows, tables of strings."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from una_fast._kernels.words.strings import take_strings
 from una_fast.errors import InputError
 
-ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and bytes are the cost
-POINTER = np.int64  # row bounds: a corpus holds more than 2**31 words
-SCORE = np.float64  # scores and probabilities: draws compare them, so they are never rounded
-TOKEN = np.int64  # what a torch embedding takes
+ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
+POINTER = np.int64  # row bounds: a corpus may hold more than 2**31 words
+SCORE = np.float64  # scores and probabilities: draws compare them, so they are not rounded to float32
+TOKEN = np.int64  # token ids in batches, as torch embeddings take them
 
 MAX_IDS = 2**31 - 1
 ROWS_A_BLOCK = 2**20
 
 
 def check_id_range(n: int, what: str) -> None:
-    """Refuse more than 2**31 - 1 distinct `what`, the most that int32 ids can name."""
+    """Raise InputError for more than 2**31 - 1 distinct `what`, the most that int32 ids can number."""
     if n > MAX_IDS:
         raise InputError(f"the corpus has {n:,} distinct {what}, and an index holds at most {MAX_IDS:,}: split it")
 
 
 def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """int64 (n + 1,): where rows of these lengths start and, the last, end."""
+    """int64 (n + 1,): row i of these n lengths lies between ``bounds[i]`` and ``bounds[i + 1]``; the first is 0."""
     bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
@@ -55,7 +55,7 @@ class Ragged:
         return np.diff(self.indptr)
 
     def empty_rows(self) -> np.ndarray:
-        """int64, ascending: the rows without a value."""
+        """int64, ascending: the numbers of the rows that hold no value."""
         found = [np.zeros(0, dtype=POINTER)]
         for start in range(0, len(self), ROWS_A_BLOCK):  # `lengths` of a billion rows takes 8 GB
             bounds = self.indptr[start : start + ROWS_A_BLOCK + 1]
@@ -116,7 +116,7 @@ class StringTable(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         buffer = self.utf8.tobytes()
         bounds = itertools.pairwise(self.offsets.tolist())
-        if buffer.isascii():  # a byte a character: one decoding for all strings
+        if buffer.isascii():  # one byte per character, so all strings are decoded at once
             text = buffer.decode("ascii")
             return (text[start:stop] for start, stop in bounds)
         return (buffer[start:stop].decode("utf-8") for start, stop in bounds)

@@ -1,25 +1,25 @@
-"""What a user's input raises or warns of: the message says what is wrong, where, and what to do."""
+"""The error and the warning for a user's input: each message says what is wrong, where, and what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class InputError(ValueError):
-    """Input that cannot be used. Command lines print the message alone and leave with code 2."""
+    """Input that cannot be used. The commands print the message without a traceback and exit with code 2."""
 
 
 class InputWarning(UserWarning):
-    """Input that can be used, but probably not as it was meant. Command lines print the message on one line."""
+    """Input that can be used, but probably is not what the user meant. The commands print the message on one line."""
 
 
 def counted(n: int, one: str, many: str = "") -> str:
-    """A number with its noun: "1 line", "2,000 lines". many: the plural where it is not `one` and an s."""
+    """A number with its noun: "1 line", "2,000 lines". many: the plural, if it is not `one` with an s."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 @contextmanager
 def memory_errors_as_sentences(work: str) -> Iterator[None]:
-    """Raise InputError where memory runs out during `work`, as "building the index"."""
+    """Raise InputError if memory runs out inside. work: the subject of the message, as "building the index"."""
     try:
         yield
     except MemoryError as error:

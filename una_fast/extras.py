@@ -1,4 +1,4 @@
-"""Packages that only a part of una_fast needs, and the extra of `pip install` that brings each."""
+"""Optional packages, and the extra of `pip install` that installs each."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ EXTRA_OF = {
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """What to say of a package that is not installed. extra: what the command needs; None: what brings the package.
+    """The error for an optional package that is not installed; its message names an extra that installs the package.
 
-    None if `error` is about a package that no extra brings: then it is a mistake of ours.
+    extra: the extra to name; if None, that of EXTRA_OF. Returns None for a package that no extra installs: such an
+    import error is a bug of una_fast.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -44,18 +45,18 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Import packages of extras inside: one that is not installed raises InputError, as `missing_package` says it."""
+    """Inside, importing an optional package that is not installed raises the InputError of `missing_package`."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise missing_package(error, extra) or error from None
 
 
-def need(package: str) -> Any:
-    """A package that is imported when it is first needed.
+def import_extra(package: str) -> Any:
+    """Import and return an optional package.
 
     Raises:
-        InputError: it is not installed; the message names the extra that brings it.
+        InputError: it is not installed; the message names the extra that installs it.
     """
     with naming_extras():
         return import_module(package)

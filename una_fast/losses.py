@@ -1,8 +1,9 @@
-"""Contrastive losses as functions of embeddings only; no model, no ranks.
+"""Contrastive losses as functions of embeddings; they need no model and no process group.
 
 All take `views`, float (V, B, D): the embeddings of B sentences in V views, in this order: anchors a, positives p
-and, on steps with negatives, n (and n', the same text under another dropout mask). All return a scalar, the mean over
-what each counts as an example. Similarity is the cosine divided by the temperature, as one product of unit vectors.
+and, on steps with negatives, n (and n', the same text under another dropout mask). All return a scalar tensor: the mean
+over all rows (`pairs`, `decoupled`) or over the anchors (`triplet`, `simcse`). s(x, y) is the cosine of two embeddings
+divided by the temperature.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
@@ -15,18 +16,19 @@ from torch.nn import functional
 
 
 def pairs(views: Tensor, temperature: float) -> Tensor:
-    """All rows against all: each row's target is its partner (a with p, n with n'), every other row a candidate.
+    """Mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
 
-    The negatives are candidates of the anchors and anchors of their own pair. views: V = 2 or 4.
+    The partners are a and p, n and n'. So a negative is a candidate for the anchors, and also a row with a partner of
+    its own. This is the loss of the UNA authors' code. views: V = 2 or 4.
     """
     similarity = _all_against_all(views, temperature)  # (R, R)
     return functional.cross_entropy(similarity, _partners(views))
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Equation 1 as printed: the rows of `pairs`, with the positive left out of the denominator. V = 2 or 4.
+    """Equation 1 of the UNA paper as printed: `pairs` without the partner in the sum over k. V = 2 or 4.
 
-    A batch of one pair has no candidates; its loss is 0.
+    A batch of one pair has no other rows; its loss is 0.
     """
     similarity = _all_against_all(views, temperature)  # (R, R)
     if len(similarity) == 2:
@@ -38,19 +40,19 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
 
 
 def triplet(views: Tensor, temperature: float) -> Tensor:
-    """Anchors against all positives and, where there are any, all negatives as extra candidates. V = 2 or 3."""
+    """Mean over the anchors of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch). V = 2 or 3."""
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
     similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
     return functional.cross_entropy(similarity, torch.arange(len(similarity), device=views.device))
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """Anchors against all positives of the batch. V = 2."""
+    """`triplet` without negatives: equation 1 of SimCSE (Gao et al. 2021). V = 2."""
     return triplet(views[:2], temperature)
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Similarities of all rows (R, R), row v * B + i being view v of sentence i; -inf between a row and itself."""
+    """Similarities of all rows (R, R); row v * B + i is view v of sentence i. The diagonal is -inf."""
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
@@ -58,7 +60,7 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """int64 (R,), the row of each row's other view: views 0 and 1 are partners, and so are 2 and 3."""
+    """int64 (R,), the number of each row's partner: views 0 and 1 are partners, and so are 2 and 3."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

@@ -1,4 +1,4 @@
-"""How much memory is free, and a word before a large part of it is taken."""
+"""The free memory, and a warning before a large part of it is taken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def free_memory() -> int | None:
 
 
 def check_size(what: str, n_bytes: int) -> None:
-    """Say the size of `what`, before it is made, if it is large beside the free memory.
+    """Warn or raise before `what`, of `n_bytes` bytes, is made, if it is large compared with the free memory.
 
     Raises:
         InputError: it needs more than is free.
@@ -38,5 +38,5 @@ def check_size(what: str, n_bytes: int) -> None:
         return
     size = f"{what} takes {n_bytes:,} bytes, and {free:,} bytes of memory are free"
     if n_bytes > free:
-        raise InputError(f"{size}: take it of a part of the corpus, or use a larger machine")
+        raise InputError(f"{size}: compute it for a part of the corpus, or use a larger machine")
     warnings.warn(size, InputWarning, stacklevel=3)

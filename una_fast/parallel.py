@@ -1,4 +1,4 @@
-"""Threads: how many, and their results in the order of the work. Kernels release the GIL, so threads are cores."""
+"""Threads whose results come in the order of the work. Kernels release the GIL, so each thread uses a core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def n_cores(n_jobs: int | None) -> int:
-    """`n_jobs`, or the number of cores this process may use."""
+    """`n_jobs`, or if it is None the number of cores this process may use. Raises InputError for less than 1."""
     if n_jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs < 1:
@@ -25,14 +25,14 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 class Mapper(Protocol):
-    """What applies a function to items: `Workers`, or the `CallingThread`."""
+    """Applies a function to items: `Workers` on threads, `CallingThread` without them."""
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Each item with its result, in order."""
 
 
 class CallingThread:
-    """Does at once what `Workers` hands to threads."""
+    """`Workers.map` without threads: the caller runs the function."""
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Each item with its result, in order."""
@@ -55,8 +55,8 @@ class Workers:
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """Each item with its result, in order.
 
-        `items` is read by the calling thread, two items further than there are threads: so no thread waits for the
-        caller, and a stream of items is never held as a whole.
+        The calling thread reads `items` ahead by two more than there are threads. So no thread waits for the caller,
+        and a stream of items is never held in memory as a whole.
         """
         waiting: deque[tuple[Item, Future[Result]]] = deque()
         iterator = iter(items)
@@ -69,7 +69,7 @@ class Workers:
             yield item, future.result()
 
     def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, none of them None, in order; while the caller works on one, a thread reads the next."""
+        """The items in order; while the caller works on one, a thread reads the next. No item may be None."""
         iterator = iter(items)
         future = self._pool.submit(next, iterator, None)
         while (item := future.result()) is not None:

@@ -1,1 +1,1 @@
-"""The command `una-fast`: on top of everything, and imported by nothing."""
+"""The command `una-fast`. It imports `una_fast` and `train`, and neither imports it."""

@@ -23,18 +23,18 @@ class Source:
 
     index: str = option("", "folder of the index, as `una-fast index` saves it", metavar="FOLDER")
     word_tokenizer: str = option(
-        "", "function that the index was built with, by its import path; a named one is known", metavar="NAME"
+        "", "import path of the function that the index was built with, if it was built with one", metavar="NAME"
     )
     seed: int = option(42, "seed of the draws", least=0)
-    epoch: int = option(0, "another epoch draws other negatives", least=0)
+    epoch: int = option(0, "number of the epoch: each epoch has other negatives", least=0)
 
 
 def read_options(
     prog: str, about: str, groups: Sequence[type], arguments: Sequence[str] | None, words: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values of all options of the groups, checked, and the words that stand beside them (at least one).
+    """The values of all options of the groups, checked, and the arguments that are no options.
 
-    words: what such a word is called in --help; "" if the command takes none.
+    words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
     """
     parser = option_parser(prog, about, groups)
     if words:
@@ -48,8 +48,7 @@ def read_options(
 
 def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     """The augmenter of the index in values["index"], with the options that are its arguments."""
-    # imported late: --help and errors of the command line should not wait for Numba
-    import una_fast
+    import una_fast  # here, so that --help and errors of the command line do not wait for Numba
 
     NegativeDraws(**{name: values[name] for name in options_of(NegativeDraws)}).check_radius()
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)

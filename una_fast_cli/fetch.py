@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast fetch") -
     parser.add_argument("address", metavar="ADDRESS", help="what `una-fast upload` was given, http too, or a path")
     parser.add_argument("folder", metavar="FOLDER", help="folder for the index; it must not exist")
     values = given_values(parser, arguments)
-    from una_fast.index.copies import fetch_index  # --help should not wait for it
+    from una_fast.index.copies import fetch_index  # here, so that --help does not wait for it
 
     size = fetch_index(values["address"], values["folder"], progress=True)
     sys.stdout.write(f"{values['folder']}: {size:,} bytes\n")

@@ -27,7 +27,10 @@ class Build:
     """How it is built."""
 
     memory: str = option(
-        "", "what the build may take, as 2GB, on a cluster each worker; by default half of the memory", metavar="SIZE"
+        "",
+        "memory that the build may take, as 2GB; on a cluster, that each worker may take; by default half of the "
+        "machine's",
+        metavar="SIZE",
     )
     cluster: str = option(
         "",
@@ -60,8 +63,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
         raise InputError("--output is missing: give the folder to save the index in")
     if Path(values["output"]).exists():
         raise InputError(f"--output {values['output']}: exists already: choose another folder, or delete it")
-    # imported late: --help and errors of the command line should not wait for Numba
-    import una_fast
+    import una_fast  # here, so that --help and errors of the command line do not wait for Numba
 
     build = Build(**{name: values[name] for name in options_of(Build)})
     with build.executor() as executor:

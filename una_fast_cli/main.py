@@ -1,7 +1,8 @@
 """`una-fast COMMAND`: every command of the project, whatever the working folder holds.
 
 `python -m train.ddp` looks for `train` in the working folder first, where a user's own train.py hides ours. The script
-`una-fast` does not look there, and this package, not `train`, holds its entry, so that it can tell what is in the way.
+`una-fast` does not look there. Its entry is in this package and not in `train`, so that it can name a file that hides
+`train` (see `check_not_hidden`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Command:
 
     module: str
     about: str
-    extra: str | None = None  # of `pip install`, with what the command needs
+    extra: str | None = None  # the extra of `pip install` that the command needs
 
 
 COMMANDS = {
@@ -59,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still writes at its end
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still writes when it exits
         return 128 + SIGPIPE
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
@@ -86,7 +87,7 @@ def _run(words: list[str]) -> int:
 
 
 def _show_warnings() -> None:
-    """InputWarnings as one line each; imported here, once it is known whose `train` is found."""
+    """Show InputWarnings as one line each. `train` is imported only after `check_not_hidden`."""
     from train.config.command import show_warnings_as_lines
 
     show_warnings_as_lines()

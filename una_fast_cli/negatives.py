@@ -26,7 +26,7 @@ class Text(Source):
     """Input."""
 
     corpus: str = option(
-        "", "file of sentences to make negatives of; without it, those of the index by row", metavar="FILE"
+        "", "file of sentences to make negatives of; by default the sentences of the index", metavar="FILE"
     )
 
 

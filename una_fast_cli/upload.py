@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast upload") 
     parser.add_argument("folder", metavar="FOLDER", help="the folder of an index")
     parser.add_argument("address", metavar="ADDRESS", help="of a new folder, as s3://bucket/name, or a path")
     values = given_values(parser, arguments)
-    from una_fast.index.copies import upload_index  # --help should not wait for it
+    from una_fast.index.copies import upload_index  # here, so that --help does not wait for it
 
     size = upload_index(values["folder"], values["address"], progress=True)
     sys.stdout.write(f"{values['address']}: {size:,} bytes\n")

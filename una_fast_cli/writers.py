@@ -1,4 +1,4 @@
-"""Records to a file, as they come: JSON lines, parquet, or plain lines. The file appears whole or not at all."""
+"""Writes records to a file, batch by batch: JSON lines, parquet or plain lines. It appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STANDARD_OUTPUT = "-"
 
 
 def check_output(name: str, ids: bool) -> None:
-    """Refuse a kind of file that cannot be written, and a file that is there already. ids: token ids, not text."""
+    """Raise InputError for a kind of file that cannot be written, and for a file that exists. ids: for token ids."""
     if name == STANDARD_OUTPUT:
         return
     kind = Path(name).suffix
@@ -41,7 +41,7 @@ def write(batches: Iterable[Records], name: str, total: int | None) -> None:
         with replacing(Path(name)) as partial:
             try:
                 WRITERS[Path(name).suffix](shown, partial)
-            except BaseException:  # bad input or Ctrl-C in the midst of it
+            except BaseException:  # bad input or Ctrl-C while writing
                 partial.unlink(missing_ok=True)
                 raise
 

@@ -51,7 +51,7 @@ def test_an_index_travels_with_its_word_tokenizer(tmp_path):
 
 def test_an_index_of_named_words_takes_no_function(index, tmp_path):
     index.save(tmp_path / "index")
-    with pytest.raises(InputError, match="its words are 'treebank' ones; leave word_tokenizer away"):
+    with pytest.raises(InputError, match="its words were made by 'treebank'; give no other word_tokenizer"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
 
 

@@ -185,7 +185,7 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
 
 def test_a_full_disk_is_said_and_gone_on_with(tmp_path):
     una_fast.build_index([f"word{i} and word{i + 1}" for i in range(300)]).save(tmp_path / "index")
-    said = r"\.npy cannot be written: .*File too large.*; what was copied is kept: mend that, and run the same again"
+    said = r"\.npy cannot be written: .*File too large.*; the files copied so far are kept: remove the cause, and run"
     with no_more_than_2000_bytes_a_file(), pytest.raises(InputError, match=said):
         fetch_index(tmp_path / "index", tmp_path / "back")
     assert not (tmp_path / "back").exists()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from una_fast.lazy import load
+from una_fast.lazy import import_object
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,7 @@ class LossRow(NamedTuple):
 
     def load(self) -> LossFunction:
         """The function."""
-        return load(self.path)
+        return import_object(self.path)
 
 
 class NoiseRow(NamedTuple):
@@ -47,7 +47,7 @@ class NoiseRow(NamedTuple):
 
     def load(self) -> NoiseFunction:
         """The function."""
-        return load(self.path)
+        return import_object(self.path)
 
 
 LOSSES = {

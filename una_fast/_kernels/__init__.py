@@ -1,28 +1,28 @@
-"""Compiled inner loops, one stage of the hot path a module.
+"""Compiled inner loops, a module for each stage.
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
 read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
 `ids/emit`, `ids/encode`) fill arrays that the caller allocated. Those of `words/` and `ids/spell` return new arrays,
-since they find out how much they write. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one sentence at
-a time. Checks of a user's input belong to the caller; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
+because only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
+sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     one_process  the lock that lets processes compile one after the other
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
     logarithm    natural logarithms, correctly rounded, so the same on every processor        (Cython)
     chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
     strings      numbers distinct strings by first appearance; hashes of strings              (Cython)
-    entries      chunks -> entries, what is tokenised once; words of entries -> of documents   (Cython)
+    entries      chunks -> entries, which are tokenised once; their words -> words of documents (Cython)
     entry_words  entries -> words                                                             (Cython)
     treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters (Cython)
-    random       the one generator: a draw is a function of seed, epoch, row, position, number (Cython)
-    law          scores and settings that one augmenter draws by                              (Cython)
+    random       the generator of all draws: a function of seed, epoch, row, position, number (Cython)
+    law          the term scores and the settings of one augmenter                            (Cython)
     probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)
     replace      probabilities -> replaced terms, step 3                                      (Cython)
     frame        special tokens and padding around a text in a row of a batch                 (Cython)
     emit         terms -> padded token ids                                                    (Cython)
-    rows         rows of the index -> what is drawn of them, block by block in cache          (Cython)
-    negatives    the draws of UNA in those blocks                                             (Cython)
-    eda          the draws of EDA in those blocks                                             (Cython)
+    rows         rows of the index -> augmented rows, in blocks that stay in cache            (Cython)
+    negatives    the draws of UNA for a block of rows                                         (Cython)
+    eda          the draws of EDA for a block of rows                                         (Cython)
     spell        terms -> text                                                                (Cython)
     encode       chunks -> token ids of the original sentences                                (Cython)
 """

@@ -16,7 +16,7 @@ from una_fast._kernels.one_process import one_process_at_a_time
 
 
 def _compiled(function: Any) -> Any:
-    """To be compiled by `warm_up`, and kept in Numba's cache where there is room for one."""
+    """Mark a kernel that `warm_up` compiles; Numba caches the result if a folder for that can be written."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # neither the package nor the home is writable, as in many containers
@@ -27,8 +27,9 @@ def _compiled(function: Any) -> Any:
 def document_statistics(values, indptr, counts, document_frequency, highest_ratio):
     """Documents that hold each term, and the highest n_t / n of each term.
 
-    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,) zeros, left as zeros;
-    document_frequency: int64 (V,) and highest_ratio: float64 (V,) are added to and raised. O(T) time.
+    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,) scratch, zeros before and after;
+    document_frequency: int64 (V,), to which these documents are added; highest_ratio: float64 (V,), raised where these
+    documents have a higher one. O(T) time.
     """
     for row in range(indptr.size - 1):
         start, stop = indptr[row], indptr[row + 1]
@@ -48,7 +49,7 @@ def count_terms(values, indptr, distinct_indptr, indices, counts):
     """Rows of (term, count), terms ascending: the CSR form of n_t. Returns how many pairs were written.
 
     values: int32 (T,); indptr: int64 (N + 1,); distinct_indptr: int64 (N + 1,); indices, counts: int32 (T,), of which
-    only the first ``distinct_indptr[-1]`` entries are meant. O(T log(longest row)) time.
+    the first ``distinct_indptr[-1]`` entries are filled. O(T log(longest row)) time.
     """
     end = 0
     distinct_indptr[0] = 0
@@ -89,25 +90,25 @@ def score_windows(scores, distance, start, stop):
         stop[i] = high
 
 
-def _read(dtype: types.Type) -> types.Array:
+def _readonly_vector(dtype: types.Type) -> types.Array:
     """A C-contiguous vector that a kernel only reads, so that memory-mapped arrays fit too."""
     return types.Array(dtype, 1, "C", readonly=True)
 
 
 _I32, _I64, _F64 = types.int32[::1], types.int64[::1], types.float64[::1]
 _SIGNATURES: dict[Any, tuple[Any, ...]] = {
-    document_statistics: (_read(types.int32), _read(types.int64), _I32, _I64, _F64),
-    count_terms: (_read(types.int32), _read(types.int64), _I64, _I32, _I32),
-    relabel: (_I32, _read(types.int32)),
-    score_windows: (_read(types.float64), types.float64, _I32, _I32),
+    document_statistics: (_readonly_vector(types.int32), _readonly_vector(types.int64), _I32, _I64, _F64),
+    count_terms: (_readonly_vector(types.int32), _readonly_vector(types.int64), _I64, _I32, _I32),
+    relabel: (_I32, _readonly_vector(types.int32)),
+    score_windows: (_readonly_vector(types.float64), types.float64, _I32, _I32),
 }
 
 
 def warm_up() -> None:
     """Compile every kernel of this file, or load it from Numba's cache (about 30 ms).
 
-    The lock makes processes that start together compile once, one after the other: Numba's cache itself may be read
-    while it is written, but two writers of one index file lose each other's entries. Threads wait at it too.
+    With the lock, processes that start together compile once, and the others load the result. Numba's cache may be read
+    while it is written, but two writers of its index file lose each other's entries. Threads wait for the lock too.
     """
     if config.DISABLE_JIT or all(kernel.signatures for kernel in _SIGNATURES):  # type: ignore[attr-defined]
         return

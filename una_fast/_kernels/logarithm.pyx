@@ -14,12 +14,12 @@ from libc.math cimport INFINITY, NAN, fabs, frexp, ldexp
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-FIRST_BITS = 160  # of the integers that `exact_log` tries first
+FIRST_BITS = 160  # length of the integers that `exact_log` tries first
 
 cdef enum:
-    CELLS = 256  # to a unit of the reduced argument
+    CELLS = 256  # of the tables, for each unit of the reduced argument
     KEPT_BITS = 11
-    KEPT = 1 << KEPT_BITS  # 32 KB
+    KEPT = 1 << KEPT_BITS  # logarithms that `fill` keeps: 32 KB
 
 ctypedef double (*Logarithm)(double) except? -1 nogil
 
@@ -65,7 +65,7 @@ def _atanh(n: int, d: int, bits: int) -> int:
 
 
 cdef double fast_log(double y, double rest, double *doubt) noexcept nogil:
-    """ln(y + rest), |rest| <= ulp(y) / 2, to 2**-64 of it; `doubt` is 0 if that decides how it is rounded.
+    """ln(y + rest), |rest| <= ulp(y) / 2, with relative error 2**-64; `doubt` is 0 if that decides the rounding.
 
     y = 2**k m, m in [sqrt(1/2), sqrt(2)); a factor c of at most 10 bits makes z = c m - 1 small, |z| < 2**-7.8, and
     ln y = k ln 2 - ln c + z - z**2 / 2 + z**3 (1/3 - z/4 + .. + z**8/11). Large parts are summed exactly; `low` gathers
@@ -161,7 +161,7 @@ def fill_log1p(const double[::1] values, double[::1] out):
 
 
 cdef int fill(Logarithm logarithm, const double[::1] values, double[::1] out) except -1 nogil:
-    """The ratios of a corpus are a few thousand distinct ones, so those met last are kept."""
+    """Fill `out`. A corpus has a few thousand distinct ratios, so the results of the latest ones are kept."""
     cdef double[KEPT] known, result
     cdef double value
     cdef uint64_t slot
@@ -188,7 +188,7 @@ def _fill_tables():
     LN2_HIGH = (ln2 >> FIRST_BITS - 40) / 2**40  # 40 bits: k LN2_HIGH is exact
     LN2_LOW = (ln2 - (ln2 >> FIRST_BITS - 40 << FIRST_BITS - 40)) / unit
     for cell in range(int(SQRT_HALF * CELLS), int(2 * SQRT_HALF * CELLS) + 2):
-        numerator = (2 * CELLS * CELLS + cell // 2) // cell  # c = 512ths
+        numerator = (2 * CELLS * CELLS + cell // 2) // cell  # of c, whose denominator is 512
         FACTOR[cell] = numerator / (2.0 * CELLS)
         value = -2 * _atanh(numerator - 2 * CELLS, numerator + 2 * CELLS, FIRST_BITS)
         LOG_HIGH[cell] = value / unit

@@ -1,4 +1,4 @@
-"""A lock that lets processes of one user do a thing one after the other; everything still works without it."""
+"""A lock by which the processes of one user do something one at a time; where it cannot be had, they go on without."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one_process_at_a_time(name: str, timeout: float | None = None) -> Iterator[N
 
 
 def private_folder() -> Path | None:
-    """The user's folder for what una_fast may lose: ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``, mode 700.
+    """The user's cache folder of una_fast: ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``, mode 700.
 
     None where it cannot be made, is a link, or belongs to somebody else, and on Windows.
     """

@@ -1,4 +1,4 @@
-"""Ask for a cache line before it is read; nothing where the compiler has no such request."""
+"""Load a cache line before it is read; does nothing if the compiler has no prefetch."""
 
 cdef extern from *:
     """

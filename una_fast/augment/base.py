@@ -1,4 +1,4 @@
-"""Rows of an index, or any text -> drawn anew, as text or as token ids: what every text augmentation shares."""
+"""The base class of text augmentations: rows of an index, or any text -> augmented text or token ids."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 class TextAugmentation(ABC):
     """Draws another text for each sentence of an index, or for any text.
 
-    Every draw is a function of (seed, epoch, draw set, row, position, number) alone: what a row becomes is the same for
-    any batch, order, number of threads, processes or ranks. Text that is given rather than indexed takes the hash of
-    its words for a row, so equal sentences become the same within an epoch.
+    Every draw is a function of (seed, epoch, draw set, row, position, number) alone: the result for a row is the same
+    in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index the
+    hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
 
     A subclass derives from `word_augmentation.WordAugmentation` if it edits one sentence at a time in Python, and from
     `kernel_augmentation.KernelAugmentation` if a compiled kernel draws its rows.
@@ -40,29 +40,32 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
-        """What sentences become."""
+        """The augmented sentences, as text."""
 
     @abstractmethod
     def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
-        """What the documents of rows, int64 (B,), become."""
+        """The augmented documents of `rows`, int64 (B,), as text."""
 
     @abstractmethod
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Any:
-        """Why `augment([sentence], epoch)` is what it is; prints as a table."""
+        """What `augment([sentence], epoch)` does with each word; prints as a table."""
 
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, draw_set: int = 0) -> list[str]:
-        """What each sentence becomes, unseen words included; blank text gives "".
+        """The augmented text of each sentence; blank text gives "".
 
         Args:
-            sentences: any text.
+            sentences: any text; it may hold words that the index does not.
             epoch: draws differ from epoch to epoch.
-            draw_set: so do those of each set: several texts a sentence and epoch are sets 0, 1, 2, ...
+            draw_set: draws differ from set to set: sets 0, 1, 2, ... give several texts per sentence and epoch.
+
+        Raises:
+            InputError: `sentences` is one str, an item is no str, or `epoch` or `draw_set` is out of its range.
 
         """
         return self._augment_texts(sentences, DrawSet(epoch, draw_set))
 
     def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
-        """What each document in `rows` becomes, as text; a blank document gives ""."""
+        """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
         return self._augment_rows(checked_rows(rows, self.index.n_documents), DrawSet(epoch, draw_set))
 
     def token_ids(
@@ -98,7 +101,7 @@ class TextAugmentation(ABC):
         return out
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
-        """Write the token ids of what rows become into `out`, as the tokenizer makes them."""
+        """Write the token ids of the augmented rows into `out`."""
         assert self.tokens is not None
         self.tokens.write_texts(self._augment_rows(rows, draws), np.arange(len(rows)), out)
 

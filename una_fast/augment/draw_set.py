@@ -1,4 +1,4 @@
-"""The epoch and the number of a set of draws, which a caller chooses. An augmentation has the seed, a text the row."""
+"""The epoch and the draw set of a call. The seed belongs to the augmentation, the row to the text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LIMIT = 2**64
 
 @dataclass(frozen=True)
 class DrawSet:
-    """Set `number` of the draws of an epoch; both are integers of 64 bits without a sign.
+    """Draw set `number` of an epoch; both are integers from 0 to 2**64 - 1.
 
     Raises:
-        InputError: not such an integer.
+        InputError: another value.
 
     """
 

@@ -51,8 +51,10 @@ class EditedSentence:
 
 @dataclass(frozen=True)
 class EditableText(TextRows):
-    """Text with a numbering of its own: local: int32 (T,) its words; names: int32, the id of each number; synonyms:
-    `Ragged`, the numbers of the synonyms of each word's number.
+    """Text whose distinct words and their synonyms are numbered 0, 1, ... for one call.
+
+    local: int32 (T,), the number of each word; names: int32, the id of each number; synonyms: `Ragged`, for the number
+    of each distinct word the numbers of its synonyms.
     """
 
     local: np.ndarray
@@ -61,20 +63,20 @@ class EditableText(TextRows):
 
 
 class EDA(KernelAugmentation):
-    """Edits n = max(1, int(strength x words)) words of each sentence, or with "delete" each by the same chance.
+    """Edits n = max(1, int(strength x words)) words of each sentence; "delete" edits each word by chance.
 
-    synonym: n distinct words that have synonyms become one of them, each at all its places. insert: n times, a synonym
-    of a word of the sentence is put at a random place. swap: n times, two random places change their words. delete:
-    each word goes with probability `strength`. Each changes at least one word where that is possible, and none leaves
-    a sentence empty.
+    synonym: n distinct words are replaced by one of their synonyms, each at all its places. insert: n times, a synonym
+    of a word of the sentence is put at a random place. swap: n times, the words of two random places are exchanged.
+    delete: each word is removed with probability `strength`. Each operation changes at least one word if that is
+    possible, and leaves no sentence empty.
 
-    Every draw is a function of (seed, epoch, draw set, row, position, number) alone, as in `Augmenter`, and the
-    operations draw independently of each other and of it.
+    Every draw is a function of (seed, epoch, draw set, row, position, number) alone, as in `Augmenter`. Each operation
+    has draws of its own, independent of those of the others and of `Augmenter`.
 
     Args:
         index: the corpus.
-        operation: one of the four.
-        strength: the share of the words, above 0 and up to 1; EDA takes 0.1.
+        operation: "synonym", "insert", "swap" or "delete".
+        strength: the share of the words, above 0 and up to 1; Wei and Zou take 0.1.
         seed: any integer.
         synonyms: for "synonym" and "insert": None for WordNet (needs nltk and its data), a file of lines
             ``word<TAB>synonym<TAB>...``, or a dict of lists. A synonym may be several words.
@@ -82,7 +84,7 @@ class EDA(KernelAugmentation):
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, or synonyms that are not there.
+        InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
 
     """
 

@@ -16,10 +16,10 @@ SHOWN = 5  # candidates of a word
 
 
 class Weights(NamedTuple):
-    """What decides over each of T words.
+    """For each of T words, what decides whether it is replaced.
 
-    first: int32 (T,), where in its row it stands first; z: float64 (T,), its tf-idf (equation 2); p: float64 (T,), its
-    replacement probability (equation 3).
+    first: int32 (T,), the place in its row where its term stands first; z: float64 (T,), its tf-idf (equation 2); p:
+    float64 (T,), its replacement probability (equation 3).
     """
 
     first: np.ndarray
@@ -51,7 +51,7 @@ class WordExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A sentence's words and what happened to each; `str` makes a table of it, `to_dict` plain data for JSON."""
+    """The words of a sentence, and what happened to each; `str` gives a table, `to_dict` plain data for JSON."""
 
     words: list[WordExplanation]
     negative: str

@@ -1,4 +1,4 @@
-"""Text augmentations whose rows a compiled kernel draws: threads, workspaces, and rows that the tokenizer writes."""
+"""Text augmentations by a compiled kernel: threads, workspaces, and the rows that only the tokenizer can encode."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs m
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation whose kernel draws the rows of the index; `_draw_text` draws rows of any other text."""
+    """An augmentation whose kernel draws rows of the index; `_draw_text` does the same for any other text."""
 
     growth = 1  # the most words that a word of a row can become
-    joins = True  # a text is its words joined by spaces, so the kernel writes its tokens; else the tokenizer does
+    joins_words = True  # texts are words joined by spaces, with ids by the kernel; False: with ids by the tokenizer
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         super().__init__(index, tokenizer, n_jobs, settings)
@@ -38,13 +38,13 @@ class KernelAugmentation(TextAugmentation):
         self._longest_row = int(index.word_ids.lengths().max())
         self._workspaces: list[Workspace] = []
         self._threads: ThreadPoolExecutor | None = None
-        self._threads_of = 0  # the process
+        self._threads_of = 0  # id of the process that made the threads
         self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
         self._kernel = self._make_kernel()
 
     @abstractmethod
     def _make_kernel(self) -> RowKernel:
-        """What draws rows of the index."""
+        """The kernel that draws rows of the index."""
 
     @abstractmethod
     def _make_workspace(self) -> Workspace:
@@ -52,7 +52,7 @@ class KernelAugmentation(TextAugmentation):
 
     @abstractmethod
     def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
-        """int32 ids that the rows of `text` become; negative ones are its unseen words."""
+        """int32 ids of the augmented rows of `text`; negative ids are its unseen words."""
 
     @property
     def _strings(self) -> StringTable:
@@ -67,8 +67,8 @@ class KernelAugmentation(TextAugmentation):
         return self._spell_rows(rows, self._draw_rows(rows, draws))
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
-        """Write token ids into `out`: by the kernel, and by the tokenizer where ids depend on their neighbours."""
-        if not self.joins:
+        """Write token ids into `out`: by the kernel, or by the tokenizer where they depend on neighbouring words."""
+        if not self.joins_words:
             super()._fill(rows, draws, out)
             return
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
@@ -97,15 +97,15 @@ class KernelAugmentation(TextAugmentation):
         return self._reader.read(sentences)
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        """The texts of the ids that `rows` became."""
+        """The texts of `drawn`, the ids of the augmented `rows`."""
         return spell(drawn, self._strings)
 
     def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        """The texts of the ids that the rows of `text` became."""
+        """The texts of `drawn`, the ids of the augmented rows of `text`."""
         return spell(drawn, self._strings, text.unseen)
 
     def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
-        """int32 ids of what `rows` become."""
+        """int32 ids of the augmented `rows`."""
         indptr = self.index.word_ids.indptr
         out = np.empty(self.growth * int((indptr[rows + 1] - indptr[rows]).sum()), dtype=ID)
         workspace = self._take_workspace()
@@ -114,7 +114,7 @@ class KernelAugmentation(TextAugmentation):
         return Ragged(out[: bounds[-1]], bounds)
 
     def _write_irregular(self, rows: np.ndarray, draws: DrawSet, batch: dict[str, torch.Tensor]) -> None:
-        """Write again, by the tokenizer, the texts that hold a term whose ids depend on its neighbours."""
+        """Overwrite, by the tokenizer, the rows whose text holds a term with ids that depend on its neighbours."""
         assert self.tokens is not None
         drawn = self._draw_rows(rows, draws)
         if self.tokens.by_word:
@@ -139,7 +139,7 @@ class KernelAugmentation(TextAugmentation):
             return self._make_workspace()
 
     def _thread_pool(self) -> ThreadPoolExecutor:
-        if self._threads is None or self._threads_of != os.getpid():  # threads do not follow into a forked process
+        if self._threads is None or self._threads_of != os.getpid():  # a forked process has none of these threads
             self._threads = ThreadPoolExecutor(self._n_jobs, thread_name_prefix="una_fast")
             self._threads_of = os.getpid()
         return self._threads

@@ -10,26 +10,26 @@ from numbers import Real
 from una_fast.errors import InputError, InputWarning
 
 PAPER_RADIUS = 4000  # of 451,691 terms, 0.9 %
-SHARE = 100  # by default one term in SHARE, PAPER_RADIUS at most
+TERMS_PER_RANK = 100  # the default radius is one rank for so many terms, PAPER_RADIUS at most
 WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
 
 WHAT_TO_GIVE = 'give a number of ranks (the paper takes 4000), a share of the vocabulary such as "1%", or None'
 
 
 def resolve_radius(radius: int | float | str | None, n_terms: int, window: str = "rank") -> int | float:
-    """`radius` as a number: of ranks, an int of 1 to `n_terms` (V), or with window="score" a distance, a float.
+    """`radius` as a number: an int of ranks from 1 to `n_terms` (V), or with window="score" a distance, a float.
 
     None is the paper's share: 1 % of V, and 4,000 from V = 400,000 on (the paper has 4,000 of 451,691 terms). "1%", or
-    another percentage above 0 and up to 100, is that share of V, rounded down; each is at least 1.
+    another percentage above 0 and up to 100, is that share of V, rounded down, and at least 1.
 
     Raises:
-        InputError: none of these.
+        InputError: any other `radius`.
 
     """
     if window == "score":
         return _distance(radius)
     if radius is None:
-        return min(PAPER_RADIUS, max(1, n_terms // SHARE))
+        return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
     if isinstance(radius, str):
         return _share(radius, n_terms)
     if not is_number(radius) or not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
@@ -43,11 +43,11 @@ def is_number(value: object) -> bool:
 
 
 def warn_if_wide(radius: object, widest: int, n_terms: int) -> None:
-    """Warn where windows of the given `radius` hold more than a tenth of the vocabulary. widest: terms of one."""
+    """Warn if a window holds more than a tenth of the vocabulary. widest: the number of terms of the widest window."""
     if widest * WIDE > n_terms:
         warnings.warn(
             f"radius={radius!r}: a window holds up to {widest:,} of the {n_terms:,} terms, so replacements need not be "
-            'of like importance: give radius="1%", or leave radius away',
+            'of like importance: give radius="1%", or give no radius',
             InputWarning,
             stacklevel=4,
         )

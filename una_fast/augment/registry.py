@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from una_fast.errors import InputError
-from una_fast.lazy import load
+from una_fast.lazy import import_object
 
 if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
@@ -25,7 +25,8 @@ class AugmentationRow:
     """One augmentation.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. positive: --positives of training takes it. needs_synonyms: it takes --synonyms.
+    that the name stands for. positive: whether --positives of training accepts the name. needs_synonyms: whether it
+    uses --synonyms.
     """
 
     meaning: str
@@ -36,7 +37,8 @@ class AugmentationRow:
 
     def load(self) -> Callable[..., TextAugmentation]:
         """The class, with the settings of this row."""
-        return partial(load(self.path), **self.settings) if self.settings else load(self.path)
+        cls = import_object(self.path)
+        return partial(cls, **self.settings) if self.settings else cls
 
 
 def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> AugmentationRow:
@@ -56,7 +58,7 @@ AUGMENTATIONS = {
 
 
 def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
-    """The augmentation of this name over `index`; of the settings it gets those that are arguments of its own.
+    """The augmentation of this name over `index`. Settings that are no arguments of its constructor are ignored.
 
     Raises:
         InputError: a name that is not among `AUGMENTATIONS`.

@@ -1,4 +1,4 @@
-"""Random numbers of sentences in Python: the generator of una_fast/_kernels/draws/random.pxd for whole arrays."""
+"""The random numbers of sentences, as numpy arrays: the generator of una_fast/_kernels/draws/random.pxd."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint64]
 GAMMA = 0x9E3779B97F4A7C15
 SET_GAMMA = 0xD1B54A32D192ED03
-NUMBERS = 128  # that one position owns
+NUMBERS = 128  # draws that each position has
 
 
 @dataclass(frozen=True)
 class RowDraws:
-    """The draws of the sentences `rows` in an epoch, or in a further set of draws of it.
+    """The draws of the sentences `rows` in one epoch and draw set.
 
     rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
     (seed, epoch, draw set, row, position, number), so a sentence has the same draws at any place of any batch.
@@ -45,7 +45,7 @@ class RowDraws:
 
 
 def _array(number: int) -> Bits:
-    return np.array([number % 2**64], dtype=np.uint64)  # an array overflows silently, as the law wants; a scalar warns
+    return np.array([number % 2**64], dtype=np.uint64)  # arrays overflow silently, as is wanted here; scalars warn
 
 
 def _times_gamma(counters: Bits) -> Bits:

@@ -1,4 +1,4 @@
-"""Checks the settings of an augmenter, and makes of them and of an index what its kernels draw by."""
+"""Checks the settings of an augmenter, and puts them with the scores of its index into the `Law` of its kernels."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def make_law(
     variant: str,
     window: str,
 ) -> Law:
-    """The law of an augmenter, whose docstring says what each setting means.
+    """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
 
     Raises:
-        InputError: a setting out of its range, or an index in which nothing could be replaced.
+        InputError: a setting out of its range, or an index of a single term.
 
     """
     for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
@@ -67,7 +67,7 @@ def make_law(
 
 
 def _unseen_idf(index: Index) -> float:
-    """Idf of a term of one document, bit for bit as the index has it, even if an older una_fast built it."""
+    """Idf of a term that one document holds: the bits that the index has, even if an older una_fast built it."""
     rarest = index.document_frequency.argmin()
     if index.document_frequency[rarest] == 1:
         return float(index.idf[rarest])
@@ -75,7 +75,7 @@ def _unseen_idf(index: Index) -> float:
 
 
 def checked_seed(seed: int) -> int:
-    """`seed`, any integer, as one of 64 bits without a sign."""
+    """`seed`, any integer, modulo 2**64."""
     try:
         return operator.index(seed) % 2**64
     except TypeError:
@@ -83,7 +83,7 @@ def checked_seed(seed: int) -> int:
 
 
 def check_choice(name: str, value: str) -> None:
-    """Refuse a value that is not among CHOICES."""
+    """Raise InputError for a value that is not among the CHOICES of `name`."""
     if not isinstance(value, str) or value not in CHOICES[name]:
         raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")
 
@@ -96,7 +96,7 @@ def _check_beta(beta: float) -> None:
 
 
 def check_index(index: Index) -> None:
-    """Refuse what is no index, and one whose vocabulary is a single term."""
+    """Raise InputError for anything but an `Index`, and for one whose vocabulary is a single term."""
     if not isinstance(index, Index):
         raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
     if index.n_terms < 2:

@@ -16,5 +16,5 @@ def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) 
 
 
 def spell_utf8(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) -> tuple[np.ndarray, np.ndarray]:
-    """The same as (UTF-8 uint8 (T,), bounds int64 (N + 1,))."""
+    """The texts of `spell` as (UTF-8 uint8 (T,), bounds int64 (N + 1,))."""
     return spell_rows(rows.values, rows.indptr, strings.utf8, strings.offsets, unseen.utf8, unseen.offsets)

@@ -1,4 +1,4 @@
-"""Negatives on the surface of their sentence: words that stay are its text, and a new word takes the old one's case."""
+"""Negatives with the case and spacing of their sentence: only replaced words differ, and they take the old case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from una_fast.errors import InputError
 
-# the Treebank tokenizer writes quotes anew: what each of its two marks may have been in the text
+# the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text
 QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}
 
 
@@ -36,8 +36,8 @@ def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[i
         start, form = _find(searched, word, end)
         if start < 0:
             raise InputError(
-                f'surface="kept": the word tokenizer made {word!r} of {text!r}, which does not hold it there: '
-                'take surface="lower"'
+                f'surface="kept": the word tokenizer made {word!r} of {text!r}, a word that the text does not hold in '
+                'this place: give surface="lower"'
             )
         end = start + len(form)
         spans.append((start, end))

@@ -1,4 +1,4 @@
-"""The synonyms of an index's terms as ids; those that are no terms themselves follow the terms."""
+"""The synonyms of an index's terms as ids; a synonym that is no term gets an id after those of the terms."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SynonymTable:
             self.strings = StringTable(np.concatenate([index.terms.utf8, self.extra.utf8]), bounds)
 
     def number(self, ids: np.ndarray, words: Sequence[str], n_unseen: int) -> tuple[np.ndarray, Ragged, list[str]]:
-        """Number some words 0, 1, ..., and their synonyms after them.
+        """Number `words` 0, 1, ..., and their synonyms after them.
 
         ids: int32 (n,), the id of each of `words`, -1 - k for unseen word k of `n_unseen`. Returns (the id of each
         number, int32; the numbers of each word's synonyms, n rows; the synonyms that have no id, which get the

@@ -1,4 +1,4 @@
-"""Words -> their synonyms: WordNet's, or those of a table of one's own."""
+"""Words -> their synonyms: WordNet's, or those of the user's own table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
     for number, line in enumerate(lines, 1):
         word, *synonyms = (part.strip() for part in line.split("\t"))
         if word and not any(synonyms):
-            raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym after it and a tab")
+            raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
         if word:
             table[word] = _cleaned(word, [*table.get(word, []), *synonyms])
     if not table:
@@ -55,7 +55,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """WordNet's synonyms by nltk: the lemmas of all senses of a word, function words aside, as EDA takes them."""
+    """WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words, as in EDA's code."""
     try:
         from nltk.corpus import wordnet
     except ImportError as error:

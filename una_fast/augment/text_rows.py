@@ -44,7 +44,7 @@ class TextReader:
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
 
     def read(self, sentences: Iterable[str]) -> TextRows:
-        """The rows of `sentences`. Raises InputError for what is no text."""
+        """The rows of `sentences`. Raises InputError for one str, and for an item that is no str."""
         texts = _encoded(sentences)
         vocabulary, words = split_texts(texts, self._split)
         distinct, term_id = list(vocabulary), self._index.term_ids.get
@@ -66,7 +66,7 @@ def _encoded(sentences: Iterable[str]) -> list[bytes]:
         raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed") from None
     try:
         return [str.encode(sentence) for sentence in listed]
-    except (TypeError, UnicodeEncodeError):  # say which one it is
+    except (TypeError, UnicodeEncodeError):  # again one by one, to name the sentence in the error
         return [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(listed)]
 
 

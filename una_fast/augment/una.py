@@ -27,29 +27,29 @@ class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of like importance.
 
     Every draw is a function of (seed, epoch, draw set, row, position, number) alone: the negatives of a row are the
-    same for any batch, order, number of threads, processes or ranks. Text that is given rather than indexed takes the
-    hash of its words for a row, so equal sentences have equal negatives within an epoch.
+    same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
+    the hash of its words takes the place of the row, so equal sentences have equal negatives within an epoch.
 
     Args:
         index: the corpus that says how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how far around a term its candidates reach. With window="rank": so many ranks on either side, or a share
-            of the V terms of the index such as "1%"; None is 1 % of V and at most 4,000, which the paper takes of its
-            451,691 terms. With window="score": a distance in highest tf-idf, above 0. The attribute `radius` is the
-            number that it came to.
+        radius: how far around a term its candidates reach. With window="rank": a number of ranks on either side, or a
+            share of the V terms of the index such as "1%"; None is 1 % of V, at most 4,000 (the paper takes 4,000 of
+            451,691 terms). With window="score": a distance in highest tf-idf, above 0. The attribute `radius` holds the
+            resulting number.
         seed: any integer.
         select: "tfidf" (step 2), or "random": every term with probability `beta`, none for certain (ablation).
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
-        variant: "paper", or "released" for the law of the authors' code.
+        variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
-        window: what `radius` counts.
-        surface: "lower", the words as the index has them, joined by spaces (the paper's); or "kept": the sentence as it
-            is written, but for replaced words, which take the case of the word that they replace. The draws are the
-            same. Token ids of "kept" are made by the tokenizer, so they take its time (some 50 us a sentence).
+        window: the unit of `radius`, "rank" or "score".
+        surface: "lower": the words as the index has them, joined by spaces, as in the paper; or "kept": the sentence as
+            it is written, except for replaced words, which take the case of the word that they replace. The draws are
+            the same. Token ids of "kept" are made by the tokenizer, which takes some 50 us a sentence.
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, or a vocabulary of one term, which nothing could replace.
+        InputError: a setting out of its range, or a vocabulary of one term, for which there is no replacement.
 
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
@@ -82,16 +82,16 @@ class Augmenter(KernelAugmentation):
             "window": window,
         }
         self._law = make_law(index, **law)
-        self.joins = surface == "lower"
+        self.joins_words = surface == "lower"
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
 
-    # of the words of UNA, where the base has those of any augmentation
+    # other names, those of UNA, for two methods of every augmentation
     negatives = KernelAugmentation.texts
     negative_ids = KernelAugmentation.token_ids
 
     @property
     def radius(self) -> int | float:
-        """Ranks on either side of a term, or with window="score" a distance: what the setting came to."""
+        """The setting `radius` as a number: of ranks on either side of a term, or with window="score" a distance."""
         return self._law.radius if self._law.by_score else int(self._law.radius)
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
@@ -117,9 +117,9 @@ class Augmenter(KernelAugmentation):
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         weights = self._weigh(text.terms)
         new = self._replace(text, weights, draws)
-        told = explain_words(self.index, self._law, text, weights, new, draws)
+        explanation = explain_words(self.index, self._law, text, weights, new, draws)
         (negative,) = self._spell_text(text, Ragged(new, text.terms.indptr))
-        return dataclasses.replace(told, negative=negative)
+        return dataclasses.replace(explanation, negative=negative)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
@@ -134,20 +134,20 @@ class Augmenter(KernelAugmentation):
         return Ragged(self._replace(text, self._weigh(text.terms), draws), text.terms.indptr)
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        if self.joins:
+        if self.joins_words:
             return super()._spell_rows(rows, drawn)
         indexed = self.index.word_ids
         return [self._keep(self.index.sentence(row), indexed[row], drawn[i]) for i, row in enumerate(rows.tolist())]
 
     def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        if self.joins:
+        if self.joins_words:
             return super()._spell_text(text, drawn)
         return [
             self._keep(sentence.decode("utf-8"), text.terms[i], drawn[i], text) for i, sentence in enumerate(text.texts)
         ]
 
     def _keep(self, sentence: str, old: np.ndarray, new: np.ndarray, text: TextRows | None = None) -> str:
-        """`sentence` with the ids `new` in the place of its words `old`, both int32 (n,), on its own surface."""
+        """`sentence` with its words `old` replaced by `new`, both int32 ids (n,), its case and spacing kept."""
         terms = self.index.terms
         words = [text.word(i, terms) if text else terms[i] for i in old.tolist()]
         drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
@@ -160,7 +160,7 @@ class Augmenter(KernelAugmentation):
         return Weights(first, z, p)
 
     def _replace(self, text: TextRows, weights: Weights, draws: DrawSet) -> np.ndarray:
-        """int32 ids of the negatives, place by place."""
+        """int32 (T,): the ids of the negatives, one for each word."""
         out = np.empty(len(text.terms.values), dtype=ID)
         first, z, p = weights.first, weights.z, weights.p
         terms = text.terms

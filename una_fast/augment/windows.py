@@ -9,9 +9,9 @@ from una_fast.arrays import ID
 
 
 def score_windows(scores: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the terms whose score differs from a term's by at most `distance`, its next ranks always included.
+    """Bounds of the terms whose score differs from a term's by at most `distance`, and at least of its next ranks.
 
-    Without the next ranks a term far from all others would have nothing to be replaced by.
+    Without the next ranks, the one above and the one below, a term far from all others would have no candidate.
 
     Args:
         scores: float64 (V,), never increasing.

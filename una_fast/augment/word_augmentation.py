@@ -35,8 +35,8 @@ class EditedWords:
 class WordAugmentation(TextAugmentation):
     """An augmentation that edits the words of a sentence, one sentence after the other.
 
-    A sentence takes some ten microseconds, and its token ids are the tokenizer's. For the training loop on a large
-    corpus, derive from `KernelAugmentation`, which takes about one.
+    A sentence takes some 10 us, and the tokenizer's time besides where token ids are made. For training on a large
+    corpus derive from `KernelAugmentation` instead, with which a sentence takes about 1 us.
 
     Args:
         index: the corpus.
@@ -60,7 +60,7 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: RowDraws) -> list[str]:
-        """The words that `words`, at least one, become. draws: random numbers of this sentence, B = 1."""
+        """The words that replace `words`, of which there is at least one. draws: those of this sentence, B = 1."""
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
         """The words of `sentence` and those of `augment([sentence], epoch)`; prints as two lines."""

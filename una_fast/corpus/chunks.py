@@ -1,4 +1,4 @@
-"""Blocks of documents -> distinct chunks and their ids. A chunk is what lies between two spaces (U+0020)."""
+"""Blocks of documents -> distinct chunks and their ids. A chunk is the text between two spaces (U+0020)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class EncodedBlock(NamedTuple):
 class ChunkTable:
     """Distinct chunks of a corpus, and the corpus as their ids.
 
-    The threads encode each block by a table of its own, small enough for their caches; only its distinct chunks meet
-    the common table, in the order of the blocks. So numbers do not depend on threads, nor on where blocks are cut.
+    A thread numbers the chunks of a block in a table of their own, which fits its cache. Only the distinct chunks of a
+    block are then looked up in the common table, in the order of the blocks. So the numbers depend neither on the
+    threads nor on where blocks are cut.
     """
 
     def __init__(self) -> None:
@@ -40,7 +41,7 @@ class ChunkTable:
     def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
         """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
         blocks = source.blocks()
-        if isinstance(source, FileSource):  # a caller's iterable stays in the caller's thread: it may be bound to it
+        if isinstance(source, FileSource):  # a caller's iterable may work in the caller's thread only
             blocks = workers.read_ahead(blocks)
         n_documents = self.add(blocks, workers, each_block)
         if n_documents == 0:
@@ -66,7 +67,7 @@ class ChunkTable:
         return StringTable(*self._chunks.strings())
 
     def sentences(self) -> Ragged:
-        """int32 chunk ids of each document, at least one each: the chunk of an empty document is empty."""
+        """int32 chunk ids of each document, at least one: an empty document has one chunk, the empty text."""
         ids, self._ids = np.concatenate(self._ids), []
         return Ragged(ids, row_bounds(np.concatenate(self._lengths)))
 

@@ -34,7 +34,7 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
-    """The documents of an Arrow array of text, in place where its layout is that of a block."""
+    """The documents of an Arrow array of text, without a copy of the text if its type is string or large_string."""
     if values.null_count:
         row = first_row + values.is_null().index(True).as_py()
         raise InputError(f"{where}: row {row} (from 0) is null; drop it or make it an empty text")
@@ -48,7 +48,7 @@ def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
         raise InputError(f"{where}, rows from {first_row} (from 0): {error}") from error
-    values = values.cast(pa.large_string())  # widens the offsets, and leaves the text where it is
+    values = values.cast(pa.large_string())  # offsets become int64, and the text is not copied
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
     return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])

@@ -14,7 +14,7 @@ import pyarrow.json
 
 from una_fast.corpus.columns import arrow_block, encode_row
 from una_fast.corpus.line_reader import LineReader, too_long
-from una_fast.corpus.source import BLOCK_BYTES, Block, blocks_of, line_pieces
+from una_fast.corpus.source import BLOCK_BYTES, Block, blocks_of, whole_lines
 from una_fast.corpus.table_files import TableFile
 from una_fast.errors import InputError, counted
 
@@ -27,30 +27,30 @@ class JsonLinesFile(TableFile):
     n_lines = 0
 
     def _blocks(self) -> Iterator[Block]:
-        """The documents: by Arrow where a piece is plain, else line by line, to read it or to say what is wrong."""
-        n_lines = 0
+        """The documents: by Arrow if every line is a plain object, else line by line, to find the line of an error."""
+        n_read = 0
         with LineReader(self.path, self.reading.max_row_bytes) as file:
-            for piece in line_pieces(file):
-                piece_lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
-                plain = self._read_plain(piece, piece_lines)
-                yield from blocks_of(self._read_lines(piece, n_lines)) if plain is None else plain
-                n_lines += piece_lines
-        self.n_lines = n_lines
+            for lines in whole_lines(file):
+                n_lines = lines.count(b"\n") + (not lines.endswith(b"\n"))
+                plain = self._read_plain(lines, n_lines)
+                yield from blocks_of(self._read_lines(lines, n_read)) if plain is None else plain
+                n_read += n_lines
+        self.n_lines = n_read
 
-    def _read_plain(self, piece: bytes, n_lines: int) -> list[Block] | None:
-        """The documents of a piece that has an object with a text under the column's key on every line, else None."""
+    def _read_plain(self, lines: bytes, n_lines: int) -> list[Block] | None:
+        """The documents if every line is an object with a text under the column's key, else None."""
         column = pa.schema([(self.reading.column, pa.string())])
         parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
-        read = pa.json.ReadOptions(use_threads=False, block_size=len(piece) + 1)
+        read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
         try:
-            values = pa.json.read_json(io.BytesIO(piece), read, parse).column(0)
+            values = pa.json.read_json(io.BytesIO(lines), read, parse).column(0)
             blocks = [arrow_block(chunk, str(self.path), 0) for chunk in values.chunks]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
             return None
         return blocks if len(values) == n_lines else None
 
-    def _read_lines(self, piece: bytes, first_line: int) -> Iterator[bytes]:
-        for number, line in enumerate(piece.split(b"\n"), start=first_line + 1):
+    def _read_lines(self, lines: bytes, n_before: int) -> Iterator[bytes]:
+        for number, line in enumerate(lines.split(b"\n"), start=n_before + 1):
             if line.strip():
                 yield self._read_line(line, f"{self.path}, line {number:,}")
 
@@ -67,7 +67,7 @@ class JsonLinesFile(TableFile):
         return encode_row(row, self.reading.column, where)
 
     def remark(self, n_documents: int) -> str:
-        """Blank lines."""
+        """The warning that lines are blank, or ""."""
         blank = self.n_lines - n_documents
         if blank <= 0:
             return ""
@@ -89,7 +89,7 @@ class JsonFile(TableFile):
 
 
 class JsonValues:
-    """The values of a stream of JSON, with the line that each starts on; a value at a time is in memory.
+    """The values of a stream of JSON, with the line that each starts on; one value at a time is held in memory.
 
     Raises InputError for what is not JSON, and for a value of more than `max_characters`.
     """
@@ -99,7 +99,7 @@ class JsonValues:
         self._max_characters = max_characters
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
         self._decode_value = JSONDecoder().raw_decode
-        self._text = ""  # what is read and not yet used, from `_at`
+        self._text = ""  # text that was read; from `_at` on it is not yet parsed
         self._at = 0
         self._line = 1
         self._ended = False

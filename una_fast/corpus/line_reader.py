@@ -1,4 +1,4 @@
-"""Bytes of a text file, uncompressed: lines are counted, and what cannot be a text file is refused as it is read."""
+"""The uncompressed bytes of a text file: lines are counted, and a file that is no UTF-8 text is refused early."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 SAMPLE_BYTES = 4096
-BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-16 starts that of UTF-32
+BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with that of UTF-16
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
@@ -35,8 +35,8 @@ COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
 class LineReader(io.RawIOBase):
     """The bytes of a text file; a line longer than `max_line_bytes` is refused before it is held in memory.
 
-    n_lines: the lines that were read so far, an unfinished last one included. part: the bytes from where to where, of
-    a file that is not compressed; all if None.
+    n_lines: the number of lines read so far, an unfinished last one included. part: (start, stop) of the bytes to read
+    of a file that is not compressed; None for all.
 
     Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
     """
@@ -61,7 +61,7 @@ class LineReader(io.RawIOBase):
 
     @property
     def n_lines(self) -> int:
-        """Lines that were read so far."""
+        """The number of lines read so far."""
         return self._newlines + (self._unfinished > 0)
 
     def readable(self) -> bool:
@@ -89,7 +89,7 @@ class LineReader(io.RawIOBase):
         return piece
 
     def lines_before(self) -> int:
-        """Lines of the file before the part that is read, counted only for a message."""
+        """The number of lines before the part that is read; counted for error messages only."""
         return count_lines(self.path, self._start)
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ def _refuse_wide_encodings(path: Path | RemoteFile, start: bytes) -> None:
     name = next((name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "")
     zeros = np.frombuffer(start[:SAMPLE_BYTES], dtype=np.uint8) == 0
     if not name and len(zeros) >= 4:
-        by_place = [zeros[place::4].mean() > 0.4 for place in range(4)]  # of four bytes of plain text none is zero
+        by_place = [zeros[place::4].mean() > 0.4 for place in range(4)]  # UTF-8 text has no zero bytes
         name = {1: "", 2: "UTF-16", 3: "UTF-32"}.get(sum(by_place), "")
     if name:
         raise InputError(

@@ -32,7 +32,7 @@ class DatasetSource(TextSource):
 
 
 class ColumnSource(TextSource):
-    """A column in memory, of `n_rows` values; `values(start, stop)` gives some of them as Arrow arrays."""
+    """A column in memory, of `n_rows` values; `values(start, stop)` gives a slice of them as Arrow arrays."""
 
     def __init__(self, name: str, n_rows: int, values: Callable[[int, int], Any], reading: Reading):
         super().__init__(name, reading)
@@ -78,7 +78,7 @@ def open_table(table: Any, reading: Reading) -> Source | None:
 
 
 def _open_pandas(table: Any, reading: Reading) -> Source | None:
-    pandas = sys.modules.get("pandas")  # whose object can be of pandas only if it is imported
+    pandas = sys.modules.get("pandas")  # not imported here: an object of pandas exists only if pandas is imported
     if pandas is None or not isinstance(table, (pandas.DataFrame, pandas.Series)):
         return None
     name, series = "Series", table

@@ -1,4 +1,4 @@
-"""A path, a glob or a folder as the files that it stands for, in sorted order."""
+"""A path, a glob or a folder -> its files, in sorted order."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import TextFile
 from una_fast.errors import InputError, InputWarning, counted
 
-KINDS: dict[str, type[FileSource]] = {
+SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".txt": TextFile,
     ".csv": CsvFile,
     ".tsv": CsvFile,
     ".jsonl": JsonLinesFile,
     ".json": JsonFile,
 }
-EXTENSIONS = {name + ending: kind for name, kind in KINDS.items() for ending in ("", *COMPRESSIONS)}
+EXTENSIONS = {name + ending: kind for name, kind in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)}
 EXTENSIONS[".parquet"] = ParquetFile
-KNOWN = f"{', '.join(KINDS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # pathlib makes one slash of two
+KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one slash too: pathlib removes the second
 GLOB = re.compile(r"[*?\[]")
 
 
 def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
-    """The sources of a file, of the files that match a glob, or of those in a folder and the folders in it."""
+    """The sources of a file, of the files that match a glob, or of those in a folder and the folders in it.
+
+    Raises InputError for a file that is missing, empty or of an unknown kind; warns of other files that it leaves out.
+    """
     text = os.fspath(path)
     mode = _mode(text)
     if mode is None and (address := address_in(text)):
@@ -48,18 +51,18 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
 
 
 def address_in(text: str) -> str | None:
-    """The address that a text is, its slashes as they were before pathlib; None of a path."""
+    """`text` as an address, with the second slash that pathlib removes; None if `text` is a path."""
     url = URL.match(text)
     return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
 
 
 def kind_of(name: str) -> type[FileSource] | None:
-    """How a file of this name is read, or None."""
+    """The class that reads files of this name; None for an unknown extension."""
     return next((kind for ending, kind in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 
 def _mode(name: str) -> int | None:
-    """The kind of file and its permissions, or None where there is none."""
+    """`st_mode` of a file or folder; None if there is none."""
     try:
         return Path(name).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

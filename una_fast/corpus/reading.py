@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# 1 MiB is about 180,000 English words, a long novel's worth. Of the 1,000,000 sentences of wiki_large the longest has
-# a few kilobytes. A document of that size means that a file is damaged, hostile, or has no line ends.
+# 1 MiB is about 180,000 English words, a long novel. The longest of the 1,000,000 sentences of wiki_large has a few
+# kilobytes. A longer document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
 ROW_FACTOR = 8  # a raw row may be longer than its document: it has other columns, and escapes such as \u00e9
 

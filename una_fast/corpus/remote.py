@@ -1,4 +1,4 @@
-"""Files that lie elsewhere: s3, gs and hdfs through Arrow's file systems, http and all others through fsspec.
+"""Files that are not on this machine: s3, gs and hdfs through Arrow's file systems, all others through fsspec.
 
 Credentials, regions and endpoints come from where those libraries take them: the environment, their own files, or the
 query of an address, as in ``s3://bucket/folder?region=eu-central-1``.
@@ -22,7 +22,7 @@ from una_fast.errors import InputError
 from una_fast.extras import naming_extras
 
 BY_ARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "file")
-WITHOUT_LISTS = ("http", "https")  # an address is one file, and a ? in it starts its query
+WITHOUT_LISTS = ("http", "https")  # folders cannot be listed: an address is one file, and a ? in it starts its query
 READ_AT_ONCE = 1 << 20  # bytes
 GLOB = re.compile(r"[*\[]")  # a ? alone starts a query
 GLOB_PARTS = re.compile(r"(\*\*/?|\*|\?|\[[^\]]+\])")
@@ -38,9 +38,9 @@ class Stat(NamedTuple):
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a file system that is not this machine's, with what of `pathlib.Path` reading a corpus needs.
+    """A file of a remote file system, with those methods of `pathlib.Path` by which a corpus is read.
 
-    address: what the user gave, which tells the file system; place: the file's path in that.
+    address: as the user gave it, which decides the file system; place: the file's path in that file system.
     """
 
     address: str
@@ -76,12 +76,12 @@ class RemoteFile:
         return Stat(info.size or 0, info.mtime_ns or 0)
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The bytes of the file, which can be sought in where the server can. Raises OSError."""
+        """The bytes of the file, seekable if the server supports that. Raises OSError."""
         return io.BufferedReader(file_system(self.address)[0].open_input_file(self.place), READ_AT_ONCE)
 
 
 def scheme_of(address: str) -> str:
-    """What stands before the colon."""
+    """What an address has before its colon, in lower case: "s3", "http"."""
     return address.partition(":")[0].lower()
 
 
@@ -91,7 +91,7 @@ def remote_files(address: str) -> list[RemoteFile]:
     Raises:
         InputError: nothing is there, a library is missing, or the server refuses.
     """
-    with reasons(address, "read"):
+    with as_input_errors(address, "read"):
         listed = scheme_of(address) not in WITHOUT_LISTS
         if listed and (found := GLOB.search(address)):
             above = address[: found.start()].rpartition("/")[0]
@@ -108,20 +108,20 @@ def remote_files(address: str) -> list[RemoteFile]:
 
 
 @contextmanager
-def reasons(address: str, action: str, advice: str = "") -> Iterator[None]:
-    """Raise what a file system's library raises inside as InputError: "ADDRESS cannot be ACTION: REASON; ADVICE"."""
+def as_input_errors(address: str, action: str, advice: str = "") -> Iterator[None]:
+    """Turn any error of a file system's library into InputError: "ADDRESS cannot be ACTION: REASON; ADVICE"."""
     try:
         yield
     except InputError:
         raise
-    except Exception as error:  # what the libraries of a dozen services raise has no common class
+    except Exception as error:  # the errors of these libraries have no common class
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{address} cannot be {action}: {reason}{advice and '; ' + advice}") from error
 
 
 @lru_cache(maxsize=64)
 def file_system(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it. Raises what its library raises: see `reasons`."""
+    """The file system of an address, and the path in it. Raises any error of its library: see `as_input_errors`."""
     if scheme_of(address) in BY_ARROW:
         return pa.fs.FileSystem.from_uri(re.sub("^gcs:", "gs:", address, flags=re.IGNORECASE))
     with naming_extras("remote"):

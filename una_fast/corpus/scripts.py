@@ -1,4 +1,4 @@
-"""Scripts without spaces between words: found in a sample of a corpus, so that the user hears of it."""
+"""Scripts without spaces between words: found in a sample of a corpus, to warn the user."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from una_fast.corpus.source import Block
 from una_fast.corpus.word_tokenizers import SEGMENTERS
 
-SAMPLE_BYTES = 1 << 11  # of each block of about 1 MiB: 20 us for 1,000,000
-SHARE = 0.1  # of the sampled characters
+SAMPLE_BYTES = 1 << 11  # of each block of about 1 MiB: about 20 us a block
+LEAST_SHARE = 0.1  # of the sampled characters, above which the user is warned
 WORD = 12  # characters: few words of these scripts are longer, nearly all clauses are
 SCRIPTS = {
     "Chinese": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
@@ -24,7 +24,7 @@ LETTERS = {language: re.compile(f"[{letters}]") for language, letters in SCRIPTS
 
 
 class ScriptSample:
-    """Characters of a corpus, and those of them in words of Chinese, Thai and the like that are too long for words."""
+    """Counts characters of a corpus, and collects runs of Chinese, Thai or similar letters too long to be words."""
 
     def __init__(self) -> None:
         self._sampled = 0
@@ -41,18 +41,18 @@ class ScriptSample:
             self._runs += LONG_RUN.findall(text)
 
     def state(self) -> list[int | str]:
-        """What was seen, as JSON can hold it."""
+        """The sample as values of JSON: the arguments of `add_state`."""
         return [self._sampled, "".join(self._runs)]
 
     def add_state(self, sampled: int, runs: str) -> None:
-        """Add what another sample of the corpus has seen."""
+        """Add another sample of the corpus."""
         self._sampled += sampled
         self._runs.append(runs)
 
     def remark(self, tokenizer: str) -> str:
-        """What to say of a corpus whose words are made by `tokenizer`, or ""."""
+        """The warning for a corpus that is split into words by `tokenizer`, or ""."""
         runs = "".join(self._runs)
-        if len(runs) <= SHARE * self._sampled:
+        if len(runs) <= LEAST_SHARE * self._sampled:
             return ""
         language = _language(runs)
         named = [f"word_tokenizer={name!r}" for name, (known, _) in SEGMENTERS.items() if known == language]

@@ -1,4 +1,4 @@
-"""What every source of documents has in common: it yields blocks of UTF-8, and its content has a digest."""
+"""The base classes of the sources of documents: each yields blocks of UTF-8, and its content has a digest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Block:
 
 
 class Source(ABC):
-    """One source of documents. `blocks` may be read once; `digest` and `remark` are for after that."""
+    """One source of documents. `blocks` can be read once; `digest` and `remark` are called after that."""
 
     name: str
     reading: Reading
@@ -57,11 +57,11 @@ class Source(ABC):
         """xxh3_128 of a file's raw bytes (and its column, if it has columns), or of the text of any other source."""
 
     def remark(self, n_documents: int) -> str:
-        """What the user should know of a source that gave so many documents, or ""."""
+        """A warning to the user about a source that gave `n_documents` documents, or ""."""
         return ""
 
     def _place(self, document: int) -> str:
-        """What an error calls a document, counted from 0."""
+        """How an error names a document, by its number from 0."""
         return f"{self.name}: document {document:,} (from 0)"
 
 
@@ -85,13 +85,13 @@ class FileSource(Source):
         return state.hexdigest()
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
-        """The file in parts of about `n_bytes`, each read by itself; None of a kind that is read from its start."""
+        """Parts of about `n_bytes`, each read alone; None if the file can be read from its start only."""
         return None
 
     def identity(self) -> list[str | int]:
-        """The file's path, size and time of its last change: they tell a changed file from the one that was seen.
+        """The file's path, size in bytes and time of its last change in ns, by which a changed file is detected.
 
-        Raises InputError where the file is gone.
+        Raises InputError if the file is gone.
         """
         try:
             about = self.path.stat()
@@ -103,8 +103,8 @@ class FileSource(Source):
         return f"{self.path}, row {document + 1:,}"
 
 
-def line_pieces(file: LineReader) -> Iterator[bytes]:
-    """Pieces of whole lines, of about BLOCK_BYTES."""
+def whole_lines(file: LineReader) -> Iterator[bytes]:
+    """The bytes of the file in parts of about BLOCK_BYTES that end where a line ends."""
     started: list[bytes] = []  # a line that has not ended yet
     while piece := file.read(BLOCK_BYTES):
         cut = piece.rfind(b"\n") + 1
@@ -117,7 +117,7 @@ def line_pieces(file: LineReader) -> Iterator[bytes]:
 
 
 class TextSource(Source):
-    """A source whose digest is that of its text: of all documents on end, then of their lengths in bytes."""
+    """A source whose digest is made of its text: of all documents, one after another, and of their lengths in bytes."""
 
     def __init__(self, name: str, reading: Reading):
         self.name = name
@@ -126,7 +126,7 @@ class TextSource(Source):
         self._lengths = xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[Block]:
-        """The documents, in order; in each block they lie one right after the other."""
+        """The documents, in order; within a block nothing lies between them."""
         for block in super().blocks():
             self._lengths.update((block.stops - block.starts).astype("<i8").tobytes())
             if len(block.starts):
@@ -134,12 +134,12 @@ class TextSource(Source):
             yield block
 
     def digest(self) -> str:
-        """The same however the documents come in blocks."""
+        """xxh3_128 of the text; it does not depend on where blocks are cut."""
         return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """UTF-8 of a str that a caller gave; `name` says which one. Raises InputError for what is no text."""
+    """UTF-8 of a str of the caller. name: how errors name it. Raises InputError for no str, or a lone surrogate."""
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:

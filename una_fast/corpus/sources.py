@@ -3,7 +3,7 @@
 A corpus is one source or several in order:
 
 - a path (str or os.PathLike) of a file: .txt (a sentence per line), .csv, .tsv, .jsonl, .json (a sentence per row, in
-  one column; JSON may also be of plain texts), each also with .gz, .bz2, .xz or .zst, or .parquet;
+  one column; a JSON value may also be a plain text), each also with .gz, .bz2, .xz or .zst, or .parquet;
 - a glob ("data/*.txt", "data/**/*.jsonl") or a folder: its files of these kinds, in sorted order;
 - a pandas or polars DataFrame or an Arrow table (one column), a Series or an Arrow array;
 - a Hugging Face Dataset or IterableDataset (one column);
@@ -32,14 +32,14 @@ from una_fast.errors import InputError, counted
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """The sources of a corpus argument, in order. Raises InputError for what is none."""
+    """The sources of a corpus argument, in order. Raises InputError for an argument that is no corpus."""
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
 
 
 def source_digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[dict[str, str]]:
-    """{"name", "xxh3_128"} of each source, to recognise a corpus without parsing it. Consumes generators."""
+    """{"name", "xxh3_128"} of each source, to recognise a corpus without splitting it. Consumes generators."""
     digests = []
     for source in open_sources(corpus, Reading(column, quoting, max_document_bytes=None)):
         if not isinstance(source, FileSource):
@@ -50,7 +50,7 @@ def source_digests(corpus: Any, column: str = "text", quoting: bool | None = Non
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
-    """Refuse the `given` digests where they are not those that the index in `folder` was made from."""
+    """Raise InputError if the digests `given` differ from those `indexed`. folder: that of the index."""
     if len(indexed) != len(given):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(given)}: build it again"

@@ -1,4 +1,4 @@
-"""Files of rows, of which one column holds the text: .csv, .tsv and .parquet. Arrow reads them in batches of rows."""
+"""Tables with one column of text: .csv, .tsv and .parquet files. Arrow reads them in batches of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TableFile(FileSource):
         return xxhash.xxh3_128_hexdigest(f"{super().digest()} {self._key()}".encode())
 
     def _key(self) -> str:
-        """What besides the bytes says which documents they hold."""
+        """The options that decide, with the bytes of the file, which documents it holds."""
         return self.reading.column
 
 
@@ -40,7 +40,7 @@ class CsvFile(TableFile):
     """A .csv or .tsv with a header.
 
     In a .csv cells may be in quotation marks. In a .tsv a quotation mark is an ordinary character, as most programs
-    that write .tsv mean it. `Reading.quoting` decides otherwise.
+    that write .tsv mean it. `Reading.quoting` overrides both.
     """
 
     n_lines = 0
@@ -93,7 +93,7 @@ class CsvFile(TableFile):
         )
 
     def remark(self, n_documents: int) -> str:
-        """Lines under the header that gave no document of their own, or documents that had no line of their own."""
+        """The warning that the lines under the header are not as many as the documents, or ""."""
         lines = self.n_lines - 1
         if lines == n_documents:
             return ""
@@ -106,14 +106,14 @@ class CsvFile(TableFile):
 
 
 class ParquetFile(TableFile):
-    """A .parquet; only the column is read. part: the row groups from which to which, all if None."""
+    """A .parquet; only the column is read. part: (first, stop) of the row groups that are read; None for all."""
 
     def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
         super().__init__(path, reading)
         self.part = part
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
-        """Runs of row groups whose column is of about `n_bytes`; None where one alone has more than twice as many."""
+        """Parts of neighbouring row groups with about `n_bytes` of text; None if one row group has over twice that."""
         try:
             with pa.parquet.ParquetFile(self._opened()) as file:
                 sizes = _column_sizes(file, self.reading.column)
@@ -148,7 +148,7 @@ class ParquetFile(TableFile):
 
 
 def _column_sizes(file: pa.parquet.ParquetFile, column: str) -> list[int]:
-    """The bytes of the column in each row group, uncompressed; of all columns where none has its name."""
+    """The uncompressed bytes of the column in each row group; of all columns if none has its name."""
     groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     columns = [[group.column(i) for i in range(group.num_columns)] for group in groups]
     sizes = [[c.total_uncompressed_size for c in group if c.path_in_schema == column] for group in columns]

@@ -1,4 +1,4 @@
-"""A few texts -> words, at once and in the caller's thread, by the kernels that read a corpus."""
+"""A few texts -> words, in the caller's thread, by the kernels that read a corpus."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from una_fast.corpus.word_tokenizers import NAMED, WordTokenizer
 from una_fast.corpus.words import document_words
 from una_fast.parallel import CallingThread
 
-FEW = 16  # texts: fewer are split one by one, for the tables of `split_at_once` take 0.5 ms to set up
+FEW = 16  # fewer texts are split one by one, because the tables of `split_at_once` take 0.5 ms to set up
 
 
 def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
     """The distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
 
-    The words are `tokenizer.words` of each text, which a test holds.
+    The words equal `tokenizer.words` of each text.
     """
     if tokenizer.name not in NAMED or len(texts) < FEW:
         return _number([tokenizer.words(text.decode("utf-8")) for text in texts])
@@ -27,7 +27,7 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
 
 
 def split_at_once(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
-    """The same of at least one text, by a named tokenizer: each distinct chunk is split once."""
+    """As `split_texts`, for at least one text and a tokenizer of NAMED: each distinct chunk is split once."""
     bounds = row_bounds([len(text) for text in texts])
     encoded = encode_block(Block(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:]))
     chunks = StringTable(encoded.utf8, encoded.offsets)

@@ -32,7 +32,7 @@ SEGMENTERS: dict[str, tuple[str, Callable[[], Split]]] = {  # name: its language
     "janome": ("Japanese", _janome),
     "pythainlp": ("Thai", _pythainlp),
 }
-_made: dict[str, Split] = {}  # a dictionary takes up to a second to load
+_made: dict[str, Split] = {}  # segmenters by name, kept: a dictionary takes up to a second to load
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space of several kinds, and scripts without spaces.
@@ -77,7 +77,7 @@ class WordTokenizer:
 def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:
     """The tokenizer of this name, or of a function of a str; with `lowercase` it gets sentences in lower case.
 
-    A name is never imported from: the name in an index may be anybody's (see `resolve_tokenizer`).
+    A str is looked up and never imported: an index that somebody else made may hold any str (see `resolve_tokenizer`).
     """
     if isinstance(tokenizer, str) and tokenizer in NAMED:
         return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
@@ -87,14 +87,14 @@ def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) 
         return WordTokenizer("custom", tokenizer, lowercase)
     raise InputError(
         f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, "
-        'a function or its import path, as "module:function"; to load_index too where the index was built with one'
+        'a function or its import path, as "module:function"; give it to load_index too if the index was built with it'
     )
 
 
 def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
-    """A name or a function as they are, and the function that an import path "module:function" leads to.
+    """The function of an import path "module:function"; any other name, and a function, as it is.
 
-    Only for what a user gives, because it imports. Raises InputError where the path leads to no function.
+    Call it only with what the user gave, because it imports. Raises InputError if the path leads to no function.
     """
     if not isinstance(tokenizer, str) or ":" not in tokenizer:
         return tokenizer
@@ -111,7 +111,7 @@ def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
 
 
 def tokenizer_name(tokenizer: str | Split) -> str:
-    """A name for people; what a tokenizer does is told by `probe_words`."""
+    """A name for messages and manifests; `probe_words` shows what a tokenizer does."""
     if isinstance(tokenizer, str):
         return tokenizer
     kind = type(tokenizer)
@@ -120,7 +120,7 @@ def tokenizer_name(tokenizer: str | Split) -> str:
 
 
 def probe_words(tokenizer: str | Split) -> Probe | None:
-    """What a tokenizer makes of PROBES, by which it is recognised; None for those of NAMED, which do not change."""
+    """The words that a tokenizer makes of PROBES, to recognise it later; None for NAMED ones, which do not change."""
     if isinstance(tokenizer, str) and tokenizer in NAMED:
         return None
     probed = word_tokenizer(tokenizer, lowercase=False)
@@ -128,7 +128,7 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
 
 
 def is_probe(value: Any) -> bool:
-    """Whether a value from a file may be what `probe_words` returned: of each of PROBES, a list of str or None."""
+    """Whether a value from a file has the type that `probe_words` returns: for each of PROBES a list of str or None."""
     return (
         isinstance(value, list)
         and len(value) == len(PROBES)
@@ -138,7 +138,7 @@ def is_probe(value: Any) -> bool:
 
 
 def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
-    """Refuse a tokenizer that does not make of PROBES what is `expected`; `where` says whose expectation it is."""
+    """Raise InputError if a tokenizer does not make the words `expected` of PROBES. where: what expects them."""
     for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):
         if old != new:
             raise InputError(
@@ -166,7 +166,7 @@ def _words_or_none(tokenizer: WordTokenizer, text: str) -> list[str] | None:
     except Exception:  # whatever a caller's function raises for a script it was not made for
         return None
     if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
-        return list(words)  # empty words too: text.split(" ") makes them of two spaces, which a corpus need not hold
+        return list(words)  # empty ones too: text.split(" ") makes them of two spaces, which the corpus may not have
     _check_words(words, text)
     return list(words)
 

@@ -1,24 +1,25 @@
 r"""Chunks -> words: a corpus as ids of distinct chunks and of distinct words.
 
-There are far fewer distinct chunks than chunks, so words are made once for each. That is exact, because the rules of
-the Treebank tokenizer stay inside a chunk but for these (nltk.tokenize.destructive; `_` is a space here):
+A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split into words once. That is exact,
+because the rules of the Treebank tokenizer stay inside a chunk except for these (nltk.tokenize.destructive; `_` is a
+space here):
 
 - `^"` and `([_([{<])("|'')`: how a chunk's first quote is read depends on whether a space or the start of the line is
   before it. The same holds for the character that `([^.])(\.)` and `([^'])'_` want before theirs.
 - `([:,])([^\d])`, `([^'])'_` and the clitics take the space after a chunk, or find the end of the line, as their last
-  character. Of these only `([^'])'_` can want a space as its first, one that the match before took already; but there
-  it would only double that space.
+  character. Of these only `([^'])'_` can also start with a space, which the previous match may have taken already; but
+  such a match would only double that space.
 - `([:,])$` looks for the end of the line.
-- `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and find the ends of the line to be like spaces.
+- `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
 - `(?=\s)` and `_('t)(is)` want a space, and the rules before have put one at both ends of the line.
 - `\s+` and str.split only drop spaces.
 - The two final-period rules match `.`, then closers (brackets, quotes, white space) up to the end of the line. So they
   reach over spaces where the last chunk is nothing but closers. There the *entry* to tokenise is not the chunk but all
   that follows the start of the last chunk with another character: the period is in it, or nothing is matched.
 
-So an entry's words follow from its text and from whether it starts or ends its line; the kernel tokenises it on a line
-of its own with an `x` in place of each neighbour. And lower-casing a chunk is lower-casing it in its line: of all
-characters only the capital sigma looks at its neighbours, and it looks no further than a space.
+So an entry's words depend only on its text and on whether it starts or ends its line; the kernel tokenises it on a line
+of its own with an `x` in place of each neighbour. A chunk can also be lower-cased alone: only the lower case of the
+capital sigma depends on its neighbours, and no further than to the next space.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def parse_corpus(
     tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
     `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
     a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
-    word. Warns, as InputWarning, of rows that a file gives fewer or more of than lines, and of a script without spaces.
+    word. Warns (InputWarning) of a file that gives more or fewer rows than it has lines, and of a script without spaces
+    between words.
     """
     split = word_tokenizer(tokenizer, lowercase)
     one_by_one = None if split.name in NAMED else SentenceWords(split)
@@ -109,7 +111,7 @@ def _warn(remark: str) -> None:
 
 
 class SentenceWords:
-    """Words by a tokenizer that is called for one sentence after the other: its words may depend on all of it."""
+    """Words by a tokenizer that is called for each sentence, because its words may depend on the whole sentence."""
 
     def __init__(self, tokenizer: WordTokenizer):
         self._tokenizer = tokenizer
@@ -140,11 +142,11 @@ class SentenceWords:
 def document_words(
     workers: Mapper, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
 ) -> tuple[StringTable, Ragged]:
-    """Vocabulary and words of all documents. Entries come by first appearance, so their new words do too."""
+    """Vocabulary and words of all documents. Entries are numbered by first appearance, so their words are too."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
     treebank = tokenizer.name == "treebank"
     closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
-    pieces, piece_indptr, entries = number_entries(sentences.values, sentences.indptr, closing)
+    entry_ids, entry_bounds, entries = number_entries(sentences.values, sentences.indptr, closing)
 
     def tokenize(part: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return tokenize_entries(utf8, spans, sentences.values, part, treebank)
@@ -157,7 +159,7 @@ def document_words(
         lengths.append(np.diff(indptr))
         check_id_range(len(vocabulary), "words")
     entry_words = Ragged(np.concatenate(ids), row_bounds(np.concatenate(lengths)))
-    return StringTable(*vocabulary.strings()), _gather(workers, Ragged(pieces, piece_indptr), entry_words)
+    return StringTable(*vocabulary.strings()), _gather(workers, Ragged(entry_ids, entry_bounds), entry_words)
 
 
 def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +170,7 @@ def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
     text = join_chunks(utf8, spans[beyond_ascii]).tobytes().decode("utf-8").lower().encode("utf-8")
     lowered = np.frombuffer(text, dtype=np.uint8)
     starts, stops, _ = split_chunks(lowered, np.array([0]), np.array([len(lowered)]))
-    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)[:-1]  # the last is what follows the last space
+    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)[:-1]  # without the empty one at the end
     return np.concatenate([utf8 + capitals * np.uint8(32), lowered]), spans
 
 
@@ -176,14 +178,14 @@ def _spans(offsets: np.ndarray) -> np.ndarray:
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
-def _gather(workers: Mapper, pieces: Ragged, entry_words: Ragged) -> Ragged:
-    """The words of each document: those of its entries."""
-    lengths = np.empty(len(pieces), dtype=POINTER)
-    parts = [slice(row, min(row + ROWS_PER_TASK, len(pieces))) for row in range(0, len(pieces), ROWS_PER_TASK)]
+def _gather(workers: Mapper, documents: Ragged, entry_words: Ragged) -> Ragged:
+    """The words of each document. documents: int32 entry ids; entry_words: int32 word ids of each entry."""
+    lengths = np.empty(len(documents), dtype=POINTER)
+    parts = [slice(row, min(row + ROWS_PER_TASK, len(documents))) for row in range(0, len(documents), ROWS_PER_TASK)]
 
     def count(rows: slice) -> None:
-        bounds = pieces.indptr[rows.start : rows.stop + 1]
-        count_words(pieces.values, bounds, entry_words.indptr, lengths[rows])
+        bounds = documents.indptr[rows.start : rows.stop + 1]
+        count_words(documents.values, bounds, entry_words.indptr, lengths[rows])
 
     for _ in workers.map(count, parts):
         pass
@@ -191,9 +193,9 @@ def _gather(workers: Mapper, pieces: Ragged, entry_words: Ragged) -> Ragged:
     values = np.empty(indptr[-1], dtype=ID)
 
     def fill(rows: slice) -> None:
-        bounds = pieces.indptr[rows.start : rows.stop + 1]
+        bounds = documents.indptr[rows.start : rows.stop + 1]
         out = values[indptr[rows.start] : indptr[rows.stop]]
-        gather_words(pieces.values, bounds, entry_words.indptr, entry_words.values, out)
+        gather_words(documents.values, bounds, entry_words.indptr, entry_words.values, out)
 
     for _ in workers.map(fill, parts):
         pass

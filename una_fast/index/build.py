@@ -53,13 +53,13 @@ def build_index(
         quoting: whether a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes
             in .csv and no in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length. A row of a
-            file may have eight times as many, other columns included. By default 1 MiB, about 180,000 words, which no
-            sentence has: it is met by files that are damaged, hostile or without line ends.
+            file may have eight times as many, other columns included. The default is 1 MiB, about 180,000 words: only
+            files that are damaged, hostile or without line ends have longer documents.
         folder: build the index there, in stages that exchange files beside it, and open it: the memory that this takes
             does not grow with the corpus. A build that was stopped goes on when it is started again. By default the
             index is built in memory; `Index.save` saves it.
-        memory: what a build in a folder may take, as "2GB" or in bytes, of all processes of this machine together, or
-            of each worker process of a cluster; half of the machine's memory if None.
+        memory: the memory that a build in a folder may take, as "2GB" or in bytes, for all processes of this machine
+            together, or for each worker process of a cluster; half of the machine's memory if None.
         executor: what runs the stages of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install 'una_fast[cluster]'``); threads of this process if None.
 
@@ -67,8 +67,8 @@ def build_index(
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
 
     Warns:
-        InputWarning: a file whose rows are not its lines; text in a script without spaces between words; files of a
-            folder or glob that are left out.
+        InputWarning: a file that has more or fewer rows than lines; text in a script without spaces between words;
+            files of a folder or glob that are left out.
 
     """
     tokenizer = resolve_tokenizer(word_tokenizer)
@@ -78,7 +78,7 @@ def build_index(
         build_in_stages(corpus, words, reading, folder, memory or half_of_memory(), executor, n_jobs, progress)
         return Index.open(folder, tokenizer)
     if memory is not None or executor is not None:
-        raise InputError("memory and executor are of a build in a folder: give the folder of the index too")
+        raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
     with memory_errors_as_sentences("building the index"):
         parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
         return _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))

@@ -22,7 +22,7 @@ SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Check types, lengths, ranges and order of all that an index's folder holds: 0.05 s a million sentences.
+    """Check types, lengths, ranges and order of all that an index's folder holds; 0.05 s for a million sentences.
 
     A folder of more than 64 MiB is checked once on a machine, until a file of it changes (see `una_fast.storage`).
 
@@ -36,6 +36,7 @@ def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarr
 
 
 def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The name of each field, and what is wrong with it or ""; the two checks below do the same for arrays."""
     types = {"word_tokenizer": str, "lowercase": bool, "sources": list}
     for name, kind in types.items():
         yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"

@@ -1,7 +1,8 @@
-"""An index copied to where it cannot be mapped, and back to a disk of this machine.
+"""Copies of an index on storage that cannot be memory-mapped, such as s3, and back to a disk of this machine.
 
-The manifest goes last, so a copy that was stopped is never taken for an index. Until then `NOTE` holds the manifest's
-bytes: it tells the files of a copy that was stopped, which are written anew, from the files of others, which are not.
+The manifest is written last, so a copy that was stopped is never taken for an index. Until then the file `NOTE` holds
+the manifest's bytes. It shows that the files beside it belong to this copy and may be written again; files without it
+are somebody else's and stay.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
     missing.
 
     Args:
-        address: what `upload_index` was given; http and https too, which need no lists here.
+        address: what `upload_index` was given; http and https too, since no folder needs to be listed.
         folder: where the index is to lie; it must not exist, unless it holds the same index.
         progress: show it on stderr.
 
@@ -97,7 +98,7 @@ def _manifest(source: Place) -> Manifest:
 
 
 def _copy(manifest: Manifest, source: Place, target: Place, progress: bool) -> int:
-    """Copy the arrays that are not there, then the manifest; the size of all in bytes."""
+    """Copy the arrays that are not at the target, then the manifest. Returns the size of all in bytes."""
     size, data = _size(manifest, source), manifest.encode()
     target.make()
     _claim(manifest, target)
@@ -116,7 +117,7 @@ def _copy(manifest: Manifest, source: Place, target: Place, progress: bool) -> i
 
 
 def _claim(manifest: Manifest, target: Place) -> None:
-    """Write down that the files which the manifest lists are ours at the target, unless others lie there."""
+    """Write `NOTE` to the target. Raises InputError if files that the manifest lists lie there without it."""
     data, note, present = manifest.encode(), target.read(NOTE), target.read(MANIFEST)
     if data in (note, present):
         return
@@ -140,7 +141,7 @@ def _is_there(target: Place, name: str, size: int | None, checksum: str) -> bool
 
 
 def _checked(source: Place, name: str, checksum: str, bar: tqdm) -> Iterator[bytes]:
-    """The parts of a file; InputError behind the last one if they have another checksum."""
+    """The parts of a file; raises InputError after the last one if their checksum is another."""
     found = xxhash.xxh3_64()
     with closing(source.parts(name)) as parts:
         for part in parts:

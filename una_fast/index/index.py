@@ -43,13 +43,14 @@ class Index:
         idf: float64 (V,), -ln(N_t / N).
         max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document; never increasing.
         word_ids: `Ragged`, int32 term ids of each document's words, in order.
-        chunks: the distinct pieces of text between spaces; sentences: `Ragged`, int32 chunk ids of each document.
+        chunks: Sequence[str], the distinct texts between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        score_law: how the scores were rounded, 2 (correctly) or, in an index of before, 1.
-        word_probe: what a word tokenizer that is not "treebank" or "whitespace" makes of fixed sentences; else None.
-        path: the folder that the index was saved to or loaded from, absolute, or None. With one, the index is pickled
-            as its path: another process opens the same folder.
-        seal: what tells the content of that folder from another, or None.
+        score_law: how the scores were rounded: 2, correctly; 1, in an index of an older version, as numpy does.
+        word_probe: the words that a word tokenizer makes of fixed sentences, by which it is recognised; None for
+            "treebank" and "whitespace".
+        path: the folder that the index was saved to or loaded from, absolute, or None. If there is one, the index is
+            pickled as its path, and another process opens the same folder.
+        seal: a hash of the content of that folder, or None.
 
     """
 
@@ -106,19 +107,19 @@ class Index:
 
     @property
     def n_documents(self) -> int:
-        """N, blank documents included."""
+        """N, the number of documents, blank ones included."""
         return len(self.word_ids)
 
     @property
     def n_terms(self) -> int:
-        """V."""
+        """V, the number of terms."""
         return len(self.terms)
 
     @property
     def fingerprint(self) -> str:
-        """What the index was made from, as 32 hexadecimal digits: sources' digests, word tokenizer, law of the scores.
+        """A hash of the sources' digests, the word tokenizer, `lowercase` and `score_law`, as 32 hexadecimal digits.
 
-        Two indexes of one fingerprint are equal byte for byte, but for those of `score_law` 1 of two processors.
+        Indexes of the same fingerprint are equal byte for byte; with `score_law` 1 only if the processors are alike.
         """
         tokenizer = tokenizer_name(self.word_tokenizer) if self.word_probe is None else self.word_probe
         made_from: list[object] = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase]
@@ -161,10 +162,10 @@ class Index:
         return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`, whole or not at all, in place of an index that is there.
+        """Write the index to the folder `path`, whole or not at all; it replaces an index that is there.
 
-        Processes that have the old index open keep it. Raises `InputError` where the folder cannot be written, or
-        holds anything that was not saved there.
+        Processes that have the old index open keep it. Raises `InputError` if the folder cannot be written, or holds
+        anything that una_fast did not save there.
         """
         meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase, self.score_law)
         arrays = {
@@ -226,10 +227,10 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED:
         if tokenizer != name:
-            raise InputError(f"{folder}: its words are {name!r} ones; leave word_tokenizer away")
+            raise InputError(f"{folder}: its words were made by {name!r}; give no other word_tokenizer")
         return name
     if meta.get("word_probe") is None:
-        raise InputError(f"{folder}: it does not say what its word tokenizer {name!r} does: build the index again")
+        raise InputError(f"{folder}: it does not hold the words by which {name!r} is recognised: build the index again")
     if given is not None or name in SEGMENTERS:
         check_probe(str(folder), meta["word_probe"], tokenizer)
     return tokenizer

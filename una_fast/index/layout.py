@@ -11,8 +11,8 @@ from una_fast.arrays import ID, POINTER, SCORE
 from una_fast.corpus.word_tokenizers import Probe, Split, tokenizer_name
 
 KIND, VERSION = "index", 1
-SCORE_LAW = 2  # how scores are rounded: 2 correctly, the same on every processor; 1, before, as numpy's logarithms did
-TOKENS = "token ids"  # the kind of the folders that a tokenizer's ids of the index are kept in
+SCORE_LAW = 2  # how scores are rounded: 2, correctly, so equal on all processors; 1, in old indexes, as numpy does it
+TOKENS = "token ids"  # the kind of a folder with a tokenizer's ids of the index
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
@@ -37,12 +37,12 @@ def index_meta(
     lowercase: bool,
     score_law: int = SCORE_LAW,
 ) -> dict[str, Any]:
-    """What the manifest of an index says of it beside its arrays."""
+    """The metadata in the manifest of an index."""
     law = {"score_law": score_law} if score_law > 1 else {}
     name = tokenizer_name(word_tokenizer)
     return {"sources": sources, "word_tokenizer": name, "word_probe": word_probe, "lowercase": lowercase, **law}
 
 
 def tokens_folder(index_folder: Path, fingerprint: str) -> Path:
-    """Where the ids that the tokenizer of this fingerprint makes of the index are kept."""
+    """The folder of the ids that the tokenizer of this fingerprint makes of the index."""
     return index_folder / f"tokens-{fingerprint}"

@@ -1,4 +1,4 @@
-"""A saved index, opened; compared with the corpus that it must have been made from, if one is given."""
+"""Opens a saved index and, if a corpus is given, checks that the index was made from it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def load_index(
 ) -> Index:
     """Open a saved index: memory-mapped, so that all processes of a machine share one copy.
 
-    Every byte is read and checked when a folder is opened for the first time by this user on this machine, and again
-    when a file of it has changed; after that it is mapped at once. Below 64 MiB it is read each time.
+    Every byte is read and checked when this user opens a folder for the first time on this machine, and again after a
+    file of it has changed; otherwise the files are only mapped. A folder below 64 MiB is read each time.
 
     Args:
         path: the folder given to `Index.save`.
@@ -30,7 +30,7 @@ def load_index(
         column: as for `build_index`.
         word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
         quoting: as for `build_index`.
-        verify: read and check every byte again, to see what a failing disk has changed.
+        verify: read and check every byte in any case, to detect what a failing disk has changed.
 
     Raises:
         InputError: not an index, another version, damaged, or made from another corpus or with another word tokenizer.

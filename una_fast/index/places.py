@@ -1,4 +1,4 @@
-"""A folder of any file system, of which single files are read and written as streams of bytes."""
+"""A folder of any file system, whose files are read and written as streams of bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.fs
 
 from una_fast.corpus.paths import address_in
-from una_fast.corpus.remote import WITHOUT_LISTS, file_system, reasons, scheme_of
+from una_fast.corpus.remote import WITHOUT_LISTS, as_input_errors, file_system, scheme_of
 from una_fast.errors import InputError
 from una_fast.storage import checked_path
 
 PART = 1 << 22  # bytes that are read at a time
 WITHOUT_FOLDERS = ("s3", "gcs")  # a name with slashes needs no folder there
-KEPT = "what was copied is kept: mend that, and run the same again to go on"
+KEPT = "the files copied so far are kept: remove the cause, and run the same again to go on"
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Place:
         path = checked_path(place)
         if path.exists() or not (address := address_in(str(place))):
             return cls(str(path), pa.fs.LocalFileSystem(), str(path.absolute()))
-        with reasons(address, "opened"):
+        with as_input_errors(address, "opened"):
             files, inside = file_system(address)
         return cls(address.rstrip("/"), files, inside.rstrip("/"))
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None where it is not there, -1 where that is no file or the server does not say."""
-        with reasons(self.name(name), "read"):
+        """The size of a file in bytes; None if there is none, -1 if it is no file or the server does not say."""
+        with as_input_errors(self.name(name), "read"):
             info = self.files.get_file_info(self._path(name))
         if info.type == pa.fs.FileType.NotFound:
             return None
@@ -58,7 +58,7 @@ class Place:
     def parts(self, name: str) -> Generator[bytes, None, None]:
         """The bytes of a file, PART at a time. Raises InputError for what cannot be read."""
         with (
-            reasons(self.name(name), "read"),
+            as_input_errors(self.name(name), "read"),
             self.files.open_input_stream(self._path(name), compression=None) as stream,
         ):
             while part := stream.read(PART):
@@ -76,13 +76,13 @@ class Place:
         if scheme_of(self.address) in WITHOUT_LISTS:
             raise InputError(f"{self.address}: cannot be written to over http; give an address of s3, gs or hdfs")
         if self.files.type_name not in WITHOUT_FOLDERS:
-            with reasons(self.address, "written"):
+            with as_input_errors(self.address, "written"):
                 self.files.create_dir(self.path, recursive=True)
 
     def write(self, name: str, parts: Iterable[bytes]) -> None:
         """Write a file, which may be incomplete under its name until this returns."""
         with (
-            reasons(self.name(name), "written", KEPT),
+            as_input_errors(self.name(name), "written", KEPT),
             self.files.open_output_stream(self._path(name), compression=None) as stream,
         ):
             for part in parts:
@@ -90,13 +90,13 @@ class Place:
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        with reasons(self.name(name), "deleted"):
+        with as_input_errors(self.name(name), "deleted"):
             self.files.delete_file(self._path(name))
 
     def sync(self, names: Iterable[str]) -> None:
-        """Make files of this machine outlast a power cut."""
+        """Make files of this machine survive a power cut."""
         for name in names:
-            with reasons(self.name(name), "written", KEPT), Path(self._path(name)).open("r+b") as file:
+            with as_input_errors(self.name(name), "written", KEPT), Path(self._path(name)).open("r+b") as file:
                 os.fsync(file.fileno())
 
     def name(self, name: str) -> str:

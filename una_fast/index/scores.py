@@ -16,7 +16,7 @@ from una_fast.arrays import ID, POINTER, SCORE, Ragged
 
 @dataclass(frozen=True)
 class TermScores:
-    """What the corpus says of each term.
+    """The scores of the V terms of a corpus of N documents.
 
     document_frequency: int64 (V,), N_t; idf: float64 (V,), -ln(N_t / N); max_tfidf: float64 (V,), s, the highest
     tf-idf of the term in any document.
@@ -27,7 +27,7 @@ class TermScores:
     max_tfidf: np.ndarray
 
     def take(self, order: np.ndarray) -> TermScores:
-        """The same for the terms ``order``, in that order."""
+        """The scores of the terms ``order``, in that order."""
         return TermScores(self.document_frequency[order], self.idf[order], self.max_tfidf[order])
 
 
@@ -44,8 +44,8 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
 def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Scores of each of `n_terms` terms over the documents `words` (int32 term ids). O(words) time.
 
-    ln(1 + x) never decreases, so the highest tf of a term is that of its highest n_t / n: one logarithm a term, not
-    one a word.
+    ln(1 + x) never decreases, so the highest tf of a term is that of its highest n_t / n: one logarithm for each term
+    instead of one for each word.
     """
     csr.warm_up()
     document_frequency = np.zeros(n_terms, dtype=POINTER)

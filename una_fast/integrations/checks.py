@@ -1,4 +1,4 @@
-"""What every integration asks of its settings."""
+"""Checks of settings that all integrations share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from una_fast.errors import InputError
 
 
 def negative_names(n: int) -> list[str]:
-    """The columns of `n` negatives, as sentence-transformers' losses count them.
+    """The names of the columns of `n` negatives, as sentence-transformers' losses expect them.
 
     Raises:
         InputError: `n` is no integer of at least 1.
@@ -19,7 +19,7 @@ def negative_names(n: int) -> list[str]:
 
 
 def check_saved(augmenter: Any) -> None:
-    """Refuse an augmenter that would be pickled with its whole corpus for every worker.
+    """Raise for an augmenter that would be pickled with its whole corpus for every worker.
 
     Raises:
         InputError: its index has no folder.

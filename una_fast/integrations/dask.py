@@ -1,4 +1,4 @@
-"""A Dask cluster as what builds an index: ``pip install 'una_fast[cluster]'``.
+"""Building an index on a Dask cluster: ``pip install 'una_fast[cluster]'``.
 
 `una_fast.build_index(..., executor=client)` takes a `dask.distributed.Client` as it is; this module opens one.
 """
@@ -27,7 +27,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed import Client
     place = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
     try:
-        if "scheduler_file" in place and not Path(address).exists():  # Dask would wait for it without an end
+        if "scheduler_file" in place and not Path(address).exists():  # Dask would wait for it forever
             raise FileNotFoundError("no such file")
         client = Client(**place, timeout=TIMEOUT)
     except (OSError, ValueError, TypeError) as error:

@@ -10,7 +10,7 @@ from una_fast.errors import InputError
 from una_fast.integrations.checks import check_saved, negative_names
 from una_fast.integrations.epochs import DrawnByEpoch
 
-ROWS_A_CALL = 1024  # that `select` holds as strings at a time
+ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
 
 
 class Negatives(DrawnByEpoch):
@@ -24,8 +24,8 @@ class Negatives(DrawnByEpoch):
         dataset = negatives.select(dataset).with_transform(negatives)
         trainer = SentenceTransformerTrainer(..., train_dataset=dataset, callbacks=[negatives.callback()])
 
-    ``dataset.map`` keeps the negatives of one epoch for ever: take it only to write them to a file. The ``map`` of a
-    streamed dataset (`IterableDataset`) draws them anew as each batch is read.
+    ``dataset.map`` stores the negatives of one epoch, which then never change: use it only to write them to a file. The
+    ``map`` of a streamed dataset (`IterableDataset`) draws them anew as each batch is read.
 
     Args:
         augmenter: an `Augmenter` or another text augmentation, of an index that was saved: worker processes open its
@@ -80,7 +80,7 @@ class Negatives(DrawnByEpoch):
         return [bool(negative) for negative in self.augmenter.augment(_checked_texts(anchors, self.column))]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
-        return self  # datasets copy their transform in many calls, and a copy would open the index again
+        return self  # many calls of datasets copy the transform, and a copy would open the index again
 
 
 def _texts(batch: Mapping[str, Sequence[str]], column: str) -> list[str]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class SharedEpoch:
-    """An epoch number in a memory-mapped file of 8 bytes, which the object that made it removes at its end.
+    """An epoch number in a memory-mapped file of 8 bytes, which is removed with the object that made it.
 
-    A copy that was forked, pickled or deep-copied reads what was written last, so the workers of a DataLoader see the
-    epoch move, persistent ones too. It is a file and no `multiprocessing.Value`: that one refuses a plain pickle, and
-    datasets pickle their transform to take its fingerprint.
+    A copy that was forked, pickled or deep-copied reads what was written last, so the workers of a DataLoader see each
+    new epoch, persistent workers too. A `multiprocessing.Value` cannot be used instead: it cannot be pickled outside of
+    the start of a process, and datasets pickle their transform to compute its fingerprint.
     """
 
     def __init__(self, epoch: int = 0):
@@ -53,7 +53,7 @@ class SharedEpoch:
 
 
 class DrawnByEpoch:
-    """What draws other negatives in every epoch, and is told the epoch by a trainer or by a loop."""
+    """The base of transforms and collators that draw other negatives in each epoch; a trainer or a loop sets it."""
 
     def __init__(self) -> None:
         self.epoch = SharedEpoch()
@@ -66,7 +66,7 @@ class DrawnByEpoch:
         self.epoch.value = epoch
 
     def callback(self) -> EpochCallback:
-        """A `TrainerCallback` that moves the epoch with the trainer's."""
+        """A `TrainerCallback` that sets the epoch to the trainer's at the start of each."""
         from una_fast.integrations.callbacks import EpochCallback
 
         return EpochCallback(self.set_epoch)

@@ -1,4 +1,4 @@
-"""Prompts before the texts of a view, their ids put among the kernel's instead of encoding each text anew."""
+"""Prompts before the texts of a view. Their ids are inserted into those of the kernel, so no text is encoded again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from una_fast.errors import InputError
 from una_fast.integrations.views import Ids, View
 from una_fast.tokens.ids import TokenIds, token_tensors
 
-FILLING = {"attention_mask": 1, "token_type_ids": 0}  # what stands above a prompt's ids
+FILLING = {"attention_mask": 1, "token_type_ids": 0}  # the values of these features for the tokens of a prompt
 
 
 class Prompted(View):
     """A view with a prompt before each of its texts: the tokenizer's ids of prompt + text, cut and padded as one.
 
-    The prompt's ids are put between the leading special tokens and the kernel's ids where those of a text do not depend
-    on what precedes it, padding is on the right and the prompt ends in a space. Elsewhere each text goes through the
-    tokenizer (100 us a text).
+    If the ids of a text do not depend on what precedes it, padding is on the right and the prompt ends in a space, the
+    prompt's ids are inserted between the leading special tokens and the kernel's ids. Otherwise each text goes through
+    the tokenizer (100 us a text).
 
     Raises:
         InputError: a prompt that leaves no room for a sentence.
@@ -79,7 +79,7 @@ def with_prompts(
 def _ids_of(text: str, tokens: TokenIds) -> torch.Tensor:
     """int64 ids of a text without special tokens."""
     n_prefix, n_suffix = len(tokens.prefix), len(tokens.suffix)
-    longest = n_prefix + len(text.encode()) + n_suffix + 2  # no token is shorter than a byte, but one put in front
+    longest = n_prefix + len(text.encode()) + n_suffix + 2  # a token has a byte or more, but for one put in front
     batch = token_tensors(1, longest, tokens)
     tokens.write_texts([text], np.zeros(1, dtype=np.int64), batch)
     ids = batch["input_ids"][0][batch["attention_mask"][0].bool()]

@@ -26,7 +26,8 @@ with naming_extras("integrations"):
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
     """A `datasets.Dataset` with one column, ``row``: the documents of the index that hold a word.
 
-    n_rows: of the first so many documents, such as the sentences in front of their paraphrases; of all if None.
+    n_rows: take only the first `n_rows` documents, such as the sentences of a corpus whose second half is their
+    paraphrases; all if None.
     """
     lengths = augmenter.index.word_ids.lengths()[:n_rows]
     return Dataset.from_dict({"row": np.flatnonzero(lengths)})
@@ -52,7 +53,7 @@ class RowCollator(DrawnByEpoch):
 
     """
 
-    valid_label_columns: Sequence[str] = ()  # the trainer asks its collator
+    valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __init__(
         self,
@@ -73,19 +74,19 @@ class RowCollator(DrawnByEpoch):
 
 
 class PairsLoss(nn.Module):
-    """The loss of the paper's code: rows [anchor, positive, negative, negative'] all against all.
+    """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
 
-    Every row of the batch looks for its partner among all others: anchors for their positives and back, negatives for
-    the same text under another dropout mask. Negatives are used on the optimiser steps that `alpha` divides; the other
-    steps, and evaluations, have anchors and positives alone. Add ``loss.callback()`` to the trainer's callbacks, which
-    tells the loss its optimiser step, or set ``loss.step`` in a loop of your own.
+    The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
+    a positive, and for a negative the same text under another dropout mask. Negatives are used on the optimiser steps
+    that `alpha` divides; the other steps, and evaluations, use anchors and positives only. Add ``loss.callback()`` to
+    the trainer's callbacks, which sets ``loss.step``, or set it yourself in a loop of your own.
 
     Args:
         model: a SentenceTransformer.
         temperature: divides the cosine similarities.
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
-        gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks are one rank
-            with the batch of all, as in `train.ddp`; all ranks need batches of one size.
+        gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
+            of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
 
     Raises:
         InputError: `alpha` below 0 or a `temperature` that is not above 0.
@@ -111,10 +112,10 @@ class PairsLoss(nn.Module):
             raise InputError(f"PairsLoss takes the columns anchor, positive and negative, and got {len(features)}")
         anchor, positive, negative = features
         views = [anchor, positive, negative, negative] if self._uses_negatives() else [anchor, positive]
-        # a pass for each view, so that equal texts get two dropout masks; a model writes into the dict that it gets
+        # a pass for each view, so that equal texts get two dropout masks; a copy, since models write into their dict
         embeddings = torch.stack([self.model(dict(view))["sentence_embedding"] for view in views])  # (V, B, D)
         if self.gather_across_devices and distributed.is_initialized():
-            # its gradient is the sum over the ranks, and DDP then takes their mean: that of one rank with all rows
+            # its backward sums over the ranks and DDP then averages: the gradient is that of one rank with all rows
             embeddings = torch.cat(all_gather(embeddings), dim=1)
         return pairs(embeddings, self.temperature)
 
@@ -129,7 +130,7 @@ class PairsLoss(nn.Module):
         return (self.step or 0) % self.alpha == 0
 
     def callback(self) -> StepCallback:
-        """A `TrainerCallback` that tells the loss its optimiser step."""
+        """A `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
         return StepCallback(self)
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class PairsLoss(nn.Module):
 
 
 class StepCallback(TrainerCallback):
-    """Tells a loss the trainer's optimiser step."""
+    """Sets ``step`` of a loss to the trainer's optimiser step."""
 
     def __init__(self, loss: PairsLoss):
         self.loss = loss

@@ -17,7 +17,7 @@ Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "tok
 
 
 class View(ABC):
-    """What becomes of rows of the index in one of the views of a batch, as ids and as the text that they are of."""
+    """One view of a batch: makes token ids, or texts, of rows of the index."""
 
     @abstractmethod
     def ids(self, rows: np.ndarray, epoch: int, max_length: int) -> Ids:
@@ -99,7 +99,7 @@ def padded_ids(
 
 
 def trimmed(ids: Ids) -> Ids:
-    """Without the columns that hold padding alone, on whichever side the tokenizer pads."""
+    """The ids without the columns that hold nothing but padding, on whichever side the tokenizer pads."""
     used = torch.nonzero(ids["attention_mask"].any(0))[:, 0]
     columns = slice(int(used[0]), int(used[-1]) + 1)  # special tokens stand in every row
     return {name: values[:, columns] for name, values in ids.items()}

@@ -4,14 +4,14 @@ A folder lists what it holds in its ``manifest.json``: one ``NAME.npy`` an array
 it belongs to it when its own manifest says so (`save_arrays`, ``part_of``). Saving replaces what is listed, and nothing
 else.
 
-    manifest    what a folder lists, and the seal that tells one content from another
-    files       one array in one file; every error becomes a sentence
-    content     checks of what the arrays hold, for compiled code that indexes by it
-    ownership   which entries of a folder una_fast wrote, and how only those are deleted
-    place       puts a complete folder under its name, in one step where the system can; mends what a kill left
-    packs       arrays in one file, read in slices: what the stages of a build hand on
-    verified    what was read and checked once on this machine is not read again at every start of a process
-    save, load  the two that everybody calls
+    manifest    the list of a folder's content, and the seal, a hash of that content
+    files       one array in one file; every error becomes an InputError
+    content     checks of arrays that compiled code uses as indices
+    ownership   which entries of a folder una_fast wrote; only those are deleted
+    place       gives a complete folder its name, in one step where the system can; repairs what a killed process left
+    packs       several arrays in one file, read in slices: how the stages of a build exchange data
+    verified    marks of folders that were checked on this machine, so that later processes need not read them again
+    save, load  the public functions
 """
 
 from una_fast.storage.files import checked_path

@@ -1,6 +1,6 @@
-"""Checks of arrays that came from a file, at the speed of memory: compiled code uses them as indices without checks.
+"""Checks of arrays that came from a file, because compiled code uses them as indices without checks of its own.
 
-Each returns what is wrong, in words, or "".
+`wrong_bounds`, `wrong_rows` and `wrong_strings` return what is wrong as the end of a message, or "" if all is right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHECKED_AT_ONCE = 1 << 20  # values of a comparison of neighbours: its temporari
 def blocks(array: np.ndarray, overlap: int = 0) -> Iterator[np.ndarray]:
     """The array in parts of CHECKED_AT_ONCE values, each with the first `overlap` of the next.
 
-    Pages of a mapped array are let go again, so that what a process holds does not grow with the array.
+    Pages of a mapped array are released after use, so the memory of the process does not grow with the array.
     """
     base: Any = array
     while isinstance(base, np.ndarray):
@@ -39,12 +39,12 @@ def never_increases(values: np.ndarray) -> bool:
 
 
 def wrong_range(values: np.ndarray, low: float, high: float) -> bool:
-    """True if a value is not from `low` to `high`, or is no number."""
+    """True if a value is NaN, or not from `low` to `high`."""
     return not all(low <= part.min() and part.max() <= high for part in blocks(values))
 
 
 def wrong_bounds(bounds: np.ndarray, end: int) -> str:
-    """Bounds of rows start at 0, never decrease, and end at `end`. bounds: int64 (N + 1,)."""
+    """Check that bounds of rows start at 0, never decrease, and end at `end`. bounds: int64 (N + 1,)."""
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != end:
         return f"its rows do not start at 0 and end at {end:,}"
     if any((part[1:] < part[:-1]).any() for part in blocks(bounds, overlap=1)):
@@ -53,17 +53,17 @@ def wrong_bounds(bounds: np.ndarray, end: int) -> str:
 
 
 def wrong_rows(rows: Ragged, n_rows: int, n_ids: int) -> str:
-    """`n_rows` rows of ids from 0 to `n_ids` - 1. O(T) time: one pass, 10 GB/s."""
+    """Check that `rows` has `n_rows` rows, of ids from 0 to `n_ids` - 1. O(T) time: one pass, 10 GB/s."""
     if len(rows.indptr) != n_rows + 1:
         return f"has {len(rows.indptr):,} bounds of rows, and {n_rows + 1:,} are needed"
-    unsigned = rows.values.view(f"u{rows.values.itemsize}")  # a negative id is huge without its sign
+    unsigned = rows.values.view(f"u{rows.values.itemsize}")  # a negative id becomes larger than any valid one
     if any(part.max() >= n_ids for part in blocks(unsigned)):
         return f"has an id outside of 0 to {n_ids - 1:,}"
     return wrong_bounds(rows.indptr, len(rows.values))
 
 
 def wrong_strings(table: StringTable) -> str:
-    """Strings of whole UTF-8 characters."""
+    """Check that the strings of a table are whole UTF-8 characters."""
     if found := wrong_bounds(table.offsets, len(table.utf8)):
         return found
     if first_invalid_utf8(table.utf8) >= 0:

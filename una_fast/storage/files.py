@@ -20,11 +20,11 @@ from una_fast.errors import InputError
 REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
 READ_AT_ONCE = 1 << 22  # bytes
-BLOCK = 1 << 26  # bytes that are verified at a time: what a process holds of a file of any size
+BLOCK = 1 << 26  # bytes that are verified at a time: no more of a file, however large, is in memory
 
 
 def checked_path(path: str | Path) -> Path:
-    """`path` as a Path. Raises `InputError` for what can be no name of a file or folder."""
+    """`path` as a Path. Raises `InputError` for a value that cannot be the name of a file or folder."""
     try:
         checked = Path(path)
         with suppress(OSError):
@@ -37,7 +37,7 @@ def checked_path(path: str | Path) -> Path:
 def write_array(path: Path, array: np.ndarray) -> str:
     """Write and sync the file that ``np.save`` would write; returns its xxh3_64.
 
-    np.save itself writes with `ndarray.tofile`, whose error for a full disk has no cause in it.
+    np.save itself writes with `ndarray.tofile`, whose error on a full disk does not name the cause.
     """
     array = np.ascontiguousarray(array)
     checksum = xxhash.xxh3_64()
@@ -57,7 +57,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` outlast a power cut, where the system can: Windows has no handle of a folder."""
+    """Make the names in `folder` survive a power cut. Does nothing on Windows, where a folder cannot be opened."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -84,7 +84,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 class Mapped(NamedTuple):
-    """A file, memory-mapped: its bytes, and what tells it and its content from another without a look at them."""
+    """A memory-mapped file. identity: by `identity_of`; it is another one once the file was replaced or changed."""
 
     path: Path
     data: mmap.mmap | bytes
@@ -97,7 +97,7 @@ def identity_of(about: os.stat_result) -> tuple[int, ...]:
 
 
 def map_file(path: Path) -> Mapped:
-    """Map a file, read-only; it is opened once, so all that is seen is one file.
+    """Map a file, read-only. It is opened once, so bytes and identity belong to the same file.
 
     Raises:
         InputError: a file that is missing or cannot be read.
@@ -114,7 +114,7 @@ def map_file(path: Path) -> Mapped:
 
 
 def verify_checksum(file: Mapped, checksum: str) -> None:
-    """Read every byte. Raises `InputError` for a file that has not this xxh3_64."""
+    """Read every byte. Raises `InputError` for a file with another xxh3_64 than `checksum`."""
     found, view = xxhash.xxh3_64(), memoryview(file.data)
     for start in range(0, len(view), BLOCK):
         found.update(view[start : start + BLOCK])
@@ -124,7 +124,7 @@ def verify_checksum(file: Mapped, checksum: str) -> None:
 
 
 def forget_pages(data: Any) -> None:
-    """Take a mapping's pages off this process's memory; they stay in the system's cache while that has room."""
+    """Release a mapping's pages from this process's memory; they stay in the system's cache while that has room."""
     if isinstance(data, mmap.mmap) and hasattr(data, "madvise"):
         data.madvise(mmap.MADV_DONTNEED)
 
@@ -138,7 +138,7 @@ def mapped_array(file: Mapped) -> np.ndarray:
 
 
 def file_checksum(path: Path) -> str:
-    """xxh3_64 of a file, what `write_array` returned of it."""
+    """xxh3_64 of a file, as `write_array` returns it."""
     checksum = xxhash.xxh3_64()
     with path.open("rb", buffering=0) as file:
         while piece := file.read(READ_AT_ONCE):
@@ -147,7 +147,7 @@ def file_checksum(path: Path) -> str:
 
 
 def array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What a .npy file starts with."""
+    """The header of a .npy file."""
     header = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(header, fields)
@@ -155,7 +155,7 @@ def array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _parse(data: mmap.mmap | bytes) -> np.ndarray:
-    """The array in the bytes of a .npy file that `write_array` made. Raises an error of Python's for others."""
+    """The array in the bytes of a .npy file that `write_array` made. Raises what `mapped_array` catches for others."""
     start = 10 + int.from_bytes(data[8:10], "little")
     fields = ast.literal_eval(data[10:start].decode("ascii"))
     dtype, shape = np.dtype(str(fields["descr"])), fields["shape"]
@@ -168,6 +168,6 @@ def _parse(data: mmap.mmap | bytes) -> np.ndarray:
 
 
 def sync_file(file: IO[bytes]) -> None:
-    """Make what was written to `file` outlast a power cut."""
+    """Make what was written to `file` survive a power cut."""
     file.flush()
     os.fsync(file.fileno())

@@ -18,11 +18,11 @@ from una_fast.storage.place import recover
 from una_fast.storage.verified import mark_of
 
 Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
-RETRIES, PAUSE = 50, 0.01  # s, of a load while another process saves: two renames take microseconds
+RETRIES, PAUSE = 50, 0.01  # loads tried, and s between them, while another process saves: its renames take microseconds
 
 
 class Saved(NamedTuple):
-    """What a folder holds: its `meta`, its arrays by name, and the seal, which tells this content from another."""
+    """What a folder holds: its `meta`, its arrays by name, and the seal, a hash of all its content."""
 
     meta: dict[str, Any]
     arrays: dict[str, np.ndarray]
@@ -38,9 +38,8 @@ def load_arrays(
         folder: where it was saved.
         kind: as given to `save_arrays`.
         version: as given to `save_arrays`.
-        check: called with `meta` and the arrays wherever every byte is read; raises InputError for content that is
-            wrong in itself.
-        context: what else `check` depends on.
+        check: called with `meta` and the arrays whenever every byte is read; it raises InputError for wrong content.
+        context: what else `check` depends on; a folder that was checked with another context is checked again.
         verify: read every byte, even where this content has been verified on this machine before (see `verified`).
 
     Raises:
@@ -48,7 +47,7 @@ def load_arrays(
 
     """
     folder = checked_path(folder)
-    target = Path(os.path.realpath(folder))  # of a link; a loop of links, which resolve() refuses, stays one
+    target = Path(os.path.realpath(folder))  # resolve() would raise for a loop of links
     for _ in range(RETRIES):
         before = _identity(folder)
         try:
@@ -84,7 +83,7 @@ def _arrays(files: dict[str, Mapped]) -> dict[str, np.ndarray]:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What differs between a folder and the one that takes its place; None if there is none."""
+    """Inode and time of change of a folder, which are others once it was replaced; None if there is no folder."""
     try:
         about = folder.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The manifest of a folder: its kind, the layout's version, what was said of it, and the checksums of its arrays."""
+"""The manifest of a folder: its kind, the version of the layout, metadata, and the checksums of its arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # a name is a file of the folder, nev
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one folder lists.
+    """The content of a folder's manifest.json.
 
     kind: such as "index"; version: of the layout; meta: anything JSON can hold; checksums: xxh3_64 of each array's
     file, by the array's name; part_of: the seal of the folder that this one lies in and belongs to, or None.
@@ -34,7 +34,7 @@ class Manifest:
 
     @property
     def seal(self) -> str:
-        """xxh3_64 of the manifest, so of all content: two folders of one seal hold the same."""
+        """xxh3_64 of the manifest, and by its checksums of all content: folders of the same seal hold the same."""
         return xxhash.xxh3_64_hexdigest(json.dumps(self._fields(), sort_keys=True).encode())
 
     @property
@@ -86,7 +86,7 @@ def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
 
 
 def parse_manifest(read: Callable[[], bytes], folder: Path | str, kind: str, version: int) -> Manifest:
-    """The same of what `read` returns or raises; `folder` is only named."""
+    """As `read_manifest`, with `read` to get the bytes; `folder` is for messages only."""
     path = f"{folder}/{MANIFEST}"
     try:
         manifest = Manifest.decode(read())

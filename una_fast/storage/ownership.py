@@ -25,7 +25,7 @@ def partial_name(folder: Path) -> Path:
 
 
 def leftovers(folder: Path, suffix: str = "") -> list[Path]:
-    """What lies beside `folder` under the names above, of processes that are alive or were killed."""
+    """The paths beside `folder` that have the names above; the processes that made them may be alive or dead."""
     with suppress(OSError):
         found = [path for path in folder.parent.iterdir() if path.name.endswith(suffix)]
         matches = [LEFTOVER.fullmatch(path.name) for path in found]
@@ -46,7 +46,7 @@ def check_replaceable(folder: Path, kind: str) -> None:
             foreign = _foreign(folder, manifest)
         except FileNotFoundError:
             return
-        if find_manifest(folder) == manifest:  # else another process has saved there, between the two looks
+        if find_manifest(folder) == manifest:  # else another process has saved there meanwhile
             break
     if foreign:
         raise InputError(
@@ -92,7 +92,7 @@ def _is_own_file(entry: os.DirEntry[str], folder: Path, manifest: Manifest | Non
         return False
     if manifest is not None:
         return entry.name in manifest.files
-    # a folder that was killed before its manifest was complete
+    # a folder whose process was killed before the manifest was complete
     return bool(LEFTOVER.fullmatch(folder.name)) and (entry.name == MANIFEST or entry.name.endswith(".npy"))
 
 
@@ -105,5 +105,5 @@ def _is_own_folder(entry: os.DirEntry[str], manifest: Manifest | None) -> bool:
         return False
     try:
         return not _foreign(Path(entry.path), part)
-    except FileNotFoundError:  # what another process was writing is complete, and has its name
+    except FileNotFoundError:  # another process has just given its complete folder the final name
         return True

@@ -1,6 +1,7 @@
-"""Arrays in one file that appears whole or not at all, of which slices are read: what stages of a build hand on.
+"""Several arrays in one file, read in slices: how the stages of a build exchange data.
 
-Nothing is memory-mapped: pages of a mapped file count as memory of the process that touched them.
+A file appears whole or not at all. It is not memory-mapped, because pages of a mapped file count as memory of the
+process that touched them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
     try:
         try:
             _write(partial, meta, arrays)
-            os.replace(partial, path)  # noqa: PTH105  what the tests stand in for
+            os.replace(partial, path)  # noqa: PTH105  tests replace this function
         finally:
             partial.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -39,10 +40,10 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
-    """What to say where a build cannot write."""
+    """The error for a file that a build cannot write."""
     return InputError(
-        f"{path}: cannot be written ({error.strerror or error}); what is finished is kept: mend that (free "
-        "some space), and run the same again to go on"
+        f"{path}: cannot be written ({error.strerror or error}); finished files are kept: remove the cause (free some "
+        "space), and run the same again to go on"
     )
 
 
@@ -63,12 +64,12 @@ def _write(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> N
 
 
 def data_start(header_bytes: int) -> int:
-    """Where the arrays start after a header of so many bytes of JSON."""
+    """The offset at which the arrays start after `header_bytes` bytes of JSON."""
     return -(-(len(MAGIC) + 8 + header_bytes) // ALIGNMENT) * ALIGNMENT
 
 
 class Pack:
-    """A file that `write_pack` wrote, to be read in slices and closed, as in a with statement.
+    """A file that `write_pack` wrote, to be read in slices; use it in a with statement, or close it.
 
     Raises InputError for a file that is missing, cut short, or no pack.
     """

@@ -1,4 +1,4 @@
-"""Putting a complete folder under its name, so that there is always one: the old content or the new.
+"""Gives a complete folder its name, so that there always is a folder of that name, with the old content or the new.
 
 Linux and macOS exchange two folders in one step. Elsewhere the old one is moved aside first; a process that is killed
 between these two renames leaves no folder under the name, and the next load or save puts the old one back.
@@ -26,7 +26,7 @@ except ImportError:  # Windows
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
 RENAME_SWAP = 2  # macOS, sys/stdio.h
-# what a system or file system without an exchange answers
+# the errors of systems and file systems that cannot exchange two folders
 NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
 
 
@@ -51,7 +51,7 @@ def partial_folder(folder: Path) -> Iterator[Path]:
 def move_into_place(partial: Path, folder: Path) -> None:
     """Give `partial` the name `folder`; what was there has the name `partial` afterwards, or was deleted.
 
-    Processes that do so at once all succeed, and the folder of the last one stays.
+    If several processes do so at the same time, all succeed, and the folder of the last one stays.
     """
     while not _renamed(partial, folder):
         try:
@@ -68,7 +68,7 @@ def move_into_place(partial: Path, folder: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Exchange two folders in one step, so that no moment is without either. Raises OSError."""
+    """Exchange the names of two folders in one step, so that both names always exist. Raises OSError."""
     if _EXCHANGE is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if _EXCHANGE(os.fsencode(one), os.fsencode(other)) != 0:
@@ -82,12 +82,12 @@ def recover(folder: Path) -> None:
         return
     complete = [path for path in leftovers(folder, ".replaced") if find_manifest(path)]
     for replaced in sorted(complete, key=_changed, reverse=True)[:1]:
-        with suppress(OSError):  # another process has been faster
+        with suppress(OSError):  # another process has put it back already
             replaced.rename(folder)
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Delete what killed processes left beside `folder`. What a living one writes is locked, and stays."""
+    """Delete what killed processes left beside `folder`. Folders of running processes are locked, and stay."""
     for path in leftovers(folder) if folder.exists() else leftovers(folder, ".partial"):
         handle = lock_folder(path, wait=False)
         if handle is not None and handle >= 0:
@@ -120,7 +120,7 @@ def lock_folder(folder: Path, wait: bool = True) -> int | None:
 
 
 def _move_aside(folder: Path, replaced: Path) -> None:
-    delete_saved(replaced)  # moved aside before another process moved its own in
+    delete_saved(replaced)  # from an earlier try, after which another process put its own folder in place
     with suppress(FileNotFoundError):  # another process has moved it aside
         folder.rename(replaced)
 

@@ -31,11 +31,11 @@ def save_arrays(
         version: the layout's version; `load_arrays` refuses another one.
         meta: anything JSON can hold.
         arrays: name to array, of any shape and plain dtype.
-        part_of: the seal of the folder above, if this one belongs to it: it is replaced with it, and is not written
-            where the folder above has been replaced meanwhile.
+        part_of: the seal of the folder above, if this one belongs to it: then it is replaced together with that folder,
+            and not written if that folder has been replaced meanwhile.
 
     Returns:
-        The seal: what tells this content from another.
+        The seal, a hash of all content.
 
     Raises:
         InputError: the folder cannot be written (permission, a file in its place, a full disk), or holds what
@@ -66,8 +66,9 @@ def adopt_arrays(
 ) -> str:
     """Save the arrays whose files lie in the folder `built`, as `save_arrays` does; the files are not copied.
 
-    built: on the file system of `folder`; it keeps its files where that can link a file to two names. checksums:
-    xxh3_64 of each array's file, by the array's name. Returns the seal. Raises InputError as `save_arrays` does.
+    built: a folder on the file system of `folder`. If that has hard links, `built` keeps its files; else they are
+    moved. checksums: xxh3_64 of each array's file, by the array's name. Returns the seal. Raises InputError as
+    `save_arrays` does.
     """
     folder = resolved(folder)
     try:
@@ -90,12 +91,12 @@ def adopt_arrays(
 def _link(file: Path, name: Path) -> None:
     try:
         os.link(file, name)
-    except OSError:  # file systems without links
+    except OSError:  # a file system without hard links
         file.rename(name)
 
 
 def resolved(folder: str | Path) -> Path:
-    """`folder`, absolute and through links, if it is one that can be replaced as a whole.
+    """`folder` as an absolute path without links, if it can be replaced as a whole.
 
     Raises:
         InputError: the current folder or one above it, the top of a file system, or no name of a folder.

@@ -1,6 +1,6 @@
-"""What was verified once on this machine is not read again at every start of a process.
+"""Marks of folders that were verified on this machine, so that they are not read again at every start of a process.
 
-The mark of a verified folder is a file in the user's own cache folder, never in the folder itself: it cannot travel
+The mark of a folder is a file in the user's own cache folder. It is never in the folder itself, where it could come
 with data that somebody else made. Its name is a hash of the content's seal and of the device, inode, size, mtime and
 ctime of every file, so a file that was changed, replaced, copied or restored is read again.
 """
@@ -18,16 +18,16 @@ import xxhash
 from una_fast._kernels.one_process import one_process_at_a_time, private_folder
 from una_fast.storage.files import Mapped, identity_of
 
-CHECKS = 1  # the version of what is checked; another one reads everything again
-SMALLEST = 1 << 26  # bytes; what is read in 10 ms is verified each time
-SETTLED = 2 * 10**9  # ns; a file younger than the clock of its file system is coarse could change unseen
+CHECKS = 1  # version of the checks: after a new one all is read again
+SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
+SETTLED = 2 * 10**9  # ns; a younger file may still change at the same mtime, because file systems have coarse clocks
 MOST_MARKS = 1_000
 LONGEST_WAIT = 3_600.0  # s, for another process that verifies; 200 GB take some minutes
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of files at one time; path is None where none is kept."""
+    """The mark of files as they are now. path: of the mark; None if no mark is kept for these files."""
 
     path: Path | None
     files: tuple[Mapped, ...]
@@ -48,7 +48,7 @@ class Mark:
 
     @contextmanager
     def one_process(self) -> Iterator[None]:
-        """While this process looks whether the mark is set, and verifies if not, others wait that want the same."""
+        """A lock around `is_set`, the verification and `set`: other processes wait, and then find the mark set."""
         if self.path is None or self.is_set():
             yield
             return
@@ -57,7 +57,7 @@ class Mark:
 
 
 def mark_of(files: Iterable[Mapped], content: str) -> Mark:
-    """The mark of `files` that hold `content`; one that is never set for a few bytes, or files just written."""
+    """The mark of `files` that hold `content`. It is never set for small files, or for files written just now."""
     files = tuple(files)
     folder = private_folder()
     size = sum(len(file.data) for file in files)

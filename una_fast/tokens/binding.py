@@ -1,4 +1,4 @@
-"""Index and tokenizer -> sub-word ids of every sentence and term; kept with the index, compared with the tokenizer."""
+"""Index and tokenizer -> the sub-word ids of every sentence and term, kept with the index."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
-MOST_SUB_WORDS = 2**31 - 1  # of all terms: the draws' records of terms hold int32 places
+MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
-    They are read from the index's folder if they were made before, else made and, where that folder can be written,
-    left there. Two processes that make them at once write the same bytes, each whole. Where another index has been
-    saved in that folder since this one was opened, they are kept in memory.
+    They are read from the index's folder if they were made before. Else they are made and, if that folder can be
+    written, saved there. Two processes that make them at the same time write the same bytes, each whole. If another
+    index has been saved in that folder since this one was opened, they are kept in memory.
 
     Raises:
         InputError: kept ids that are damaged, or terms of more than MOST_SUB_WORDS sub-words.
@@ -44,7 +44,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         except InputError:
             if _lies_in_its_folder(index):
                 raise
-            folder = None  # another index has been saved there in this moment
+            folder = None  # another index has just been saved there
     ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
     if folder is None:
         return ids
@@ -58,7 +58,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
-    """uint16 or int32 ids of each sentence: from its chunks, each encoded once, or whole where one is not regular."""
+    """uint16 or int32 ids of each sentence: from those of its chunks, or as a whole if a chunk is not regular."""
     chunk_ids, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
     n_rows, chunks = len(index.sentences), index.sentences
     row_lengths = np.empty(n_rows, dtype=POINTER)
@@ -106,7 +106,7 @@ def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str
 
 
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
-    """The same of any table of words."""
+    """As `encode_terms`, for any table of words."""
     regular, later, first = _encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
@@ -129,8 +129,8 @@ def _encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[
     """Ids of each distinct chunk in the contexts in which it stands.
 
     Returns:
-        The ids (int32), the number of ids of each, -1 for a chunk that is not regular (int32), and the offset at which
-        the chunks as the first of a sentence stand in both: 0 where that context is not another one.
+        The ids (int32); the number of ids of each chunk, -1 if it is not regular (int32); and where in both the chunks
+        as the first of a sentence begin, 0 if the tokenizer makes no difference there.
     """
     first_chunks = index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]
     is_first = np.zeros(len(index.chunks), dtype=bool)
@@ -152,7 +152,7 @@ def _encode_both(
 ) -> tuple[np.ndarray, Ragged, Ragged]:
     """Which strings are regular (bool), and their ids after a space and, where `is_first` (bool), as the first.
 
-    The same object twice where the two contexts are one to the tokenizer.
+    The same object twice if the tokenizer makes no difference between the two.
     """
     regular = encoder.pipeline.regular(table)
     later = encoder.encode_chunks(table, regular, after_space=True, n_jobs=n_jobs)
@@ -166,7 +166,7 @@ def _encode_both(
 
 
 def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ragged:
-    """int32 ids of the sentences `rows`, each encoded as one text: 20 times the time, so only where it is needed."""
+    """int32 ids of the sentences `rows`, each encoded as one text, which takes 20 times as long as by chunks."""
     starts = range(0, len(rows), TEXTS_A_CALL)
     return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
 

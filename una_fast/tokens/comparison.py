@@ -1,4 +1,4 @@
-"""What every bind compares with the tokenizer itself: some sentences of the index, and texts of random terms."""
+"""A check at every bind: ids of some sentences, and of texts of random terms, against those of the tokenizer itself."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compare_with_tokenizer(
         wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + found.tolist() + suffix or wrong_types:
             raise NotByWordError(
-                f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than its words do one by one"
+                f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than of its words one by one"
             )
 
 
@@ -75,7 +75,7 @@ def _texts_of_terms(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.
 
 @contextmanager
 def _state_kept(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
-    """A call of a Hugging Face tokenizer leaves its truncation and padding in the Rust object: put back what was."""
+    """Restore the settings of the Rust object, into which a call of a Hugging Face tokenizer writes its own."""
     backend = tokenizer.backend_tokenizer
     truncation, padding, special = backend.truncation, backend.padding, backend.encode_special_tokens
     try:

@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: sub-word ids of its sentences and terms, made once and kept with the index."""
+"""A tokenizer bound to an index: the sub-word ids of its sentences and terms, made once and kept with the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import need
+from una_fast.extras import import_extra
 from una_fast.parallel import n_cores
 from una_fast.tokens.binding import bind, encode_table
 from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
@@ -38,14 +38,13 @@ class TokenIds:
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
 
-    The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; an
-    index that is not saved, or cannot be written to, keeps them in memory.
+    context_free: bool, whether every text has the same ids after a space as alone.
+    by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
+    the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
+    and every term is irregular.
 
-    context_free: bool, whether the ids of a text are the same after a space as alone, always.
-
-    by_word: bool. A tokenizer whose ids cannot be made word by word (docs/tokenizers.md) gets a warning with the reason
-    and its cost, and makes the ids itself, text by text: then `sentences` and `terms` hold no ids, and every term is
-    irregular.
+    The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; if the
+    index is not saved, or its folder cannot be written, they are kept in memory.
 
     Args:
         index: the corpus.
@@ -53,7 +52,8 @@ class TokenIds:
         n_jobs: threads; all cores this process may use if None.
 
     Raises:
-        InputError: no tokenizer, a setting that the message names with its remedy, or a saved binding that is damaged.
+        InputError: no tokenizer, a setting of it that cannot be used (the message says what to set), or damaged files
+            of ids.
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
@@ -116,7 +116,7 @@ class TokenIds:
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
     ) -> dict[str, torch.Tensor]:
-        """The original sentences `rows` as a padded batch, without a tokenizer and without a string.
+        """The original sentences `rows` as a padded batch. If `by_word`, no tokenizer runs and no string is made.
 
         Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
 
@@ -172,7 +172,7 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
     array = np.ascontiguousarray(given, dtype=np.int64)
-    if array.size and array.view(np.uint64).max() >= n_documents:  # a negative row is huge without its sign
+    if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
         raise InputError(f"rows: {given[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
     return array
@@ -193,7 +193,7 @@ def token_tensors(
         raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
     if out is None:
-        torch = need("torch")
+        torch = import_extra("torch")
         out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
     elif set(out) != set(names):
         raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
@@ -211,4 +211,4 @@ def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> No
             f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
         )
     if tensor.device.type != "cpu" or not tensor.is_contiguous():
-        raise InputError(f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is), or leave `out` away")
+        raise InputError(f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is); or give no `out`")

@@ -28,7 +28,7 @@ def rows_of(arrays: dict[str, np.ndarray]) -> dict[str, Ragged]:
 
 
 def check_ids(folder: Path, arrays: dict[str, np.ndarray], index: Index, n_ids: int) -> None:
-    """Check names, types, lengths and ranges of a folder's ids. O(T) time: one pass at the speed of memory.
+    """Check names, types, lengths and ranges of a folder's ids. O(T) time: one pass.
 
     n_ids: one more than the tokenizer's largest id.
 

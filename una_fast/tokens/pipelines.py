@@ -1,7 +1,7 @@
 """The kinds of tokenizer pipeline that are known to begin a new word at each space: one row each, with the reason.
 
-A row says which pre-tokenizer it is for, what the ends of a chunk must be like for the reason to hold, and which
-normaliser steps it may stand behind. Where no row fits, texts go through the tokenizer whole
+A row says which pre-tokenizer it is for, which first and last characters of a chunk the reason holds for, and which
+normaliser steps may come before. If no row fits, the tokenizer encodes each text as a whole
 (see `una_fast.tokens.whole_text`).
 """
 
@@ -32,7 +32,7 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 
 class Ends(Enum):
-    """What a chunk, normalised, may begin and end with."""
+    """The characters that a normalised chunk may begin and end with."""
 
     ANY = "any character"
     VISIBLE = "a visible character"
@@ -44,7 +44,7 @@ class PipelineRow:
     """A kind of pipeline. name: as docs/tokenizers.md has it; ends: see `Ends`; reason: why a word begins at a space.
 
     fits: whether pre-tokenizer steps, normaliser steps and model (as tokenizer.json describes them) are of this kind.
-    own_normalizers: `fits` has judged the normaliser too.
+    own_normalizers: True if `fits` also checks the steps of the normaliser.
     """
 
     name: str

@@ -6,9 +6,9 @@ encoding the whole text if
 
 1. the normalised text is the normalised chunks, one after the other, each with the space before it: every step of the
    normaliser works on characters or on runs that a space ends (a space is a starter in Unicode normalisation and
-   composes with nothing). The steps that look further (a SentencePiece character map works on grapheme clusters,
-   stripping and collapsing on runs of white space) are asked, for every chunk that is not plain ASCII, whether they
-   look past this chunk's ends;
+   composes with nothing). The steps that may look further (a SentencePiece character map works on grapheme clusters,
+   stripping and collapsing on runs of white space) are run on every chunk that is not plain ASCII, to test that what is
+   beside the chunk changes nothing;
 2. the pre-tokenizer, or the model's vocabulary, begins a new word at each of these spaces: one row of
    `una_fast.tokens.pipelines.PIPELINES` says why, and what the ends of a chunk must be like;
 3. no added token ("[MASK]") is found: they are searched in the whole text and may eat the white space around them.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
-ASKING_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
+TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
 COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that make one space of a run of white space
 MODELS = {"BPE", "Unigram", "WordLevel", "WordPiece"}
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
@@ -69,23 +69,23 @@ class Pipeline:
         self._normalize = backend.normalizer.normalize_str if normalizers else str
         self._alone = self._normalize("a")
         self._rest = self._normalize("a a")[len(self._alone) :]  # what " a" adds to a text
-        self._asks = any(step["type"] in ASKING_NORMALIZERS for step in normalizers)
+        self._tests_chunks = any(step["type"] in TESTED_NORMALIZERS for step in normalizers)
         self._has_space_runs = False
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
-        self.context_free = not (self._asks or first_matters) and self.kind is PIPELINES[0]
+        self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
         """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text.
 
-        A string that holds an added token may be among them: its ids betray it (see `holds_added_token`).
+        A string that holds an added token may be among them; its ids show that (see `holds_added_token`).
         """
         regular = np.ones(len(table), dtype=bool)
-        if self._asks or self._has_space_runs or self.kind.ends != Ends.ANY:
+        if self._tests_chunks or self._has_space_runs or self.kind.ends != Ends.ANY:
             for row in _rows_not_plain(table).tolist():
                 regular[row] = all(map(self._is_regular, table[row].split(" ")))
-        for content in self._silent:
+        for content in self._searched:
             regular[_rows_with(table, content)] = False
         return regular
 
@@ -96,7 +96,7 @@ class Pipeline:
     def _is_regular(self, chunk: str) -> bool:
         first, after_word = self._normalize(chunk), self._normalize("a " + chunk)
         later = after_word[len(self._alone) :]
-        if self._asks and not (
+        if self._tests_chunks and not (
             after_word.startswith(self._alone + self._rest[:1])
             and self._normalize(chunk + " a") == first + self._rest
             and self._normalize("a " + chunk + " a") == after_word + self._rest
@@ -117,16 +117,17 @@ class Pipeline:
         return True
 
     def _check_plain_ascii(self) -> None:
-        """Plain ASCII chunks are not asked one by one, so each of their characters is asked here."""
+        """Chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk."""
         dependent = [c for c in PLAIN if not self._is_regular(c)]
         if dependent:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """The ids that betray an added token in a text, and the contents of those that have no such id.
+        """Set the ids by which an added token in a text is found, and the texts that are searched for instead.
 
-        The model itself gives the id of "unknown", which so betrays nothing unless it is searched after normalising.
-        So no text is searched for thousands of tokens, which would take 0.8 ms a MB each.
+        The model itself gives the id of the unknown token too, so that id does not show that the token was written:
+        texts are searched for it, unless it is matched after normalising; then its id counts like any other. To search
+        for all added tokens, which may be thousands, would take 0.8 ms a MB for each.
         """
         added = description["added_tokens"]
         blank = [token for token in added if not token["content"].strip(" ")]
@@ -136,9 +137,9 @@ class Pipeline:
         self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
         unknown = _unknown_token(description["model"])
         self.unknown_id = next((token["id"] for token in added if token["content"] == unknown), -1)
-        silent = [token for token in added if token["content"] == unknown and not token["normalized"]]
-        self._silent = [token["content"].encode() for token in silent]
-        self._added_ids = np.array([token["id"] for token in added if token not in silent], dtype=np.int64)
+        searched = [token for token in added if token["content"] == unknown and not token["normalized"]]
+        self._searched = [token["content"].encode() for token in searched]
+        self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
 
     def _spans_words(self, token: dict[str, Any]) -> bool:
         """Whether an added token can be found across a space."""
@@ -174,7 +175,7 @@ def _described(step: Step) -> str:
 
 def _check_normalizers(steps: Sequence[Step]) -> None:
     for step in steps:
-        known = step["type"] in (LOCAL_NORMALIZERS | ASKING_NORMALIZERS) - {"Prepend"}
+        known = step["type"] in (LOCAL_NORMALIZERS | TESTED_NORMALIZERS) - {"Prepend"}
         if not known or (step["type"] == "Replace" and not _keeps_words_apart(step)):
             raise NotByWordError(
                 f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends"
@@ -182,7 +183,7 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """A run of white space collapsed, or characters replaced by others, none of which is a space."""
+    """Whether `replace` collapses runs of white space, or replaces characters other than spaces by such characters."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING
@@ -219,4 +220,4 @@ def _rows_with(table: StringTable, content: bytes) -> np.ndarray:
         positions.append(at)
     starts = np.array(positions, dtype=np.int64)
     rows = np.searchsorted(table.offsets, starts, side="right") - 1
-    return rows[starts + len(content) <= table.offsets[rows + 1]]  # not half in one string and half in the next
+    return rows[starts + len(content) <= table.offsets[rows + 1]]  # a match may not reach into the next string

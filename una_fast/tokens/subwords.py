@@ -14,7 +14,7 @@ import xxhash
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import need
+from una_fast.extras import import_extra
 from una_fast.tokens.regularity import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
-GROUP = 128  # chunks that are one input of the Rust library: 3.5 us a chunk as such, 4.9 us if kept apart, 14 us alone
-BEFORE = "a"  # what a chunk follows, a space between, when its ids after a space are asked for
+GROUP = 128  # chunks in one input of the Rust library: 3.5 us a chunk if joined, 4.9 us if kept apart, 14 us one by one
+BEFORE = "a"  # the text that stands before the space when the ids of a chunk after a space are made
 JOINTS = "^\\`{}~|<>_@#*+=%;!?&$"  # rare characters first: a group that holds the joint is encoded again, kept apart
 
 
@@ -38,7 +38,7 @@ class SubwordEncoder:
 
     Raises:
         NotByWordError: a tokenizer whose ids cannot be made word by word; the message says why.
-        InputError: not a tokenizer, or one with a setting that the message names with its remedy.
+        InputError: not a tokenizer, or one with a setting that cannot be used; the message says what to set.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
@@ -48,7 +48,7 @@ class SubwordEncoder:
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        settings = [need("tokenizers").__version__, self._backend.encode_special_tokens, description]
+        settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
         self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
@@ -61,10 +61,10 @@ class SubwordEncoder:
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
-        """int32 ids of each wanted string of `table`, after a space or as the first of a text; of others, no ids.
+        """int32 ids of each wanted string of `table`, after a space or as the first of a text; no ids of the others.
 
-        The ids after a space are those that follow "a" in "a " and the string: what a normaliser or pre-tokenizer
-        does at the beginning of a text (a space put there or taken away) is not in them.
+        The ids after a space are those that follow "a" in the text "a " + string. So they do not show what a normaliser
+        or pre-tokenizer does at the beginning of a text, such as adding or removing a space.
 
         wanted: bool (n,), True for regular strings only (see `Pipeline`). Memory is one block of strings a thread.
         """
@@ -86,7 +86,7 @@ class SubwordEncoder:
             return _ragged(threads.map(encode, range(0, len(table), BLOCK)))
 
     def encode_texts(self, texts: Iterable[Sequence[str]]) -> Ragged:
-        """int32 ids of whole texts, any of them; they come in lists, one of which is encoded at a time."""
+        """int32 ids of whole texts, regular or not; each list of `texts` is one call of the tokenizer."""
         return _ragged(map(self._encode_texts, texts))
 
     def _encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +115,7 @@ class SubwordEncoder:
         return _concatenate(parts)
 
     def _encode_apart(self, strings: list[str], after_space: bool) -> tuple[np.ndarray, np.ndarray]:
-        """As `_encode_joined`, for any strings: they go in as pre-split words, each of which is a text of its own."""
+        """As `_encode_joined`, for any strings: they are passed as pre-split words, each of which is encoded alone."""
         before, n_before = (f"{BEFORE} ", len(self._before)) if after_space else ("", 0)
         groups = _groups(strings)
         encodings = self._backend.encode_batch([[before + s for s in g] for g in groups], is_pretokenized=True)
@@ -155,9 +155,9 @@ class SubwordEncoder:
 
 
 def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise `InputError` for what no way of making ids can do without: a padding token and an attention mask."""
+    """Raise `InputError` for a tokenizer without a padding token or an attention mask, or for no tokenizer."""
     name = type(tokenizer).__name__
-    if not isinstance(tokenizer, need("transformers").PreTrainedTokenizerBase):
+    if not isinstance(tokenizer, import_extra("transformers").PreTrainedTokenizerBase):
         raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
     if tokenizer.pad_token_id is None:
         raise InputError(
@@ -183,7 +183,7 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     """The Rust tokenizer behind `tokenizer`, without truncation and padding."""
     try:
-        backend = need("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # what the Rust library raises is a bare Exception
         raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()

@@ -50,7 +50,7 @@ class WholeText:
         for text, ids in zip(texts, found["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
-                    f"tokenizer: it makes {len(ids)} ids of the text {text[:80]!r}, cut and padded to {length}; mend"
+                    f"tokenizer: it makes {len(ids)} ids of the text {text[:80]!r}, cut and padded to {length}; correct"
                     " its post-processor, or use another tokenizer"
                 )
         for name in batch:

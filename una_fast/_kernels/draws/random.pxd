@@ -1,8 +1,8 @@
-"""The one generator. Draw `number` at `position` of a row is a pure function: SplitMix64 (Steele, Lea, Flood 2014,
-https://doi.org/10.1145/2660193.2660195), counter-based, its stream started at a hash of seed, epoch and row.
+"""The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195). A
+draw is a pure function of position and number, in a stream that starts at a hash of seed, epoch, draw set and row.
 
-A position owns NUMBERS consecutive outputs: number 0 decides whether it is replaced, 1 to TRIES propose candidates,
-the last one inverts the cumulative weights when all proposals were refused.
+Each position has NUMBERS consecutive outputs: number 0 decides whether the word is replaced, 1 to TRIES propose
+candidates, and LAST_NUMBER chooses by the cumulative weights if all proposals were refused.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -23,7 +23,7 @@ cdef inline uint64_t epoch_key(uint64_t seed, uint64_t epoch) noexcept nogil:
 
 
 cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t draw_set) noexcept nogil:
-    """The epoch's key; of the further sets of draws, a key each."""
+    """The epoch's key for draw set 0; a key of its own for each further set."""
     cdef uint64_t key = epoch_key(seed, epoch)
     return key if draw_set == 0 else mix64(key + draw_set * <uint64_t>0xD1B54A32D192ED03ULL)
 

@@ -27,8 +27,8 @@ cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1]
 cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop,
                      const int32_t[::1] first, const double[::1] z, const double[::1] p, int32_t[::1] chosen,
                      int32_t[::1] out) except -1 nogil:
-    """Fill `out` at start .. stop - 1 with the terms of the negative. Paper: one draw a term, for all its places;
-    released code: one a word. Positions are counted from the row's first word. chosen: (n,) scratch."""
+    """Fill `out` at start .. stop - 1 with the terms of the negative. Paper: one draw per term, for all its places;
+    released code: one draw per word. Positions are counted from the row's first word. chosen: (n,) scratch."""
     cdef int64_t k, n = stop - start, n_chosen = 0
     for k in range(n):  # without a branch: half of the words are chosen, so a branch would be mispredicted as often
         chosen[n_chosen] = <int32_t>k
@@ -65,7 +65,7 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
 
 
 cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
-    """The same law by the cumulative scores of the window: for windows in which one score towers over the others."""
+    """As `draw_term`, by cumulative scores: for windows where one score is far above the others (TRIES refusals)."""
     cdef int64_t j, inside = window.start <= excluded < window.stop, last = -1
     cdef double total = 0.0, target
     for j in range(window.start, window.stop):

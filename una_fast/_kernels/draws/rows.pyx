@@ -78,7 +78,7 @@ cdef class RowKernel:
         return 0
 
     cdef int draw_block(self, Workspace work, int64_t n_rows) except -1 nogil:
-        """Fill work.terms and work.ends from work.ids, work.bounds and work.keys: what a subclass is for."""
+        """Fill work.terms and work.ends from work.ids, work.bounds and work.keys; each subclass defines this."""
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
@@ -92,7 +92,7 @@ cdef class RowKernel:
         return 0
 
     cdef int announce(self, const int64_t[::1] rows, int64_t begin) except -1 nogil:
-        """Ask for the words of the next block, and for the bounds of the one after it."""
+        """Prefetch the words of the next block, and the bounds of the one after it."""
         cdef int64_t row, k, n = rows.shape[0]
         for row in range(begin, min(begin + BLOCK, n)):
             for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1], 16):

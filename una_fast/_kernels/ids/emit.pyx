@@ -57,7 +57,7 @@ cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, i
 
 cdef inline int64_t count_tokens(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
                                  int64_t room) except -1 nogil:
-    """The number of sub-words of ``terms[start:stop]``, `room` at most: where a text begins that is padded before."""
+    """The number of sub-words of ``terms[start:stop]``, at most `room`; padding on the left depends on it."""
     cdef int64_t n = 0, k
     for k in range(start, stop):
         if n >= room:

@@ -50,7 +50,7 @@ cdef class WordWriter:
 
 
 cdef bint is_plain(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except? -1 nogil:
-    """Whether the chunk is ASCII letters and digits and as short or long as no contraction: its own single word."""
+    """Whether the chunk is ASCII letters and digits, and no contraction by its length: then it is a single word."""
     cdef Py_ssize_t i
     cdef unsigned char byte
     for i in range(start, stop):
@@ -107,7 +107,7 @@ cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
                    int place) except -1 nogil:
-    """Make the text of an entry, with its neighbours, the text."""
+    """Put an entry, with an "x" for each neighbour, into `text`."""
     cdef Py_ssize_t i
     if not place & FIRST:
         put(text, c'x')

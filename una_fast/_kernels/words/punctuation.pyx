@@ -13,7 +13,7 @@ cdef enum:
 
 
 cdef int punctuation(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply the rules whose characters are present, in order; neighbours that only pad are one pass."""
+    """Apply the rules whose characters are present, in order; neighbouring rules that only add spaces are one pass."""
     if present & DOT:
         final_period(text, ALL_CLOSERS, True)
     if present & COMMA_COLON:

@@ -1,4 +1,4 @@
-"""A text under rewriting: rules read the row that holds the text and write the other, so none sees its own output."""
+"""A text that rules rewrite: a rule reads the row with the text and writes the other, so it never reads its output."""
 
 cdef enum:  # kinds of characters that rules name, as bits
     APOSTROPHE = 1

@@ -1,12 +1,12 @@
 """An index built in stages that exchange files, within a given memory, on one machine or many.
 
 read      what can only be read from its start (compressed files, iterables) becomes segments of documents
-scan      a split of the corpus becomes rows of its own numbers, and runs of its words and chunks, cut by hash
+scan      a split of the corpus becomes rows of numbers of its own, and runs of its words and chunks, cut by hash
 merge     the runs of one hash range, of all splits, become distinct strings with their counts and first places
 rank      a range of ranks is sorted and written to its place in the index; ties stand by first place
-label     the numbers of each split get their ranks
+label     the rank of each number of each split is written to files
 write     the rows of a split, relabelled, are written to their place in the index
-finish    checksums, the manifest, the folder's name
+finish    checksums; then the manifest is written and the folder gets its name
 
 Every stage is a list of tasks, and every task writes one file that appears whole or not at all: a task that is run
 twice, by a lost worker or after a restart, writes the same bytes.

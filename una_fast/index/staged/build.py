@@ -1,4 +1,4 @@
-"""A build in stages, from a corpus to the folder of its index: which tasks there are, and what is deleted when."""
+"""Builds an index in stages, from a corpus to a folder: the tasks of each stage, and when their files are deleted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, probe_words
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.layout import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
-from una_fast.index.staged.executors import opened
+from una_fast.index.staged.executors import open_executor
 from una_fast.index.staged.merge import merge_chunks, merge_terms
 from una_fast.index.staged.output import ROWS, checksum_array, create_arrays, write_split
-from una_fast.index.staged.plan import KINDS, Budget, Paths, Plan, Words, parse_memory
+from una_fast.index.staged.plan import STRING_KINDS, Budget, Paths, Plan, Words, parse_memory
 from una_fast.index.staged.rank import cut_ranks, label_numbers, rank_strings
 from una_fast.index.staged.scan import scan_tasks
 from una_fast.index.staged.sources import Reader
@@ -41,7 +41,7 @@ def build_in_stages(
     target = resolved(folder)
     sources = list(open_sources(corpus, reading))
     check_replaceable(target, KIND)
-    with opened(executor, n_jobs, parse_memory(memory), progress) as (runner, budget, check_workers):
+    with open_executor(executor, n_jobs, parse_memory(memory), progress) as (runner, budget, check_workers):
         with open_work(target) as work:
             check_workers(work)
             identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
@@ -77,7 +77,7 @@ class _Stages:
         self.n_documents = sum(meta["n_documents"] for meta in self.metas)
 
     def script_remark(self) -> str:
-        """What to say of the scripts of the corpus, or ""."""
+        """The warning about scripts without spaces between words, or ""."""
         if self.plan.words.tokenizer not in NAMED:
             return ""
         sample = ScriptSample()
@@ -93,19 +93,19 @@ class _Stages:
         return counts
 
     def rank(self) -> None:
-        """Merge, rank and label, unless all labels are there; then what only these stages read is deleted."""
+        """Merge, rank and label, unless all labels are there; then delete the files that only these stages read."""
         plan = self.plan
-        done = {path for kind in KINDS for path in self._labels(kind) if path.exists()}
-        if len(done) < len(KINDS) * plan.n_partitions:
+        done = {path for kind in STRING_KINDS for path in self._labels(kind) if path.exists()}
+        if len(done) < len(STRING_KINDS) * plan.n_partitions:
             self.runner.run("merge", self._merge_tasks())
             self._create()
-            self.runner.run("rank", [task for kind in KINDS for task in self._rank_tasks(kind)])
-            self.runner.run("label", [task for kind in KINDS for task in self._label_tasks(kind)])
+            self.runner.run("rank", [task for kind in STRING_KINDS for task in self._rank_tasks(kind)])
+            self.runner.run("label", [task for kind in STRING_KINDS for task in self._label_tasks(kind)])
         used = ("merge-", "rank-", "runs-")
         delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
 
     def write(self) -> dict[str, str]:
-        """Write the rows of all splits; the checksums of all arrays."""
+        """Write the rows of all splits. Returns the checksums of all arrays."""
         plan = self.plan
         self.runner.run("write", self._write_tasks())
         outputs = {name: plan.paths("checksum", name.replace("_", "-"), 1)[0] for name in DTYPES}
@@ -131,7 +131,7 @@ class _Stages:
         ]
 
     def _create(self) -> None:
-        """The files of the arrays, of their final lengths."""
+        """Create the files of the arrays, with their final lengths."""
         lengths: dict[str, int] = {}
         for kind, rows in ROWS.items():
             metas = [_meta(path) for path in self._merged(kind)]
@@ -144,7 +144,7 @@ class _Stages:
             if kind == "terms":
                 lengths |= dict.fromkeys(("document_frequency", "idf", "max_tfidf"), n)
         if lengths["terms_offsets"] == 1:
-            delete_work(self.plan.work)  # nothing in it would serve another corpus
+            delete_work(self.plan.work)  # a build of another corpus could use nothing of it
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
         created = self.plan.paths("created", "arrays", 1)[0]
         if not created.exists():
@@ -173,14 +173,14 @@ class _Stages:
 
     def _write_tasks(self) -> list[Task]:
         plan = self.plan
-        labels = {kind: self._labels(kind) for kind in KINDS}
+        labels = {kind: self._labels(kind) for kind in STRING_KINDS}
         documents = row_bounds([meta["n_documents"] for meta in self.metas]).tolist()
-        places = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in KINDS}
+        places = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in STRING_KINDS}
         return [
             Task(
                 plan.work / split.names[2],
                 write_split,
-                (split, plan.work, plan.arrays, labels, documents[i], {kind: places[kind][i] for kind in KINDS}),
+                (split, plan.work, plan.arrays, labels, documents[i], {kind: places[kind][i] for kind in STRING_KINDS}),
             )
             for i, split in enumerate(plan.splits)
         ]

@@ -16,15 +16,17 @@ from una_fast.parallel import n_cores
 from una_fast.storage.packs import write_pack
 from una_fast.version import VERSION
 
-RETRIES = 3  # of a task whose worker died, by Dask
+RETRIES = 3  # by Dask, of a task whose worker died
 
 
 @contextmanager
-def opened(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> Iterator[tuple[Runner, Budget, Any]]:
-    """(runner, what a task may take, a function to check the workers with a folder) of an executor.
+def open_executor(
+    executor: Any, n_jobs: int | None, memory: int, progress: bool
+) -> Iterator[tuple[Runner, Budget, Any]]:
+    """(runner, budget of its tasks, function that checks that the workers can use a given folder) of an executor.
 
-    executor: None for threads; an Executor; or a Dask client, which has `get_executor`. memory: bytes of all workers
-    of an Executor together, and of each worker process of a cluster.
+    executor: None for threads; an Executor; or a Dask client, which has `get_executor`. memory: bytes for all workers
+    of an Executor together, or for each worker process of a cluster.
     """
     if executor is None:
         threads = n_cores(n_jobs)
@@ -51,15 +53,15 @@ def opened(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> It
     yield Runner(executor, slots, progress), budget, lambda work: _check_executor(executor, work)
 
 
-def look(token: Path) -> tuple[str, bool]:
-    """What a worker answers: its version of una_fast, and whether it sees the file `token`."""
+def worker_answer(token: Path) -> tuple[str, bool]:
+    """Runs on a worker: its version of una_fast, and whether it sees the file `token`."""
     return VERSION, token.exists()
 
 
 def _check_cluster(client: Any, work: Path) -> None:
     with _token(work) as token:
         try:
-            answers = client.run(look, token, on_error="return")
+            answers = client.run(worker_answer, token, on_error="return")
         except Exception as error:  # whatever Dask raises for functions that workers cannot load
             raise _no_answer("the cluster", error) from error
     for worker, answer in answers.items():
@@ -71,7 +73,7 @@ def _check_executor(executor: Executor, work: Path) -> None:
         return
     with _token(work) as token:
         try:
-            answer = executor.submit(look, token).result()
+            answer = executor.submit(worker_answer, token).result()
         except Exception as error:
             raise lost_worker("check", error) or _no_answer("a worker", error) from error
     _check("a worker", answer, work)

@@ -16,11 +16,11 @@ from una_fast.index.scores import rank, term_scores
 from una_fast.index.staged.plan import read_runs
 from una_fast.storage.packs import Pack, write_pack
 
-N_SAMPLES = 1024  # evenly spaced strings of a range, by which ranks are cut into ranges of about one size
+N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
 
 
 def merge_terms(runs: Path, partition: int, n_documents: int, output: Path) -> None:
-    """The task of a range of words of the listed `runs`: they are scored, and sorted by score."""
+    """The task of a hash range of words: merges it from the `runs` listed, and sorts it by score."""
     merged = _Merged("terms", read_runs(runs), partition)
     scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
     order = rank(scores.max_tfidf).astype(POINTER)
@@ -29,16 +29,16 @@ def merge_terms(runs: Path, partition: int, n_documents: int, output: Path) -> N
 
 
 def merge_chunks(runs: Path, partition: int, output: Path) -> None:
-    """The task of a range of chunks of the listed `runs`: they stand by first appearance alone."""
+    """The task of a hash range of chunks: merges it from the `runs` listed, in the order of first appearance."""
     merged = _Merged("chunks", read_runs(runs), partition)
     _write(merged, np.arange(merged.n), {"score": np.zeros(merged.n, dtype=SCORE)}, output)
 
 
 class _Merged:
-    """The distinct strings of a range, numbered by first place.
+    """The distinct strings of a hash range, numbered by first place.
 
-    first: int64 (n,); frequency: int64 and ratio: float64 (n,), summed and highest over the splits; numbers: for each
-    split the number of each string of its run.
+    first: int64 (n,), first places; frequency: int64 (n,), the sum over the splits; ratio: float64 (n,), the highest of
+    the splits; numbers: for each split the number of each string of its run.
     """
 
     def __init__(self, kind: str, runs: list[Path], partition: int):
@@ -78,7 +78,7 @@ class _Merged:
 
 
 def _write(merged: _Merged, order: np.ndarray, arrays: dict[str, np.ndarray], output: Path) -> None:
-    """Write the strings in this order, and the place in it that each string of each run has got."""
+    """Write the strings in the order `order`, and for each string of each run its place in that order."""
     strings = StringTable(*merged.strings.strings()).take(order)
     merged.strings = StringSet()
     places = np.empty(merged.n, dtype=ID)

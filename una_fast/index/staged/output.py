@@ -1,4 +1,4 @@
-"""Arrays of the index that each task fills at its place; stage write: the rows of a split, relabelled, at theirs."""
+"""The arrays of the index, of which each task fills a part. Stage write: the relabelled rows of a split."""
 
 from __future__ import annotations
 
@@ -60,13 +60,14 @@ def write_split(
     document: int,
     places: Mapping[str, int],
 ) -> None:
-    """The task of a split: its rows into the index, and the mark that they are there.
+    """The task of a split: writes its rows to the index, and then the mark that they are there.
 
-    labels: for terms and chunks, the files of stage label; document: its first row; places: where its values start.
+    labels: for terms and chunks, the files of stage label; document: its first row in the index; places: for terms and
+    chunks, where its values start in the index.
     """
     csr.warm_up()
     rows, _, written = split.names
-    if (work / written).exists():  # by a worker that was thought lost
+    if (work / written).exists():  # a worker that was thought lost has written it
         return
     with Pack(work / rows) as pack:
         for kind, name in ROWS.items():
@@ -83,12 +84,12 @@ def write_split(
 
 
 def checksum_array(arrays: Path, name: str, output: Path) -> None:
-    """The task of a complete array: the checksum of its file."""
+    """The task of a complete array: writes the checksum of its file."""
     write_pack(output, {"checksum": file_checksum(arrays / f"{name}.npy")}, {})
 
 
 def _labels(rows: Pack, kind: str, paths: Sequence[Path], split: int) -> np.ndarray:
-    """int32: the rank of each number of a split."""
+    """int32 (n,): the rank of each of the n numbers of a split."""
     numbers = rows.read(f"{kind}_numbers")
     labels = np.empty(len(numbers), dtype=ID)
     at = 0

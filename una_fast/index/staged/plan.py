@@ -1,4 +1,4 @@
-"""What a build in stages is: its sources, its splits, how many hash ranges, and the names of its files."""
+"""The plan of a build in stages: its budget of memory, its splits, the number of hash ranges, and its files' names."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes: a process with numpy, pyarrow and Numba imported, and the tables of the coordinator
 LEAST = 512 << 20
-TEXT_FACTOR = 10  # bytes that scanning a split takes, a byte of its text (measured by bench.scale.staged)
-RANK_FACTOR = 4  # bytes that sorting a range of ranks takes, a byte of its strings and scores
+TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
+RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
 SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones save nothing more
 MAX_PARTITIONS = 4096
-KINDS = ("terms", "chunks")
+STRING_KINDS = ("terms", "chunks")
 
 
 def parse_memory(memory: str | int) -> int:
@@ -51,14 +51,17 @@ def half_of_memory() -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that one task may take, and how many tasks run at once."""
+    """task: bytes of memory that one task may take; slots: how many tasks run at once."""
 
     task: int
     slots: int
 
     @classmethod
     def of(cls, memory: int, processes: int, threads: int) -> Budget:
-        """Of `memory` bytes for all of so many processes of so many threads each."""
+        """The budget of `processes` processes, of `threads` threads each, that share `memory` bytes.
+
+        Raises InputError if that is not enough for the smallest splits.
+        """
         task = (memory - processes * BASE) // (processes * threads)
         if task < TEXT_FACTOR * SMALLEST:
             least = processes * (BASE + threads * TEXT_FACTOR * SMALLEST)
@@ -69,15 +72,15 @@ class Budget:
         return cls(task, processes * threads)
 
     def split_bytes(self) -> int:
-        """The text of a split."""
+        """Bytes of the text of a split."""
         return min(max(self.task // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Hash ranges for so many bytes of text. The distinct strings of a range, and all numbers of them in splits."""
+        """How many hash ranges: a task holds the distinct strings of one, and their numbers in all splits."""
         return min(max(-(-text_bytes // (self.task // 2)), 1), MAX_PARTITIONS)
 
     def n_ranges(self, n_bytes: int) -> int:
-        """Ranges of ranks for distinct strings and scores of so many bytes."""
+        """How many ranges of ranks, for `n_bytes` bytes of distinct strings and scores."""
         return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
 
 
@@ -89,13 +92,13 @@ class Words:
     lowercase: bool
 
     def key(self) -> Any:
-        """What tells one from another, as JSON can hold it."""
+        """Values of JSON that are equal for equal settings only."""
         return [tokenizer_name(self.tokenizer), probe_words(self.tokenizer), self.lowercase]
 
 
 @dataclass(frozen=True)
 class Split:
-    """A run of documents. key: tells its content; identity: of the file that it is a part of, None for a segment."""
+    """A run of documents. key: a hash of its source and settings; identity: of its file, None for a segment."""
 
     number: int
     key: str
@@ -105,14 +108,14 @@ class Split:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """Of the files with its rows, its runs, and the mark that its rows are in the index."""
+        """The names of the files of its rows, of its runs, and of the mark that its rows are in the index."""
         name = f"{self.number}-{self.key}"
         return f"rows-{name}", f"runs-{name}", f"written-{name}"
 
 
 @dataclass(frozen=True)
 class Paths(Sequence[Path]):
-    """The files of the tasks of a stage, in order, as a few bytes: a list of them would travel with each task."""
+    """The files of the tasks of a stage, in order. It is sent with each task, so it holds no list of them."""
 
     work: Path
     stage: str
@@ -151,7 +154,7 @@ class Plan:
 
     @cached_property
     def key(self) -> str:
-        """Of the complete plan as a whole, in the names of the files of later stages."""
+        """A hash of the complete plan, which the names of the files of later stages end in."""
         return key_of([split.key for split in self.splits])
 
     def write_runs(self) -> Path:
@@ -172,12 +175,12 @@ class Plan:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Of the files of the complete plan that do not end in its key."""
+        """The names of the files of the complete plan that do not end in its key."""
         return frozenset(["corpus", *(name for split in self.splits for name in split.names)])
 
     def to_scan(self) -> list[Split]:
         """The splits whose rows or runs a later stage needs, and that are not there."""
-        labelled = all(path.exists() for kind in KINDS for path in self.paths("label", kind, self.n_partitions))
+        labelled = all(path.exists() for kind in STRING_KINDS for path in self.paths("label", kind, self.n_partitions))
 
         def is_needed(split: Split) -> bool:
             rows, runs, written = ((self.work / name).exists() for name in split.names)
@@ -186,7 +189,7 @@ class Plan:
         return [split for split in self.splits if is_needed(split)]
 
     def keeps(self, name: str) -> bool:
-        """Whether a file of the work folder is one of this plan."""
+        """Whether a file of the work folder belongs to this plan."""
         return name in self.names or name.endswith(self.key) or name.startswith(("read-", "digest-", "segment-"))
 
     def add(self, source: Source, identity: list[Any] | None, source_number: int) -> None:
@@ -202,7 +205,7 @@ class Plan:
 
 
 def key_of(value: Any) -> str:
-    """16 hexadecimal digits of a value that `repr` tells from others."""
+    """A hash of the `repr` of a value, as 16 hexadecimal digits."""
     return xxhash.xxh3_64_hexdigest(repr(value).encode())
 
 

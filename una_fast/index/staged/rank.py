@@ -1,7 +1,7 @@
-"""Stages rank and label: ranges of ranks are sorted and written to the index, and the splits' numbers get their ranks.
+"""Stages rank and label: sort ranges of ranks and write them to the index; find the rank of each number of a split.
 
-The strings of each hash range lie sorted by (highest score, first place). A range of ranks is what lies between two
-such keys, in every hash range; where it starts is found by bisection of the files.
+The strings of each hash range lie sorted by (highest score, first place). A range of ranks holds the strings between
+two such keys from every hash range; where they start in its file is found by bisection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "sco
 
 
 class Key(NamedTuple):
-    """What ranks are sorted by, lowest first: the score with its sign turned, then the first place."""
+    """What ranks are sorted by, lowest first: minus the score, then the first place."""
 
     minus_score: float
     first: int
@@ -45,10 +45,10 @@ def cut_ranks(merged: Sequence[Path], n_ranges: int) -> list[Key]:
 def rank_strings(
     kind: str, merged: Sequence[Path], low: Key | None, high: Key | None, arrays: Path, output: Path
 ) -> None:
-    """The task of a range of ranks, from `low` to below `high`: its strings into the index, and `output`.
+    """The task of a range of ranks, from `low` to below `high`: writes its strings to the index, and `output`.
 
-    output: rank of the strings of each hash range that lie between the keys, int32; where each one's start, in `bounds`
-    and, in its hash range, in `starts`.
+    output: `ranks`, int32, of the strings between the keys, one hash range after another; `bounds`, int64, where each
+    hash range starts in it.
     """
     packs = [Pack(path) for path in merged]
     try:
@@ -78,7 +78,7 @@ def rank_strings(
 
 
 def label_numbers(merged: Path, ranked: Sequence[Path], partition: int, output: Path) -> None:
-    """The task of a hash range: the rank of each string of each split's run, int32, with the `bounds` of the splits."""
+    """The task of a hash range: writes int32 `labels`, the ranks of the strings of all runs, and `bounds` of runs."""
     ranks = []
     for path in ranked:
         with Pack(path) as pack:

@@ -33,18 +33,18 @@ class Segment(Source):
     _blocks = blocks
 
     def digest(self) -> str:
-        """That of the source, which is taken while it is read."""
+        """Not available: the digest of the source is computed while it is read."""
         raise NotImplementedError
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
-    """The task of a file: its segments, and then `output`, which lists them."""
+    """The task of a file: writes its segments, and then `output`, which lists them."""
     write_segments(source, n_bytes, output)
     check_unchanged(source, identity)
 
 
 def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]:
-    """Write the documents of `source` as segments beside `output`, and there their list, which is returned."""
+    """Write the documents of `source` as segments beside `output`, and their list to `output`. Returns the list."""
     segments: list[list[Any]] = []
     held: list[Block] = []
     size = n_documents = 0
@@ -66,14 +66,14 @@ def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]
 
 
 def digest_file(source: FileSource, identity: list[str | int], output: Path) -> None:
-    """The task of a file that is read in parts: its digest as a whole."""
+    """The task of a file that is read in parts: writes the digest of the whole file."""
     digest = source.digest()
     check_unchanged(source, identity)
     write_pack(output, {"digest": digest}, {})
 
 
 def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
-    """Refuse a file that is not, by size and time, the one that the build was started with."""
+    """Raise InputError for a file whose size or time has changed since the build was started."""
     if source.identity() != identity:
         raise InputError(
             f"{source.path}: changed since the build was started (its size or time is another): put the old file back "

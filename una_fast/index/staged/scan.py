@@ -22,13 +22,13 @@ from una_fast.index.staged.tasks import Task
 from una_fast.parallel import CallingThread
 from una_fast.storage.packs import write_pack
 
-_ONE_AT_A_TIME = threading.Lock()  # a caller's function is not called by two threads at once
+_ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
 
 
 def scan_tasks(plan: Plan) -> list[Task]:
     """A task for each split that is to be scanned."""
     splits = plan.to_scan()
-    for split in splits:  # rows whose runs are gone
+    for split in splits:  # rows may be left whose runs are gone: without them the task counts as not done
         (plan.work / split.names[0]).unlink(missing_ok=True)
     return [
         Task(plan.work / split.names[0], scan_split, (split, plan.words, plan.n_partitions, plan.work))
@@ -37,20 +37,20 @@ def scan_tasks(plan: Plan) -> list[Task]:
 
 
 def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
-    """The task of a split: the file of its runs, then that of its rows."""
+    """The task of a split: writes the file of its runs, then that of its rows."""
     csr.warm_up()
     chunks, sentences, vocabulary, word_ids, scripts = _parse(split, words)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
-    frequency, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
-    wide = np.zeros(len(vocabulary), dtype=np.int64)
-    csr.document_statistics(word_ids.values, word_ids.indptr, frequency, wide, ratio)
+    counts, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
+    frequency = np.zeros(len(vocabulary), dtype=np.int64)
+    csr.document_statistics(word_ids.values, word_ids.indptr, counts, frequency, ratio)
     term_order, term_bounds = _by_partition(vocabulary, n_partitions)
     chunk_order, chunk_bounds = _by_partition(chunks, n_partitions)
     rows, runs, _ = split.names
     run_arrays = {
         **_run("terms", vocabulary, term_order, term_bounds),
-        "terms_frequency": wide.astype(ID)[term_order],
+        "terms_frequency": frequency.astype(ID)[term_order],
         "terms_ratio": ratio[term_order],
         **_run("chunks", chunks, chunk_order, chunk_bounds),
     }
@@ -94,7 +94,7 @@ def _parse(split: Split, words: Words) -> tuple[StringTable, Ragged, StringTable
 
 
 def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, np.ndarray]:
-    """int64 (n,): the strings by hash range, in each by number; int64 (P + 1,): where the ranges start and end."""
+    """int64 (n,): the strings sorted by hash range, then by number; int64 (P + 1,): the bounds of the P ranges."""
     partition = (hash_strings(strings.utf8, strings.offsets).astype(np.uint64) * np.uint64(n_partitions)) >> np.uint64(
         32
     )

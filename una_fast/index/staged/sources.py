@@ -14,7 +14,7 @@ from una_fast.storage.packs import Pack
 
 
 class Reader:
-    """Sources on their way to a plan. identities: of the files, None for what is no file."""
+    """Turns the sources of a corpus into the splits of a plan. identities: of the files, None for other sources."""
 
     def __init__(
         self, sources: list[Source], identities: list[list[Any] | None], words: Words, work: Path, budget: Budget
@@ -24,18 +24,18 @@ class Reader:
         self._words = words
         self._work = work
         self._budget = budget
-        self._read_here: set[int] = set()  # which cannot be read twice
+        self._read_here: set[int] = set()  # numbers of iterables, which cannot be read twice
         known = sum(identity[1] for identity in identities if identity)
         share = known // (2 * budget.slots) if None not in identities else budget.split_bytes()
         self._split_bytes = min(budget.split_bytes(), max(share, SMALLEST))
         self._parts = [s.split(self._split_bytes) if isinstance(s, FileSource) else None for s in sources]
 
     def plan(self, runner: Runner) -> Plan:
-        """The splits, after those sources are read that can only be read from their start."""
+        """The plan. Sources that can only be read from their start are read into segments first."""
         self._read_all(runner)
         plan = self._planned()
         gone = [s for s in plan.to_scan() if isinstance(s.source, Segment) and not s.source.path.exists()]
-        if gone:  # what was scanned once is lost or damaged
+        if gone:  # a result of scanning them was lost, and their segments are deleted: read their sources again
             for number in {split.source_number for split in gone}:
                 self._output(number).unlink()
             self._read_all(runner)
@@ -43,7 +43,7 @@ class Reader:
 
     def _read_all(self, runner: Runner) -> None:
         runner.run("read", self._read_tasks())
-        for number, source in enumerate(self._sources):  # in this process, to which a caller's iterable may be bound
+        for number, source in enumerate(self._sources):  # a caller's iterable may work in this process only
             if not isinstance(source, FileSource) and number not in self._read_here:
                 write_segments(source, self._split_bytes, self._output(number))
                 self._read_here.add(number)
@@ -71,7 +71,7 @@ class Reader:
         ]
 
     def remarks(self) -> list[str]:
-        """What there is to say of the sources."""
+        """The warning about each source, or ""."""
         return [self._read(number).get("remark", "") for number in range(len(self._sources))]
 
     def summaries(self, n_documents: dict[int, int]) -> list[dict[str, Any]]:

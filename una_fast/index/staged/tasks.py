@@ -1,4 +1,4 @@
-"""Tasks of a stage, run by an executor: those whose file is there are done."""
+"""The tasks of a stage, run by an executor; a task whose file exists is done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from una_fast.errors import InputError, counted
 
-AHEAD = 2  # tasks that wait for each that runs: no worker waits for the next
+AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Runner:
         """Run the tasks that are not done; returns when all are.
 
         Raises:
-            InputError: the first that a task raised, once those that were running have ended; or a worker was lost.
+            InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
         todo = [task for task in tasks if not task.output.exists()]
         with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
@@ -68,11 +68,11 @@ class Runner:
 
 
 def lost_worker(stage: str, error: BaseException) -> InputError | None:
-    """What to say where an executor has lost a worker or its scheduler; None for any other error."""
+    """The error for an executor that has lost a worker or its scheduler; None for any other `error`."""
     home = type(error).__module__.partition(".")[0]
     if not isinstance(error, (BrokenExecutor, CancelledError)) and home not in ("distributed", "ray"):
         return None
     return InputError(
-        f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps for want of memory; what "
-        "the build has finished is kept: run the same again to go on, with less memory a worker if it repeats"
+        f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
+        "finished files are kept: run the same again to go on, and if it repeats, with a smaller `memory`"
     )

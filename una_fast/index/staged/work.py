@@ -21,7 +21,7 @@ OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy|\.({'|'.join(DTYPES)})\.part
 
 
 def work_folder(folder: Path, doing: str = "building") -> Path:
-    """Where the build of the index `folder` works, or what else takes long."""
+    """The folder beside `folder` for the files of a build, or of the work that `doing` names."""
     return folder.with_name(f".{folder.name}.{doing}")
 
 
@@ -44,11 +44,11 @@ def open_work(folder: Path, doing: str = "building") -> Iterator[Path]:
 
 
 def check_corpus(work: Path, folder: Path, files: list[Any], settings: Any) -> None:
-    """Refuse to go on with a build of other files, or with other settings; write down those of a new one.
+    """Raise InputError if the work folder is of a build of other files or with other settings; else record these.
 
-    A build that ended before its first task was done, as by a wrong column, has nothing to lose and gives way.
+    A build that ended before its first task was done, for example at a wrong column, is replaced without an error.
 
-    files: of each source its path, size and time of change, None for what is no file; settings: anything JSON can hold.
+    files: of each source its path, size and time of change, None if it is no file; settings: anything JSON can hold.
     """
     path = work / "corpus"
     if not path.exists() or not _has_results(work):
@@ -73,7 +73,7 @@ def _has_results(work: Path) -> bool:
 
 
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: False) -> None:
-    """Delete the files of a build but those whose name is to be kept, and the folder if nothing else is in it."""
+    """Delete the files of a build, except names for which `keep` is true, and the folder if it is then empty."""
     with suppress(OSError):
         for path in list(work.iterdir()):
             if keep(path.name):
