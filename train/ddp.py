@@ -2,8 +2,8 @@
 
 The command starts its ranks itself. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
-Each machine may have an --index of its own; rank 0 alone writes --output. There --evaluate is done by the first rank,
-and --seeds, whose runs start their own ranks, is refused.
+Each machine may have an --index of its own; rank 0 alone writes --output. Under torchrun rank 0 carries out --evaluate,
+and --seeds is refused, because each of its runs starts its own ranks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
-    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+    with handled(leave_at_once):  # from the start, because the imports below take seconds
         return _main(argv, prog)
 
 
@@ -60,7 +60,7 @@ def _missing(error: ModuleNotFoundError) -> InputError:
 
 
 def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
-    """Option values with those of the demo where --demo is among them and they are not."""
+    """With --demo: the demo's option values, overridden by the given ones. Without it: the given ones."""
     if not values.get("demo"):
         return values
     from train.demo.demo import demo_settings
@@ -69,7 +69,7 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
-    """Option values with those of the run in --output where --resume is among them and they are not."""
+    """With --resume: the option values of the run in --output, overridden by the given ones. Else the given ones."""
     if not (values.get("resume") and values.get("output")):
         return values
     from train.record.pointer import saved_options

@@ -40,7 +40,7 @@ def build_parser(prog: str = "python -m train.download") -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
-    """Run the command; the exit code, 2 if something is missing or not as it should be."""
+    """Run the command and return its exit code: 2 if something is missing or not as expected."""
     return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "train")
 
 
@@ -57,7 +57,7 @@ def _run(options: Namespace) -> int:
 
 
 def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
-    """Bring "wiki" or "senteval" into `folder`, unless it is there. An interrupted download goes on where it ended."""
+    """Fetch "wiki" or "senteval" into `folder`, unless it is there. An interrupted download goes on where it ended."""
     if part == "wiki":
         target = folder / "corpora" / WIKI
         if not target.is_file():
@@ -71,12 +71,16 @@ def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str =
 
 
 def download(name: str, folder: Path, repository: str, revision: str) -> Path:
-    """One file of the dataset, whole and with the checksum that the hub names; InputError if it cannot be had."""
-    # imported late, as the readers below: --help should not wait for them
+    """Download one file of the dataset into `folder` and return its path.
+
+    Raises:
+        InputError: the hub cannot be reached or lacks the file, or the checksum differs from the hub's.
+    """
+    # imported late: --help should not wait for it
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     endpoint = os.environ.get("HF_ENDPOINT")
-    partial = folder / f".{name}.download"  # not under its own name until its checksum is known to be right
+    partial = folder / f".{name}.download"  # the file gets its own name once its checksum has been compared
     try:
         url = hf_hub_url(repository, name, repo_type="dataset", revision=revision, endpoint=endpoint)
         expected = get_hf_file_metadata(url).etag
@@ -88,12 +92,12 @@ def download(name: str, folder: Path, repository: str, revision: str) -> Path:
             local_dir=partial,
             endpoint=endpoint,
         )
-    except Exception as error:  # the hub, the network and the disk each raise their own
+    except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{repository}/{name}: {reason}; call again and the download goes on") from error
     if not has_checksum(Path(file), expected):
         shutil.rmtree(partial)
-        raise InputError(f"{repository}/{name}: what arrived has not the checksum {expected}; call again")
+        raise InputError(f"{repository}/{name}: the downloaded file does not have the checksum {expected}; call again")
     target = folder / name
     Path(file).replace(target)
     shutil.rmtree(partial)
@@ -101,7 +105,7 @@ def download(name: str, folder: Path, repository: str, revision: str) -> Path:
 
 
 def has_checksum(path: Path, expected: str | None) -> bool:
-    """True if a file is what the hub says: by SHA-256 of large files, by git's SHA-1 of small ones."""
+    """True if a file has the hub's checksum: SHA-256 for a large file, git's SHA-1 for a small one."""
     if expected is None or len(expected) not in (40, 64):
         raise InputError(f"{path.name}: the hub names no checksum ({expected!r})")
     digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
@@ -112,7 +116,7 @@ def has_checksum(path: Path, expected: str | None) -> bool:
 
 
 def unpack(archive: Path, downstream: Path) -> None:
-    """SentEval's archive as `downstream`, whole or not at all; its top folder may have any name."""
+    """Unpack SentEval's archive as the folder `downstream`, whole or not at all; its top folder may have any name."""
     downstream.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=downstream.parent, prefix=".unpack.") as name:
         try:
@@ -127,7 +131,7 @@ def unpack(archive: Path, downstream: Path) -> None:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """What of "wiki" or "senteval" is missing in `folder` or has another size than the papers say."""
+    """A sentence for each problem of "wiki" or "senteval" in `folder`: a missing task, a size not as published."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             lines = sum(1 for _ in file)

@@ -10,7 +10,7 @@ from pathlib import Path
 from train.config.command import run_command
 from train.config.parser import Parser
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, Protocol
+from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import task_names
 from train.record.files import write_json
@@ -24,6 +24,20 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
     add("--model", required=True, help="name on the Hugging Face hub, or folder")
     add("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
     add("--tasks", default="sts", help="sts, transfer, full, or names with commas between (default: sts)")
+    _add_protocol(parser)
+    _add_running(parser)
+    add(
+        "--pairs",
+        action="store_true",
+        help="keep every pair's similarity and gold score in the file of --json, for train.report",
+    )
+    add("--json", type=Path, metavar="FILE", help="file for all scores and the protocol")
+    return parser
+
+
+def _add_protocol(parser: Parser) -> None:
+    """The options that change the scores."""
+    add = parser.add_argument
     add(
         "--mode",
         choices=MODES,
@@ -59,6 +73,11 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
         default="fp32",
         help="number format of the encoder's arithmetic (default: fp32)",
     )
+
+
+def _add_running(parser: Parser) -> None:
+    """The options of where and how the model runs."""
+    add = parser.add_argument
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add(
         "--nproc",
@@ -78,22 +97,15 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
         action="store_true",
         help="run Python code that the model brings along; without it, such a model is refused",
     )
-    add(
-        "--pairs",
-        action="store_true",
-        help="keep every pair's similarity and gold score in the file of --json, for train.report",
-    )
-    add("--json", type=Path, metavar="FILE", help="file for all scores and the protocol")
-    return parser
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "evaluate")
 
 
 def model_folder(name: str) -> str:
-    """`name`, or its best/ where it is the folder of a training run, which is then said."""
+    """`name`, or its best/ if it is the folder of a training run; a note on stderr then says so."""
     folder = Path(name)
     if (folder / "best" / "config.json").is_file() and not (folder / "config.json").exists():
         print(f"note: {name} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
@@ -103,11 +115,13 @@ def model_folder(name: str) -> str:
 
 def _run(options: Namespace) -> int:
     if options.max_length is not None and options.max_length < 3:
-        raise InputError(f"--max-length {options.max_length}: at least 3, two special tokens and a word")
+        raise InputError(
+            f"--max-length is {options.max_length}: it must be at least 3, for two special tokens and a word"
+        )
     for name in ("threads", "nproc"):
         if (value := getattr(options, name)) is not None and value < 1:
-            raise InputError(f"--{name} {value}: at least 1")
-    protocol = Protocol(
+            raise InputError(f"--{name} is {value}: it must be at least 1")
+    protocol = EvaluationProtocol(
         mode=options.mode,
         aggregate=options.aggregate,
         pooling=options.pooling,

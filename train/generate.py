@@ -27,7 +27,7 @@ TEXT_KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+    with handled(leave_at_once):  # from the start, because the imports below take seconds
         return run_command(lambda: _run(words, prog), "generate")
 
 
@@ -62,7 +62,7 @@ def read_job(words: list[str], prog: str) -> Job:
 
 
 def overview(prog: str) -> str:
-    """What the command writes, a kind a line."""
+    """The help text: one line for each kind of text that the command writes."""
     lines = [f"  {name:<16}  {kind.ABOUT}\n" for name, kind in TEXT_KINDS.items()]
     return f"usage: {prog} KIND [options]\n\n{''.join(lines)}\n`{prog} KIND --help` shows the options.\n"
 

@@ -16,7 +16,7 @@ from train.steps.signals import handled, leave_at_once
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.paper") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with handled(leave_at_once):  # from the first line on: what is imported below takes seconds
+    with handled(leave_at_once):  # from the start, because the imports below take seconds
         return run_command(lambda: _run(words, prog), "train")
 
 
@@ -34,7 +34,7 @@ def _run(words: list[str], prog: str) -> int:
 
 
 def overview(prog: str) -> str:
-    """The tables, one a line."""
+    """The help text: one line per table."""
     from train.tables.registry import NAMES, table_of
 
     lines = [f"  {name:<14}table {table.number}: {table.title}\n" for name in NAMES for table in [table_of(name)]]

@@ -18,7 +18,7 @@ from datasets import Dataset, DatasetDict
 from sentence_transformers import SentenceTransformer
 
 from train.evaluation.model import load_model
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import evaluate
 from train.evaluation.senteval_files import downstream_folder, normalise_spaces, number_in, read_columns
 from train.evaluation.tasks.registry import suite
@@ -57,7 +57,7 @@ def main() -> int:
     try:
         downstream = downstream_folder(options.data)
         tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]
-        ours = evaluate(load_model(options.model, device="cpu"), tasks, Protocol()).scores["sts"]
+        ours = evaluate(load_model(options.model, device="cpu"), tasks, EvaluationProtocol()).scores["sts"]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

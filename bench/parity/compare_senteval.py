@@ -20,7 +20,7 @@ import torch
 
 from bench.training.step_table import described, save
 from train.evaluation.model import load_model
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import evaluate
 from train.evaluation.scoring import read_tasks
 from train.evaluation.senteval import Batcher, prepare
@@ -105,7 +105,7 @@ def compare(options: argparse.Namespace) -> list[dict]:
     senteval = load_senteval(options.senteval)
     rows = []
     for pooling in options.pooling.split(","):
-        protocol = Protocol(mode=options.mode, pooling=pooling)
+        protocol = EvaluationProtocol(mode=options.mode, pooling=pooling)
         model = load_model(options.model, pooling, device="cpu")
         with Clock() as clock:
             tasks, notes = read_tasks(downstream, names, protocol.split)

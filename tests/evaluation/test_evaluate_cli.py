@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from train.evaluate import main
 from train.evaluation.model import EvaluatedModel, load_model, pick_devices
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import evaluate
 from train.evaluation.scoring import read_tasks
 from train.evaluation.senteval import Batcher, prepare
@@ -245,7 +245,7 @@ def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
     model = load_model(str(tiny_model), device="cpu")
     copy = model.copy_on(torch.device("cpu"))
     tasks, _ = read_tasks(data / "senteval" / "downstream", ["STS13", "CR"], "test")
-    alone = evaluate(model, tasks, Protocol(keep_pairs=True))
+    alone = evaluate(model, tasks, EvaluationProtocol(keep_pairs=True))
     monkeypatch.setattr("train.evaluation.results.GPU_BATCH_TOKENS", 64)
     both_at_work, users = threading.Barrier(2), []
     plain = EvaluatedModel.encode_from_host
@@ -257,7 +257,7 @@ def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
         return plain(self, batch)
 
     monkeypatch.setattr(EvaluatedModel, "encode_from_host", encode)
-    shared = evaluate(model, tasks, Protocol(keep_pairs=True), [copy])
+    shared = evaluate(model, tasks, EvaluationProtocol(keep_pairs=True), [copy])
     assert len(users) == 2
     theirs, own = (results.scores["sts"]["STS13"] for results in (shared, alone))
     assert theirs["similarity"] == pytest.approx(own["similarity"], abs=2e-5)

@@ -126,7 +126,7 @@ def test_an_interrupted_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_left(hub: Hub, tmp_path: Path) -> None:
     hub.checksums[WIKI] = "0" * 64
-    with pytest.raises(InputError, match="has not the checksum 0000"):
+    with pytest.raises(InputError, match="does not have the checksum 0000"):
         fetch("wiki", tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 

@@ -179,7 +179,7 @@ class TestRefusals:
         assert "there is no row 'x'" in refusal(capsys, "comparison", *own, "--checkpoints", "x=y")
 
     def test_options_that_the_command_settles(self, capsys):
-        assert "--seed: train.paper settles it itself: give --seeds" in refusal(capsys, "main", "--seed", "1")
+        assert "--seed: train.paper sets it itself: give --seeds" in refusal(capsys, "main", "--seed", "1")
         assert "--output is missing" in refusal(capsys, "main")
 
     def test_a_run_of_other_settings_in_the_folder(self, paper, tmp_path, capsys):

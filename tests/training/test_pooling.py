@@ -17,7 +17,7 @@ from train.encoder.modules import read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
 from train.evaluation.model import load_model
 from train.evaluation.pair_scorer import PairScorer
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import _embed
 from train.evaluation.results import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
@@ -211,7 +211,7 @@ def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_mode
     (mean_model / "sentence_bert_config.json").write_text(json.dumps(length))
     keep_case(mean_model)
     model = load_model(str(mean_model), device="cpu")
-    described = describe_protocol(Protocol(), model, model.max_length)
+    described = describe_protocol(EvaluationProtocol(), model, model.max_length)
     assert (described["prompt"], described["lower_case"]) == ("query: " if prompt else "none", lower_case)
     found = torch.from_numpy(_embed(TEXTS, [model], model.max_length))
     torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)

@@ -12,9 +12,9 @@ from una_fast.extras import missing_package
 
 
 def run_command(action: Callable[[], int], extra: str) -> int:
-    """The exit code of `action`; 2, after a sentence on stderr, for bad input and for a package that is missing.
+    """Run `action` and return its exit code; for bad input or a missing package write one line to stderr and return 2.
 
-    extra: of `pip install`, with what the command needs.
+    extra: what `pip install 'una_fast[EXTRA]'` must name to install the packages of the command.
     """
     show_warnings_as_lines()
     try:
@@ -27,13 +27,13 @@ def run_command(action: Callable[[], int], extra: str) -> int:
 
 
 def exit_with_error(error: InputError) -> NoReturn:
-    """Leave as a command line does after bad input: the sentence on stderr, exit code 2."""
+    """Write the error to stderr and exit with code 2, as `run_command` does for bad input."""
     sys.stderr.write(f"error: {error}\n")
     sys.exit(2)
 
 
 def show_warnings_as_lines() -> None:
-    """Write each InputWarning as one line on stderr, without the place in the source; other warnings as before."""
+    """Write each InputWarning as one line on stderr, without file and line number; other warnings stay as they are."""
     shown = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:

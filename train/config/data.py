@@ -1,4 +1,4 @@
-"""The options of a corpus in groups, as those of `train.config.groups`: its files, how they are read, its words."""
+"""The options of the corpus, in groups like those of `train.config.groups`: its files, how they are read, its words."""
 
 from __future__ import annotations
 

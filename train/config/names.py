@@ -1,10 +1,10 @@
-"""What to say of an option that is not there: the one that was probably meant."""
+"""The messages about unknown options, each with the option that was probably meant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# names in the commands of SimCSE, transformers and sentence-transformers -> what is written here
+# option names of SimCSE, transformers and sentence-transformers -> the option of this command that does the same
 ELSEWHERE = {
     "base-model": "--model",
     "bf16": "--precision bf16",
@@ -54,20 +54,20 @@ ELSEWHERE = {
 
 
 def unknown_option(flag: str, known: Sequence[str]) -> str:
-    """What to say of an argument that no option takes. known: flags, with their dashes."""
+    """The message about an argument that no option takes. known: flags, with their dashes."""
     if not flag.startswith("-"):
         return f"unexpected argument {flag!r}: options start with --"
     return f"unknown option {flag}{_hint(flag, known)}"
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """What to say of a key of a file that is no option. known: flags, with their dashes."""
+    """The message about a key of a config file that is not an option. known: flags, with their dashes."""
     hint = _hint("--" + key, known).replace("did you mean --", "did you mean ")
     return f"unknown key {key}{hint.replace('-', '_') if '_' in key else hint}"
 
 
 def _hint(flag: str, known: Sequence[str]) -> str:
-    import difflib  # 5 ms, needed after a mistake alone
+    import difflib  # takes 5 ms, and only a mistake needs it
 
     written = flag.lstrip("-").replace("_", "-").lower()
     meant = ELSEWHERE.get(written, "")

@@ -1,4 +1,4 @@
-"""A dataclass field as an option: its default, help text, limits and role are stated beside it, and read from it."""
+"""Options as dataclass fields: a field states the default, help text, limits and role of its option."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any, Literal
 from una_fast.errors import InputError
 
 Role = Literal["result", "source", "running", "call"]
-"""What an option is to a run.
+"""How an option affects a run.
 
 result: the run computes something else if it changes, so --resume refuses another value.
 source: names a corpus, a model or a dev set. A checkpoint knows corpus and model by their content, so the name may
     change on --resume (a folder that was moved); runs of different sources are different runs in a report.
-running: says where and how the run is carried out. It may change on --resume, and a report does not compare by it.
-call: belongs to one call of the command, so a --config file must not hold it. It may change as well.
+running: says where and how the run is carried out. It may change on --resume, and a report compares runs without it.
+call: concerns one call of the command, so a --config file must not hold it. It may change on --resume.
 """
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The smallest and largest value of a number; `above` and `below` are bounds that the value may not take itself."""
+    """The bounds of a number: it may equal `least` and `most`, but not `above` and `below`."""
 
     least: float | None = None
     above: float | None = None
@@ -65,8 +65,8 @@ def option(
 ) -> Any:
     """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
 
-    metavar: what stands for the value in --help; a word for the type if it is empty. choices: the values that a
-    field of type str takes, or each value and what it means; a Literal type lists its values itself.
+    metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
+    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself.
     """
     limits = Limits(least, above, most, below)
     if isinstance(choices, Mapping):
@@ -77,7 +77,7 @@ def option(
 
 @dataclass(frozen=True)
 class Option:
-    """One field as an option: its type taken apart, and what was stated beside it."""
+    """An option as its dataclass field states it; `kinds`, `choices` and `many` come from the field's type."""
 
     name: str
     default: Any
@@ -85,8 +85,8 @@ class Option:
     limits: Limits
     role: Role
     metavar: str
-    kinds: tuple[type, ...]  # of str, int, float, bool; the first that takes a text converts it
-    choices: tuple[str, ...]  # () where every value of the kinds is taken
+    kinds: tuple[type, ...]  # some of str, int, float, bool; the first one that accepts a text converts it
+    choices: tuple[str, ...]  # () if every value of the kinds is allowed
     many: bool  # takes one or several values
 
     @property
@@ -95,7 +95,7 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def convert(self, text: str) -> Any:
-        """The value of one word of the command line; ValueError if it is none of the kinds."""
+        """Convert one word of the command line; ValueError if none of the kinds accepts it."""
         for kind in self.kinds:
             try:
                 return kind(text)
@@ -104,10 +104,10 @@ class Option:
         raise ValueError(text)
 
     def check(self, value: Any) -> None:
-        """Refuse a value out of the limits or beside the choices.
+        """Refuse a value that is outside the limits or not among the choices.
 
         Raises:
-            InputError: it names the option, the value and what is allowed.
+            InputError: the message names the option, the value and what is allowed.
         """
         for one in value if self.many else (value,):
             if self.choices and one is not None and one not in self.choices:
@@ -118,7 +118,7 @@ class Option:
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """The options that the fields of a dataclass are, by field name, in order."""
+    """The option of each field of a dataclass, by field name and in the order of the fields."""
     hints = typing.get_type_hints(kind)
     return {field.name: _option(field, hints[field.name]) for field in dataclasses.fields(kind)}
 

@@ -1,4 +1,4 @@
-"""Options as a command line and as a YAML file. A file's values take the same way as those of the command line."""
+"""Reads options from a command line and from a YAML file; one parser converts and checks the values of both."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from train.config.options import Option, heading, options_of
 from una_fast.errors import InputError
 
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # a value in --help
+STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # the placeholder of a value in --help
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are InputErrors of one sentence; options are written out in full."""
+    """An ArgumentParser that raises InputError with one sentence and accepts no abbreviated options."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, but an unknown option comes first: what is missing may be what it was meant to be."""
+        """As argparse's, but an unknown option is reported before a missing one: it may be that one, misspelt."""
         words = sys.argv[1:] if args is None else list(args)
         known = flags(self)
         for word in takewhile(lambda word: word != "--", words):
@@ -36,12 +36,12 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found wrong."""
+        """Raise argparse's message as an InputError."""
         raise InputError(f"{message.removeprefix('argument ')} (see --help)")
 
 
 def option_parser(prog: str, description: str, groups: Iterable[type]) -> Parser:
-    """The parser of the options of several dataclasses, each under its heading; what is not given stays absent."""
+    """A parser for the options of several dataclasses, each under its heading; its result lacks options not given."""
     parser = Parser(
         prog=prog,
         usage="%(prog)s [options]",
@@ -88,7 +88,7 @@ def _help(option: Option) -> str:
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
-    """The numbers of "42,0,1"."""
+    """The whole numbers in a text such as "42,0,1"."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -96,7 +96,7 @@ def whole_numbers(text: str) -> tuple[int, ...]:
 
 
 def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, Any]:
-    """What a command line gives, by field name.
+    """The option values that a command line gives, by field name.
 
     Raises:
         InputError: an unknown option, a value of the wrong kind.
@@ -105,7 +105,7 @@ def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, A
 
 
 def checked_values(parser: Parser, groups: Iterable[type], arguments: Sequence[str] | None) -> dict[str, Any]:
-    """What a command line gives, or the default, of every option of the groups, by field name.
+    """The value of every option of the groups, by field name: from the command line, else its default.
 
     Raises:
         InputError: an unknown option, a value of the wrong kind or out of its limits.
@@ -118,7 +118,7 @@ def checked_values(parser: Parser, groups: Iterable[type], arguments: Sequence[s
 
 
 def flags(parser: Parser) -> list[str]:
-    """Every option of `parser` as it is written."""
+    """Every flag of `parser`, with its dashes."""
     return [flag for action in parser._actions for flag in action.option_strings]
 
 
@@ -126,7 +126,7 @@ def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict
     """Values of the known options in a YAML file, by field name; keys may be written with - or _.
 
     Raises:
-        InputError: no YAML file, an unknown key, a value of the wrong kind; it names --config.
+        InputError: no YAML file, an unknown key, a value of the wrong kind; the message names --config.
     """
     arguments: list[str] = []
     try:
@@ -141,8 +141,8 @@ def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict
 
 
 def read_yaml(path: Path) -> dict[Any, Any]:
-    """The mapping in a YAML file; {} of an empty one. InputError if it holds something else."""
-    import yaml  # 15 ms, needed with --config alone
+    """The mapping in a YAML file; {} for an empty file. InputError if it holds something else."""
+    import yaml  # takes 15 ms, and only --config needs it
 
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -156,7 +156,7 @@ def read_yaml(path: Path) -> dict[Any, Any]:
 
 
 def as_arguments(option: Option, value: Any) -> list[str]:
-    """A value of a YAML file as it would be written on the command line; null is an option that is not given."""
+    """A value of a YAML file as it would be written on the command line; null stands for an option not given."""
     if value is None:
         return []
     if option.kinds == (bool,) and isinstance(value, bool):

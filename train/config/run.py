@@ -1,7 +1,7 @@
 """A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
 
-A value comes from the command line, else from --config, else from the field's default; learning rate, schedule and
-augmentation that nobody gave get their values in `train.job.resolve`.
+A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
+augmentation is not given, `train.job.resolve` chooses it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Run(
     Files,
     Data,
 ):
-    """Every option of `python -m train.ddp`. A dataclass takes the fields of its last base first."""
+    """Every option of `python -m train.ddp`. Bases are in reverse order: fields of the last base come first."""
 
     def identity(self) -> dict[str, Any]:
         """The settings that --resume must find unchanged, by name."""
@@ -61,27 +61,27 @@ def options() -> dict[str, Option]:
 
 
 def defaults() -> dict[str, Any]:
-    """The default of every option by field name. A run saved before an option existed had its default."""
+    """The default of every option by field name; a run that was saved before an option existed used its default."""
     return {name: option.default for name, option in options().items()}
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells runs apart in a report: saved settings without the seed and without where and how they ran."""
+    """The settings that distinguish runs in a report: all but the seed and the options of where and how a run ran."""
     left_out = {name for name, option in options().items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def arguments_of(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are arguments of `maker` too, by name.
+    """The settings that are also arguments of `maker`, by name.
 
-    Not `index` and `tokenizer`: among the settings they are names of folders, and `maker` takes what is in them.
+    `index` and `tokenizer` are left out: as settings they are names of folders, and `maker` takes the loaded objects.
     """
     taken = inspect.signature(maker).parameters.keys() - {"index", "tokenizer"}
     return {name: value for name, value in settings.items() if name in taken}
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
-    """The parser of the command; a field that was not given stays absent."""
+    """The parser of the command; its result lacks options that were not given."""
     parser = option_parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", GROUPS)
     may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
     parser.epilog = f"On --resume these may differ from what was given at the start: {may_change}."
@@ -147,12 +147,12 @@ def check_together(run: Run) -> None:
     if run.positives != SAME and run.paraphrases:
         raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
     if run.synonyms and not run.needs_synonyms:
-        raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it away")
+        raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it out")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     if run.mlm_weight and run.grad_cache:
         raise InputError(
             "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache "
-            "is there to avoid: leave one of them away"
+            "is there to avoid: leave one of them out"
         )
     if run.push_private and not run.push_to:
         raise InputError("--push-private: nothing is pushed: give --push-to NAME too")

@@ -1,4 +1,4 @@
-"""The options of the texts beside a sentence, in groups as those of `train.config.groups`: positives and negatives."""
+"""The options of positives and negatives, in groups like those of `train.config.groups`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Positives:
 
     @property
     def needs_synonyms(self) -> bool:
-        """Whether the positives are made of synonyms."""
+        """Whether the positives are made with synonyms."""
         return self.positives in WITH_SYNONYMS
 
 
@@ -84,7 +84,7 @@ class NegativeDraws:
     )
 
     def check_radius(self) -> None:
-        """Refuse a radius that cannot be what `window` counts; InputError says what can."""
+        """Refuse a radius that does not fit `window`; the InputError says which values do."""
         if self.window == "score" and self.radius is None:
             raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
         if self.window == "rank" and isinstance(self.radius, float) and self.radius % 1:

@@ -1,7 +1,7 @@
-"""`--demo`: the whole job offline, on text that Python itself ships and the packaged MiniLM encoder.
+"""`--demo`: a whole training offline, on text that Python itself ships, with the packaged MiniLM encoder.
 
 The sentences are those of the language reference behind Python's own ``help()``; the graded pairs in
-``demo/pairs.tsv`` were written for this project. Both are small: the scores show that the job works, not how good
+``demo/pairs.tsv`` were written for this project. Both are small: the scores show that training works, not how good
 the method is.
 """
 
@@ -37,7 +37,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
         "model": str(packaged_encoder()),
         "output": str(output),
         "nproc": 2,
-        "device": "cpu",  # the same run on every machine, GPUs or not
+        "device": "cpu",  # so that the run is the same on machines with and without GPUs
         "batch_size": 32,
         "max_steps": 60,
         "dev": str(PAIRS),
@@ -46,7 +46,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def score_table(encoders: dict[str, str | Path]) -> str:
-    """Spearman x 100 of the demo's pairs under the encoder in each folder, by its label, each with its own pooling."""
+    """A text table of Spearman x 100 on the demo's pairs. encoders: label -> folder, which decides the pooling."""
     task = load_dev(PAIRS)
     lines = [f"Spearman x 100 of the {len(task)} demo pairs"]
     for label, folder in encoders.items():
@@ -78,13 +78,13 @@ def write_corpus(output: Path) -> Path:
     path = output / "corpus.txt"
     distinct = dict.fromkeys(sentences(topics[name] for name in sorted(topics)))
     text = "".join(f"{sentence}\n" for sentence in distinct)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:  # ranks find what their launcher wrote
+    if not path.exists() or path.read_text(encoding="utf-8") != text:  # another rank may have written it already
         path.write_text(text, encoding="utf-8")
     return path
 
 
 def sentences(pages: Iterable[str]) -> Iterator[str]:
-    """The sentences of reStructuredText `pages`, in order, without code, tables, headings and marks."""
+    """The sentences of reStructuredText `pages`, in order, without code, tables, headings and markup."""
     for page in pages:
         for paragraph in re.split(r"\n\s*\n", page):
             for block in _blocks(paragraph.split("\n")):
@@ -119,7 +119,7 @@ def _split(block: str) -> Iterator[str]:
 
 
 def _is_prose(sentence: str) -> bool:
-    """Whether `sentence` reads as one: a full stop, a usual length, mostly plain words, no code."""
+    """Whether `sentence` is prose: it ends in . ! or ?, has a usual length, mostly plain words and no code."""
     words = sentence.split()
     return (
         MIN_WORDS <= len(words) <= MAX_WORDS

@@ -1,4 +1,4 @@
-"""The layers of a backbone by torch.compile, which fuses what lies between the matrix products; see `graphs`."""
+"""Compiles a backbone's layers with torch.compile, which fuses the operations between matrix products; see `graphs`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 import torch
 from torch import nn
 
-SHAPES = 64  # of parts that a run may meet: 8 widths, with and without negatives, the last batch, training or not
+SHAPES = 64  # most shapes of parts in a run: 8 widths, with and without negatives, the last batch, training or not
 
 
 class _Compiled:
-    """Calls of compiled layers; where a compilation fails for any reason but memory, all run as written from there on.
+    """Calls compiled layers; once a compilation fails for any reason but memory, all layers run uncompiled.
 
-    What fails is the compiler, before it runs anything. An error of the layer itself comes again from the plain layer.
+    The compiler fails before it runs anything, so the plain layer can run in its place. An error of the layer itself is
+    raised again by the plain layer.
     """
 
     def __init__(self) -> None:
         self._plain = False
 
     def __call__(self, module: nn.Module) -> Callable[..., Any]:
-        """What stands for `module`'s call once `module.compile` was called."""
+        """The function that replaces `module`'s compiled call after `module.compile`."""
         compiled: Callable[..., Any] = module._compiled_call_impl  # type: ignore[assignment]
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -47,17 +48,17 @@ class _Compiled:
 
 
 def compile_layers(backbone: nn.Module) -> None:
-    """Have torch.compile make the code of a model's layers, or of the whole where it has none; names stay."""
-    torch._dynamo.config.recompile_limit = SHAPES  # of one layer's code; the default of 8 ends in uncompiled code
+    """Compile each layer of a model, or the whole model if it has no list of layers; module names stay the same."""
+    torch._dynamo.config.recompile_limit = SHAPES  # per layer; after the default of 8 it would run uncompiled
     torch._dynamo.config.accumulated_recompile_limit = 4 * SHAPES
-    torch._dynamo.config.optimize_ddp = False  # cuts what is compiled at DDP's buckets: a layer is small enough
+    torch._dynamo.config.optimize_ddp = False  # it splits compiled code at DDP's buckets, and a layer is small enough
     compiled = _Compiled()
     lists = [module for module in backbone.modules() if isinstance(module, nn.ModuleList)]
     for module in max(lists, key=len, default=[backbone]):
-        module.compile(dynamic=False)  # few shapes, each with code of its own; an uneven last batch is one more
+        module.compile(dynamic=False)  # code for each shape, as there are few; an uneven last batch is one more
         module._compiled_call_impl = compiled(module)
 
 
 def uncompiled() -> AbstractContextManager[Any]:
-    """Within it, compiled layers run as written: evaluation meets too many shapes to compile each."""
+    """Inside the with block, compiled layers run uncompiled: an evaluation has too many shapes to compile each."""
     return torch.compiler.set_stance("force_eager")

@@ -15,7 +15,7 @@ BITS = 16
 class CpuDropout(nn.Dropout):
     """nn.Dropout whose probability on a CPU is the nearest multiple of 2**-16 (0.1 -> 0.100006) and unbiased.
 
-    Draws come from PyTorch's default generator; torch.compile and other devices keep their own dropout.
+    Draws come from PyTorch's default generator; under torch.compile and on other devices PyTorch's own dropout runs.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ class CpuDropout(nn.Dropout):
 
 def keep_mask(input: Tensor, p: float) -> Tensor:
     """0 or 1 / (1 - p) for each element of `input`, in its shape and dtype; p is rounded to a multiple of 2**-16."""
-    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # values of 2**16 that drop an element
+    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # how many of the 2**16 values of a draw drop an element
     draws = torch.empty(-(-input.numel() * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: input.numel()].view(input.shape)  # -2**15 to 2**15 - 1, uniform
     return (bits >= dropped - 2 ** (BITS - 1)).to(input.dtype).mul_(2**BITS / (2**BITS - dropped))

@@ -26,7 +26,7 @@ from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, 
 from train.objective.masking import Masked
 from una_fast.errors import InputError
 
-# names by which configurations of encoders call the two dropouts
+# names of the two dropouts in the configurations of encoders
 DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 # what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
 DAMAGED = (
@@ -43,9 +43,10 @@ def quiet() -> None:
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """kind.from_pretrained, with an InputError for what is not there or cannot be read.
+    """kind.from_pretrained(name), with an InputError for files that are missing or cannot be read.
 
-    trust: run Python code that the model brings along; without it, a model that needs such code is refused.
+    what: the name of these files in the message. trust: run Python code that comes with the model; without it, a model
+    that needs such code is refused.
     """
     if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
         raise InputError(f"model {name}: there is no such folder")
@@ -86,9 +87,9 @@ def is_roberta(config: Any) -> bool:
 
 
 class SentenceEncoder(nn.Module):
-    """An encoder and its pooling; in training with Linear + tanh on top, if `head` says so.
+    """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true.
 
-    layout: the pooling, and what else best/ has to say of the embeddings.
+    layout: the pooling and the other settings of the embeddings that best/ stores.
     """
 
     def __init__(
@@ -104,18 +105,18 @@ class SentenceEncoder(nn.Module):
         self.layout = layout or Modules()
         self.pooling = Pooling(self.layout.pooling)
         self.head = nn.Linear(width, width) if head else None
-        self.ready_mask = False  # True where the backbone is given its mask as its attention takes it
-        self.graphs: Graphs | None = None  # that take the backbone's place
-        self.mlm: nn.Module | None = None  # an `mlm.MlmHead`, where a run has that loss
+        self.ready_mask = False  # True: the backbone gets its mask in the form of its attention, see `ready_mask`
+        self.graphs: Graphs | None = None  # if set, they run in place of the backbone
+        self.mlm: nn.Module | None = None  # an `mlm.MlmHead`, if the run has that loss
         if self.head:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.head.reset_parameters()
 
     def forward(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> Any:
-        """What the loss takes, (B, D), of parts of (B', L) token ids, one part below the other.
+        """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts.
 
-        With masked sentences: that, and the sum of the losses of their masked tokens, a scalar.
+        With masked sentences: a pair of these embeddings and the sum of the masked tokens' losses, a scalar.
         """
         rows = self._rows(parts)
         return (rows, self._masked_loss(masked)) if masked else rows
@@ -149,13 +150,14 @@ class SentenceEncoder(nn.Module):
 
     @property
     def word_table(self) -> Tensor:
-        """Its weights (V, E)."""
+        """The weights (V, E) of `word_embeddings`."""
         return cast(Tensor, self.word_embeddings.weight)
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """Word embeddings instead of ids, from one look-up for all parts.
+        """The parts with word embeddings in place of ids, from one look-up for all parts.
 
-        Its gradient is as large as the vocabulary: once, not once a part, saves 9 % of a step of MiniLM on one core.
+        The gradient of a look-up is as large as the vocabulary: computing it once per step, and not once per part,
+        saves 9 % of a step of MiniLM on one core.
         """
         if len(parts) == 1:
             return parts
@@ -169,7 +171,7 @@ class SentenceEncoder(nn.Module):
 
 
 def pooling_of(name: str, pooling: str) -> Modules:
-    """What a model's folder says of its embeddings, with --pooling of training in the place of its own.
+    """The embedding settings of a model's folder, with the pooling replaced by training's --pooling.
 
     Raises:
         InputError: "auto" for a model with a module that is not supported here.
@@ -178,7 +180,7 @@ def pooling_of(name: str, pooling: str) -> Modules:
 
 
 def head_of(pooling: str, head: Head) -> Head:
-    """--head of training, "mlp" or "none"; "auto" is SimCSE's head on [CLS] and none on other poolings."""
+    """The value "mlp" or "none" of training's --head; "auto" is SimCSE's head for [CLS], none for other poolings."""
     return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
 
 
@@ -188,7 +190,7 @@ def load_encoder(
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
     layout = pooling_of(name, pooling)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # of weights the checkpoint lacks, such as a pooler's
+        torch.manual_seed(seed)  # for weights that the checkpoint lacks, such as a pooler's
         backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head).train()
@@ -199,7 +201,7 @@ def load_encoder(
 
 
 def _freeze_unused(encoder: SentenceEncoder) -> None:
-    """Freeze what gets no gradient (a pooler): DDP and the optimiser would wait for it or carry it along."""
+    """Freeze weights that get no gradient (a pooler's): DDP would wait for their gradients."""
     ids = torch.ones(1, 4, dtype=torch.int64)
     encoder([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
     for parameter in encoder.parameters():
@@ -209,7 +211,7 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """xxh3-128 of all trained weights, by which a run knows its model again wherever it lies."""
+    """xxh3-128 of all trained weights, which identifies a run's model in whatever folder it is."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:

@@ -1,4 +1,4 @@
-"""Computes the last layer for the [CLS] token alone, where the pooling reads no other token."""
+"""Computes the last layer for the [CLS] token alone if the pooling reads no other token."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from train.encoder.pooling import Pooling
 
 
 def without_unread_tokens(model: nn.Module, pooling: Pooling, tokenizer: Any) -> AbstractContextManager[None]:
-    """`first_token_only` where the pooling reads [CLS] alone and padding leaves it at position 0; else nothing."""
+    """`first_token_only` if the pooling reads [CLS] alone and padding is on the right; else an empty context."""
     in_front = pooling.reads_first_token and tokenizer.padding_side == "right"
     return first_token_only(model) if in_front else nullcontext()
 
 
 @contextmanager
 def first_token_only(model: nn.Module) -> Iterator[None]:
-    """Within it, the last layer of a BERT or RoBERTa encoder computes token 0 alone: (B, 1, D) instead of (B, L, D).
+    """Inside the with block, the last layer of a BERT or RoBERTa encoder gives token 0 alone: (B, 1, D), not (B, L, D).
 
-    All tokens still are its keys and values, so the first token is as before; what follows the attention, 9 of a
-    layer's 12 D^2 weights, is not computed for the others: an eighth of a model of 6 layers. A model of another
-    build is left as it is.
+    Keys and values still come from all tokens, so token 0 does not change. The operations after the attention, with 9
+    of a layer's 12 D^2 weights, are skipped for the other tokens: an eighth of the products of a model of 6 layers. A
+    model that is not built like BERT is not changed.
     """
     output = _last_attention_output(model)
     if output is None:
@@ -37,7 +37,7 @@ def first_token_only(model: nn.Module) -> Iterator[None]:
 
 
 def _keep_first(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """The hidden states and the residual input (B, L, D), of token 0."""
+    """Token 0 of the hidden states and of the residual input: (B, L, D) -> (B, 1, D)."""
     return tuple(states[:, :1] for states in inputs)
 
 

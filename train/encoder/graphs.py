@@ -1,11 +1,11 @@
-"""An encoder with fewer launches: its layers compiled, its way through a part of a batch replayed as CUDA graphs.
+"""Fewer kernel launches for an encoder: CUDA graphs of its forward and backward pass over a part of a batch.
 
 At batch 64 most kernels of BERT-base run for less time than a processor takes to launch them. `--compile` chooses:
 
-- graphs: the plain kernels, captured once a shape and replayed. Nothing is compiled, the dropout masks are the same
-  (a replay reads the seed and offset that the device's generator then has), and so are the results.
-- layers: torch.compile of each layer, which fuses what lies between the matrix products. One layer's code serves all
-  layers, so a shape costs seconds, not the minute of a whole model; rounding differs from the plain kernels.
+- graphs: the plain kernels, captured once per shape and replayed. Nothing is compiled. The dropout masks are the same
+  (a replay reads the seed and offset that the device's generator has at that time), and so are the results.
+- layers: torch.compile of each layer, which fuses the operations between matrix products. All layers use the code of
+  one, so a shape takes seconds to compile, not the minute of a whole model. Rounding differs from the plain kernels.
 - both: the compiled layers inside the graphs.
 
 Letters: B rows, L tokens, D width.
@@ -24,16 +24,16 @@ from torch.func import functional_call
 
 TRIALS = 3  # plain passes before a capture, so that what a kernel sets up at its first call is not captured
 
-Part = dict[str, Tensor]  # token ids and mask (B, L), by name
+Part = dict[str, Tensor]  # one part of a batch: token ids and mask (B, L), by name
 
 
 class WaitsError(RuntimeError):
-    """A model asks the GPU for an answer on its way, which no graph can hold."""
+    """The CPU waits for a result of the GPU within a model's forward or backward pass, which no graph can capture."""
 
 
 @contextmanager
 def _without_waiting() -> Iterator[None]:
-    """Within it, a WaitsError where the processor waits for the GPU: before a capture, which would not survive it."""
+    """Inside the with block, raise WaitsError where the CPU waits for the GPU; during a capture that would be fatal."""
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -47,14 +47,14 @@ def _without_waiting() -> Iterator[None]:
 
 
 class Captured:
-    """A part's way through the backbone as two CUDA graphs, and the memory that they read and write.
+    """Two CUDA graphs, of the forward and of the backward pass of a part, and the memory that they read and write.
 
-    A graph's gradients take as much memory as the trained weights; what lies between forward and backward is shared
-    with other graphs of `memory`, which must not be replayed in between.
+    The gradients take as much memory as the trained weights. The activations are in the pool `memory`, which other
+    graphs share: these must not be replayed between this part's forward and backward pass.
     """
 
     def __init__(self, run: Callable[[Part], Tensor], trained: Sequence[Tensor], part: Part, memory: Any) -> None:
-        """run: (B, L) -> (B, D), through `trained`, leaves that nothing outside backpropagates to."""
+        """run: a part (B, L) -> (B, D). trained: its trained leaf tensors, which no other autograd graph contains."""
         self._inputs = {name: tensor.clone() for name, tensor in part.items()}
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
@@ -81,7 +81,7 @@ class Captured:
         return self._output
 
     def backward(self, gradient: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of the trained weights for that of the last output, overwritten by the next call."""
+        """Gradients of the trained weights, given that of the last output (B, D); overwritten by the next call."""
         self._gradient.copy_(gradient)
         self._backward.replay()
         return self._gradients
@@ -100,22 +100,24 @@ class _Replay(torch.autograd.Function):
 
 
 class Graphs:
-    """Embeddings of a part (B, L), forwards and backwards, replayed: graphs are captured when a shape is first met.
+    """Embeds a part (B, L), forward and backward, by replaying CUDA graphs, captured when a shape first occurs.
 
-    They end where ranks meet: loss, gathering, DDP and the optimiser stay outside, and take one rank or many, gradient
-    caching and any loss as they come. The alternative, a whole step in one graph, would save some hundred launches
-    more, but needs an optimiser of its own kind and NCCL inside the capture. torch.compile's own graphs
-    (mode="reduce-overhead") re-record by what they find still alive; here every buffer has one owner.
+    The graphs contain the encoder alone. Loss, gathering, DDP and the optimiser stay outside, so any number of ranks,
+    gradient caching and any loss work unchanged. A whole step in one graph would save some hundred launches more, but
+    needs an optimiser that can be captured and NCCL inside the capture. torch.compile's own graphs
+    (mode="reduce-overhead") are recorded again depending on which tensors are still alive; here every buffer has one
+    owner.
 
-    torch.cuda.make_graphed_callables does much the same, but captures through the weights themselves. A weight keeps
-    the stream on which autograd first met it as long as anything holds on to that (DDP always does), and a capture
-    that reaches into that stream fails; so the capture goes through leaves of its own with the weights' memory.
+    torch.cuda.make_graphed_callables does much the same, but captures through the weights themselves. Autograd ties a
+    weight to the stream on which it was first used, for as long as anything refers to the weight's gradient node (DDP
+    always does), and a capture that uses that stream fails. So the capture uses other leaf tensors, which share the
+    weights' memory.
 
-    Parts of one step have graphs of their own, by `place`: a second replay would overwrite what the first keeps for
-    its backward pass. Graphs of one place are never between forward and backward together, so they share memory.
+    Each part of a step has its own graphs, by `place`: a second replay would overwrite what the first keeps for its
+    backward pass. Of the graphs of one place at most one is between its two passes, so they share memory.
 
-    Where a capture fails for any reason but memory, one warning says why, and the run goes on with the plain kernels:
-    the results are the same bits, so ranks may differ in this.
+    If a capture fails for any reason but memory, a warning says why, and this rank goes on with the plain kernels. They
+    give the same bits, so other ranks may go on with graphs.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class Graphs:
         self._memory: dict[int, Any] = {}  # by place
 
         def run(part: Part) -> Tensor:
-            with autocast():  # inside, so that no cast weight outlives a capture in its cache
+            with autocast():  # inside the capture, so that autocast's cache keeps no weight beyond it
                 return embed(part, lambda **inputs: functional_call(backbone, leaves, (), inputs))
 
         self._run = run
@@ -148,7 +150,7 @@ class Graphs:
             try:
                 self._captured[key] = self._capture(place, part)
             except torch.OutOfMemoryError:
-                raise  # what one rank meets alone must end it, or the others would wait for it
+                raise  # an error of one rank must end that rank, or the others would wait for it
             except Exception as error:
                 self._go_on_plain(part, error)
         if self._plain:
@@ -156,7 +158,7 @@ class Graphs:
         return _Replay.apply(self._captured[key], part, *self._trained)
 
     def _go_on_plain(self, part: Part, error: Exception) -> None:
-        """Say why there are no graphs from here on, and free those that there are."""
+        """Warn why no graphs are used from here on, and free the captured ones."""
         shape = " x ".join(map(str, part["input_ids"].shape))
         why = "the model waits for the GPU" if isinstance(error, WaitsError) else f"{shape} tokens cannot be captured"
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,6 +1,6 @@
 """The masked-language-model head: from the states of masked tokens to the sum of their losses.
 
-Linear, GELU and LayerNorm, then the table of word embeddings as the last layer, and a bias of each token: BERT's,
+Linear, GELU and LayerNorm, then the table of word embeddings as the last layer, and a bias for each token: BERT's,
 RoBERTa's and DistilBERT's heads, whose weights are taken where the checkpoint has them. It is trained with the
 encoder, and kept in checkpoints but not in best/. Letters: m masked tokens, D width of states, E of word embeddings,
 V tokens of the vocabulary.
@@ -18,7 +18,7 @@ from transformers import AutoModelForMaskedLM
 from train.encoder.encoder import from_pretrained
 from una_fast.errors import InputError
 
-# of the families: names of the linear layer, of the normalisation and of the bias
+# for each family: the names of the linear layer, of the normalisation and of the bias
 NAMES = (
     ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
     ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
@@ -55,7 +55,7 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
         nn.init.zeros_(head.dense.bias)
         try:
             model, info = from_pretrained("weights", AutoModelForMaskedLM, name, trust, output_loading_info=True)
-        except InputError:  # a kind of model that transformers has no such head for
+        except InputError:  # transformers has no such head for this kind of model
             return head
     saved = {key: value for key, value in model.state_dict().items() if key not in {*info["missing_keys"]}}
     for dense, norm, bias in NAMES:

@@ -1,4 +1,4 @@
-"""How a model's folder says that its embeddings are made: the files of sentence-transformers, read and written.
+"""Reads and writes sentence-transformers' files in a model's folder, which say how its embeddings are made.
 
 modules.json lists what follows the encoder (Pooling, Normalize), sentence_bert_config.json holds the maximum length,
 config_sentence_transformers.json the prompts and the similarity. A bare encoder has none of these files.
@@ -22,7 +22,7 @@ LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
 PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
-FLAGS = {  # of 1_Pooling/config.json up to version 5, which version 6 reads too
+FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which version 6 reads too
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
@@ -34,11 +34,12 @@ FLAGS = {  # of 1_Pooling/config.json up to version 5, which version 6 reads too
 
 @dataclass(frozen=True)
 class Modules:
-    """What follows the encoder on the way to an embedding.
+    """The embedding settings of a model: the steps after the backbone, and how texts are prepared.
 
-    pooling: a name of POOLINGS. max_length: tokens; None where it is not said. lower_case: the library lower-cases
-    texts before it tokenises. settings: the content of config_sentence_transformers.json (prompts, similarity_fn_name).
-    declared: modules.json is there. unknown: a module that is not supported here, or "".
+    pooling: a name of POOLINGS. include_prompt: the pooling includes the prompt's tokens. normalize: embeddings are
+    divided by their length. max_length: tokens; None if no file gives it. lower_case: the library lower-cases texts
+    before it tokenises. settings: the content of config_sentence_transformers.json (prompts, similarity_fn_name).
+    declared: modules.json exists. unknown: a module that is not supported here, or "".
     """
 
     pooling: str = DEFAULT_POOLING
@@ -52,18 +53,18 @@ class Modules:
 
     @property
     def prompt(self) -> str:
-        """The default prompt, which sentence-transformers' encode puts before every text; "" where there is none."""
+        """The default prompt, which sentence-transformers' encode puts before every text; "" if there is none."""
         prompts, name = self.settings.get("prompts"), self.settings.get("default_prompt_name")
         prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None
         return prompt if isinstance(prompt, str) else ""
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
-        """What is tokenised of texts: each with the prompt before it, in lower case where the model says so."""
+        """The texts as they are tokenised: each with the prompt before it, and in lower case if `lower_case`."""
         whole = [self.prompt + text for text in texts]
         return [text.lower() for text in whole] if self.lower_case else whole
 
     def chosen(self, pooling: str) -> Modules:
-        """The same with another pooling, one of POOLINGS; "auto" leaves all as it is.
+        """A copy with another pooling, one of POOLINGS; for "auto" this object itself.
 
         Raises:
             InputError: "auto" for a model with a module that is not supported here.
@@ -100,7 +101,7 @@ class Modules:
 
 
 def read_modules(name: str) -> Modules:
-    """What the model of a folder or a hub name says of its embeddings; raw [CLS] where it says nothing.
+    """The embedding settings of a model, by its folder or hub name; raw [CLS] if it has no modules.json.
 
     Raises:
         InputError: a file that is not JSON of the right form.
@@ -138,7 +139,7 @@ def _pooling(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(name: str, file: str, kind: Any) -> Any:
-    """The JSON value, a `kind`, in a file of the model; None where there is no such file."""
+    """The JSON value, of type `kind`, in a file of the model; None if there is no such file."""
     path = Path(name) / file
     if not Path(name).is_dir():
         cached = cached_file(

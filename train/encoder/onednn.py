@@ -30,7 +30,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def warn_of_slow_bf16(precision: str, device: str) -> None:
-    """Warn where bf16 is asked for on a processor that computes it by detours: several times the time of fp32."""
+    """Warn if bf16 is chosen on a processor without bf16 instructions, where it takes several times as long as fp32."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     if precision == "bf16" and device == "cpu" and x86 and not fast:
@@ -43,7 +43,7 @@ def warn_of_slow_bf16(precision: str, device: str) -> None:
 
 
 def available() -> bool:
-    """True if this PyTorch has the product, and it is right: the operator is not part of the documented interface."""
+    """True if this PyTorch has oneDNN's product and computes it right; the operator is undocumented, so it is tried."""
     if not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
         return False
     x, weight = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
@@ -59,7 +59,7 @@ def _on_intel() -> bool:
 
 
 def is_faster() -> bool:
-    """True where oneDNN's product is there and the processor is not Intel's."""
+    """True if oneDNN's product is available and the processor is not Intel's."""
     return available() and not _on_intel()
 
 
@@ -81,7 +81,7 @@ class _Linear(torch.autograd.Function):
 
 
 class OneDnnLinear(nn.Linear):
-    """nn.Linear with the same weights; autocast, torch.compile and other devices keep their own product."""
+    """nn.Linear with the same weights; autocast, torch.compile and other devices use PyTorch's own product."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
@@ -102,9 +102,9 @@ def use_onednn(module: nn.Module) -> None:
 
 @contextmanager
 def packed_linears(module: nn.Module) -> Iterator[None]:
-    """Within it, float32 linear layers on the CPU use weights in oneDNN's own layout; the weights must not change.
+    """Inside the with block, float32 linear layers on the CPU use weights in oneDNN's layout, which must not change.
 
-    For evaluation: a packed layer records no gradient. Where oneDNN is not faster, nothing changes.
+    For evaluation: a packed layer records no gradient. If oneDNN is not faster, nothing changes.
     """
     layers = [layer for layer in module.modules() if _is_packable(layer)] if is_faster() else []
     try:
@@ -122,7 +122,7 @@ def _is_packable(layer: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def _packed_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    """The layer's forward on reordered weights; other inputs and autocast take the layer as it is written."""
+    """The layer's forward on reordered weights; inputs of other dtypes, and autocast, use the plain layer."""
     weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach())
     bias = None if layer.bias is None else layer.bias.detach()
 

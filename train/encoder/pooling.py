@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from una_fast.errors import InputError
 
-if TYPE_CHECKING:  # names of poolings are options, and --help does not wait for torch
+if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
     from torch import Tensor
 
 
 class PoolingRow(NamedTuple):
-    """A pooling: what it does, how, and its names elsewhere; "" where it cannot be trained or saved.
+    """A pooling: its meaning, its function and its names elsewhere; "" if it cannot be trained or saved.
 
     pool: a model's output and its attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
     padded -> embeddings (B, D). The output has last_hidden_state (B, L, D) and, where the pooling asks for them,
@@ -29,8 +29,8 @@ class PoolingRow(NamedTuple):
     pool: Callable[[Any, Tensor], Tensor]
     in_training: str = ""  # --pooling of train.ddp
     in_modules: str = ""  # sentence-transformers' pooling_mode
-    reads_first_token: bool = False  # alone: the other tokens of the last layer need not be computed
-    needs_hidden_states: bool = False  # layers below the last: call the model with output_hidden_states=True
+    reads_first_token: bool = False  # it reads no other token, so the last layer need not compute the others
+    needs_hidden_states: bool = False  # it reads layers below the last: call the model with output_hidden_states=True
 
 
 def _pooler(output: Any, mask: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def _mean_of(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _weighted_sum(states: Tensor, weights: Tensor) -> Tensor:
-    """The sum (B, D) of weights (B, L) times states (B, L, D), in float32 whatever the states are."""
+    """The sum (B, D) of weights (B, L) times states (B, L, D), in float32 for states of any dtype."""
     return (states * weights.unsqueeze(-1)).sum(1)
 
 
@@ -84,7 +84,7 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
     return states.gather(1, position[:, None, None].expand(-1, 1, states.shape[2]))[:, 0]
 
 
-# By the names that SimCSE's evaluation gives them; those that it lacks have sentence-transformers' names.
+# The names are those of SimCSE's evaluation; poolings that it lacks have sentence-transformers' names.
 POOLINGS = {
     "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
     "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),
@@ -105,7 +105,7 @@ POOLINGS = {
         "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),
 }
-AUTO = "auto"  # as the model's modules.json says, [CLS] where there is none
+AUTO = "auto"  # as the model's modules.json says; [CLS] without that file
 DEFAULT_POOLING = "cls_before_pooler"
 Head = Literal["auto", "mlp", "none"]  # what training puts on the embedding
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
@@ -113,9 +113,9 @@ OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.i
 
 
 def check_pooling(pooling: str) -> str:
-    """`pooling` by its name in POOLINGS, "auto" as it is; InputError for any other name.
+    """The name in POOLINGS of `pooling`, or "auto"; InputError for an unknown name.
 
-    Names of training that mean nothing else in an evaluation ("mean") are taken too.
+    Names of training ("mean") are accepted too, unless POOLINGS has another pooling of that name ("cls").
     """
     known = {AUTO: AUTO, **OF_TRAINING, **{name: name for name in POOLINGS}}
     if pooling not in known:

@@ -1,4 +1,4 @@
-"""Whether a backbone takes a mask in the form that its attention works with."""
+"""Checks whether a backbone accepts its attention mask in the form (B, 1, 1, L) that its attention works with."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import nn
 
 
 def takes_ready_mask(backbone: nn.Module) -> bool:
-    """True if the model takes a mask that is ready for its attention, (B, 1, 1, L) of booleans, as it takes (B, L).
+    """True if the model gives the same output for a boolean mask (B, 1, 1, L) as for an int64 mask (B, L).
 
-    Models that get (B, L) look whether it holds a zero at all, and a GPU's answer makes the processor wait for it.
+    A model that gets (B, L) first checks whether the mask holds a zero, and on a GPU the CPU waits for the answer.
     """
     if getattr(backbone.config, "_attn_implementation", None) != "sdpa":
         return False

@@ -43,7 +43,7 @@ class DistinctSentences:
 
 
 class Batches:
-    """Tokenised sentences in batches sorted by length, kept for as many passes as one likes.
+    """Tokenised sentences in batches sorted by length, which can be embedded any number of times.
 
     Almost all batches hold sentences of one length, so little padding is computed.
     """
@@ -81,11 +81,11 @@ class Batches:
             return self._in_order(_encode_by([encode] * workers, self.batches))
 
     def embed_by(self, encoders: Sequence[Encode]) -> Tensor:
-        """The same, each batch by whichever encoder is free: the copies of a model on several GPUs.
+        """As `embed`, but each batch goes to the next free encoder: the copies of a model on several GPUs.
 
-        Each encoder takes a batch on `device` and returns its embeddings there. A thread an encoder, not a process: a
-        thread that waits for its GPU holds no lock, nothing is sent between GPUs, and a process would first import
-        for 3.4 s, where the seven STS tasks are about 1e14 operations of BERT-base, 2 s of one H200 in fp32.
+        Each encoder takes a batch on `device` and returns its embeddings there. It has a thread, not a process: a
+        thread that waits for its GPU holds no lock, nothing is sent between GPUs, and a process would need 3.4 s for
+        its imports, while the seven STS tasks, about 1e14 operations of BERT-base, take 2 s on one H200 in fp32.
         """
         return self._in_order(_encode_by(encoders, self.batches))
 
@@ -104,7 +104,7 @@ def _encode_all(encode: Encode, batches: Iterable[dict[str, Tensor]]) -> list[Te
 
 
 def _encode_by(encoders: Sequence[Encode], batches: Sequence[dict[str, Tensor]]) -> list[Tensor]:
-    """Embeddings of each batch; a thread an encoder."""
+    """Embeddings of each batch, with one thread per encoder."""
     free: SimpleQueue[Encode] = SimpleQueue()
     for encode in encoders:
         free.put(encode)
@@ -122,9 +122,10 @@ def _encode_by(encoders: Sequence[Encode], batches: Sequence[dict[str, Tensor]])
 
 @contextmanager
 def _one_intra_op_thread() -> Iterator[None]:
-    """One thread a batch wastes less than all threads on one batch: 2.7 s against 3.3 s.
+    """Inside the with block, PyTorch uses one thread per operation, so that several batches run at the same time.
 
-    (2,909 sentences, MiniLM, 2 cores: the steps between matrix products are too small to share.)
+    One thread per batch takes 2.7 s, all threads on one batch 3.3 s (2,909 sentences, MiniLM, 2 cores): the operations
+    between matrix products are too small to be shared among threads.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -137,8 +138,8 @@ def _one_intra_op_thread() -> Iterator[None]:
 def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
     """Bounds (start, stop) of batches over never decreasing lengths (n,), of at most `budget` padded tokens.
 
-    A batch ends early where the length changes, once it holds a quarter of the budget: short batches cost
-    calls, mixed ones cost padding.
+    Once a batch holds a quarter of the budget, it ends where the length changes: a batch of several lengths has
+    padding, while more and smaller batches need more calls.
     """
     bounds = []
     start = 0
@@ -154,6 +155,6 @@ def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int
 
 
 def _pad(tokenizer: Any, ids: list[list[int]], device: torch.device) -> dict[str, Tensor]:
-    """A batch of int64 (B, L) tensors; without its mask where no row is padded."""
+    """A padded batch on the device: the tokenizer's int64 (B, L) tensors by name."""
     batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
     return {name: tensor.to(device) for name, tensor in batch.items()}

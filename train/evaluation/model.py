@@ -18,14 +18,14 @@ from train.encoder.pooling import AUTO, Pooling, check_pooling
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # of protocol.PRECISIONS
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by the names in protocol.PRECISIONS
 
 
 @dataclass(frozen=True)
 class EvaluatedModel:
     """An encoder in evaluation mode; `encode` maps a padded batch to embeddings.
 
-    layout: its pooling, and with --pooling auto also what else the model's folder says of its embeddings.
+    layout: its pooling and, with --pooling auto, the other embedding settings of the model's folder.
     """
 
     name: str
@@ -36,7 +36,7 @@ class EvaluatedModel:
 
     @property
     def pooling(self) -> Pooling:
-        """From the network's output to embeddings."""
+        """The function from the network's output to embeddings."""
         return Pooling(self.layout.pooling)
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
@@ -59,7 +59,7 @@ class EvaluatedModel:
         positions = getattr(self.network.config, "max_position_embeddings", LONGEST)
         table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
         if (padding := getattr(table, "padding_idx", None)) is not None:
-            positions -= padding + 1  # RoBERTa counts positions from after the padding's
+            positions -= padding + 1  # RoBERTa's first token has the position after that of padding
         return min(self.tokenizer.model_max_length, positions, self.layout.max_length or LONGEST, LONGEST)
 
     @property

@@ -1,4 +1,4 @@
-"""Spearman of scored pairs under an encoder that changes: the dev evaluation of training."""
+"""Spearman of scored pairs under an encoder whose weights change: the dev evaluation of training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from train.evaluation.tasks.sts import StsTask
 
 
 class PairScorer:
-    """Spearman of tasks under an encoder that changes: tokenised and sorted once, encoded at every call."""
+    """Spearman of tasks: the sentences are tokenised and sorted once, and encoded at every call."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class PairScorer:
         device: str | torch.device = "cpu",
         prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """prepared: what is tokenised of texts, as `Modules.prepared`."""
+        """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
         self.tasks: Sequence[StsTask] = list(tasks)
         distinct = DistinctSentences()
         self._rows = [(distinct.add(task.first), distinct.add(task.second)) for task in self.tasks]
@@ -32,9 +32,9 @@ class PairScorer:
     def __call__(self, encode: Encode, threads: int | None = 1) -> dict[str, float]:
         """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.
 
-        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It
-        is called in inference mode; the model's own mode (eval) is the caller's. On the CPU, `threads` batches
-        are encoded at once (None: PyTorch's threads): not for an `encode` that talks to other ranks.
+        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
+        in inference mode; the caller puts the model into eval mode. On the CPU, `threads` batches are encoded at once
+        (None: as many as PyTorch has threads), which must be 1 if `encode` communicates with other ranks.
         """
         embeddings = self._batches.embed(encode, threads).cpu().numpy()
         return {

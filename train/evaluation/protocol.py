@@ -1,4 +1,4 @@
-"""The settings of an evaluation: all that a score depends on besides the model and the files. Light to import."""
+"""The settings of an evaluation: all that a score depends on besides the model and the files. Imports no torch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ PRECISIONS = ("fp32", "bf16")
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """How scores are made."""
+class EvaluationProtocol:
+    """How scores are computed. The fields are the options of `train.evaluate` of the same names, and --pairs."""
 
-    mode: str = "test"  # dev: dev splits, fast classifier; test; fasttest: test splits, fast classifier
-    aggregate: str = "all"  # of an STS task's subsets
+    mode: str = "test"  # test: test splits, full classifier; fasttest: test splits, fast one; dev: dev splits, fast one
+    aggregate: str = "all"  # how the subsets of an STS task become one score
     pooling: str = "auto"  # the model's own, or a name of POOLINGS
     max_length: int | None = None  # tokens; None: as many as the model takes
     whiten: bool = False  # fitted on each task's own sentences

@@ -1,4 +1,4 @@
-"""All scores of a model over tasks, with the protocol by which they were made."""
+"""The scores of a model on tasks, with the protocol by which they were computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.embed import GPU_BATCH_TOKENS, Batches, DistinctSentences
 from train.evaluation.measures.geometry import whiten
 from train.evaluation.model import EvaluatedModel
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.kind import Scores, Task, mean_of
 from train.evaluation.tasks.registry import KINDS, kind_of
 
@@ -46,12 +46,12 @@ class Results:
 def evaluate(
     model: EvaluatedModel,
     tasks: Sequence[Task],
-    protocol: Protocol,
+    protocol: EvaluationProtocol,
     copies: Sequence[EvaluatedModel] = (),
 ) -> Results:
     """Score `model` on all tasks; each distinct sentence of them is encoded once.
 
-    copies: the same model on further devices, which share the sentences with it.
+    copies: the same model on further devices, among which the sentences are divided.
     """
     distinct = DistinctSentences()
     rows = [[distinct.add(texts) for texts in task.texts()] for task in tasks]
@@ -69,7 +69,7 @@ def evaluate(
 
 
 def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: int) -> NDArray:
-    """Embeddings (n, D) of the texts under one model, or shared among its copies."""
+    """Embeddings (n, D) of the texts under one model; its copies, if any, each encode some of the batches."""
     first, *copies = models
     texts = first.layout.prepared(texts)
     with contextlib.ExitStack() as stack:
@@ -83,8 +83,8 @@ def _embed(texts: Sequence[str], models: Sequence[EvaluatedModel], max_length: i
         return batches.embed_by([model.encode_from_host for model in models]).numpy()
 
 
-def describe(protocol: Protocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
-    """The protocol in words and numbers, as printed with a table."""
+def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
+    """The protocol as it is printed below the tables: each setting by its name."""
     layout = model.layout
     stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {

@@ -1,4 +1,4 @@
-"""A model by name and a folder of tasks -> its scores: what `train.evaluate` and `train.ddp --evaluate` both do."""
+"""Scores a model, given by name, on a folder of tasks, for `train.evaluate` and `train.ddp --evaluate`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.evaluation.model import load_model, pick_devices
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import Results, evaluate
 from train.evaluation.tasks.kind import Task
 from train.evaluation.tasks.registry import read_task
@@ -15,7 +15,7 @@ from una_fast.errors import InputError
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
-    """The tasks whose files could be read, and a note for each other. InputError if none could."""
+    """The tasks whose files could be read, and a note for each of the others. InputError if none could be read."""
     tasks: list[Task] = []
     notes = []
     for name in names:
@@ -32,15 +32,15 @@ def score_model(
     name: str,
     downstream: Path,
     names: Sequence[str],
-    protocol: Protocol,
+    protocol: EvaluationProtocol,
     device: str = "auto",
     n_gpus: int = 1,
     trust: bool = False,
 ) -> Results:
-    """Scores of a hub name's or folder's model on the named tasks; tasks that cannot be read are notes.
+    """Scores of the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
 
     Raises:
-        InputError: no task could be read, the model is none or has no such pooling, there is no such device.
+        InputError: no task can be read, the model cannot be loaded or lacks the pooling, or there is no such device.
     """
     tasks, notes = read_tasks(downstream, names, protocol.split)
     first, *others = pick_devices(device, n_gpus)

@@ -1,4 +1,4 @@
-"""Reading SentEval's files: where they lie, and what is wrong with a line when one cannot be read."""
+"""Finds and reads SentEval's files; an error names the file and, if one is wrong, the line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
 
 
 def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Line number and asked columns of each line of a tab-separated file, after `skip` lines of heading."""
+    """Line number and the requested columns of each line of a tab-separated file, after `skip` lines of heading."""
     needed = max(columns) + 1
     for number, line in enumerate(read_lines(path)[skip:], start=1 + skip):
         fields = line.split("\t")
@@ -55,7 +55,7 @@ def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterato
 
 
 def number_in(text: str, path: Path, line: int) -> float:
-    """The finite number written in `text`, or InputError with its file and line."""
+    """The finite number in `text`; InputError, with file and line, if it is none."""
     try:
         value = float(text)
     except ValueError:
@@ -66,5 +66,5 @@ def number_in(text: str, path: Path, line: int) -> float:
 
 
 def normalise_spaces(texts: Iterable[str]) -> list[str]:
-    """Each text as SentEval hands it on: split at white space and joined by one space."""
+    """Each text split at white space and joined by single spaces, as SentEval does."""
     return [" ".join(text.split()) for text in texts]

@@ -1,4 +1,4 @@
-"""Results as text: one table a measure of each kind of task, and the protocol under it."""
+"""Results as text: for each kind of task one table per measure, and the protocol below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from train.evaluation.tasks.registry import TASKS, kind_of, suite
 
 
 def format_results(results: Results) -> str:
-    """All tables of `results`, then the protocol, then what needs saying."""
+    """All tables of `results`, then the protocol, then the notes."""
     protocol = results.protocol
     parts = []
     hidden: set[str] = set()

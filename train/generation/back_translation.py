@@ -1,7 +1,7 @@
 """Back-translation: one model translates each sentence into another language, a second one translates that back.
 
 The preset is what the paper uses: English to French and back, with the OPUS-MT models of Tiedemann and Thottingal
-(2020). The paper does not say how it searches; 4 beams are what the configurations of OPUS-MT models on the hub say.
+(2020). The paper does not give its search settings; 4 beams are those in the OPUS-MT models' configurations on the hub.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Models:
 
 
 def choose(values: dict[str, Any]) -> Preset:
-    """The two models of the option values, with their presets if they have any."""
+    """The two models that the option values name, as a preset."""
     name, pair = values["model"], (values["forward"], values["backward"])
     if name and not any(pair) and name in PRESETS:
         return PRESETS[name]

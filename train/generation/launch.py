@@ -1,4 +1,4 @@
-"""A job from its options to an exit code: check everything, write on all ranks, merge, say what came of it."""
+"""Runs a job: checks everything, writes on all ranks, merges the parts and reports the result."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LOG_SECONDS = 60  # between two lines of progress where there is no terminal
 
 
 def launch(job: Job) -> int:
-    """Write the output of a job, or what a signal leaves of it; returns the exit code.
+    """Write the output of a job, or a part of it if a signal comes; returns the exit code.
 
     Raises:
-        InputError: bad input, or a rank that died. What was written by then is kept.
+        InputError: bad input. The lines that are written by then are kept.
     """
     quiet()
     devices = devices_of(job)
@@ -48,7 +48,7 @@ def launch(job: Job) -> int:
 
 
 def devices_of(job: Job) -> list[torch.device]:
-    """A device for each rank: the GPUs from the one that was named, or the CPU for all.
+    """A device for each rank: consecutive GPUs, beginning with --device, or the CPU for all.
 
     Raises:
         InputError: no such device, or fewer GPUs than ranks.
@@ -80,7 +80,10 @@ def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_li
 
 
 def _kept(parts: Parts, progress: Progress) -> str:
-    """How to go on after a job ended early, to stand behind why it did; a folder without a line is removed."""
+    """The end of a message about a job that ended early: how to go on.
+
+    If no line was written, there is nothing to go on with: the folder of parts is removed, and the text is "".
+    """
     if not progress.done:
         parts.remove()
         return ""
@@ -94,7 +97,7 @@ class Progress:
         self.done, self.total = done, total
         self._start = self._said = time.monotonic()
         self._before = 0  # lines that were there when the clock started
-        # smoothing 0: speed over all that was written, for batches go from short sentences to long ones
+        # smoothing 0: mean speed over all lines, because batches go from short sentences to long ones
         self._bar: Any = tqdm(total=total, initial=done, unit=" lines", smoothing=0, disable=None)
 
     def __enter__(self) -> Progress:
@@ -104,7 +107,7 @@ class Progress:
         self._bar.close()
 
     def add(self, lines: int) -> None:
-        """So many more lines are written. The clock starts with the first: before it, models were loaded."""
+        """Count `lines` more as written. The clock starts at the first call, because models are loaded before it."""
         if not self._before:
             self._start, self._before = time.monotonic(), self.done + lines
             self._bar.unpause()

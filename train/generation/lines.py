@@ -13,8 +13,8 @@ from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 
 Line = tuple[int, str]  # row of the corpus, sentence
-# Lines are sorted by length within chunks of so many. Padding is then 2 % of the tokens of wiki_sample at 3,276 tokens
-# a batch and 5 % at 8,192 (chunks of 512: 8 and 18 %), and ranks get equal shares to within a chunk.
+# Lines are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches of
+# 3,276 tokens and 5 % in those of 8,192 (chunks of 512: 8 and 18 %), and the ranks' shares differ by a chunk at most.
 CHUNK = 2048
 
 
@@ -30,7 +30,7 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[Line]:
 
 
 def is_blank(sentence: str) -> bool:
-    """True of a sentence that nothing is written for."""
+    """True for a sentence without text, for which the output has an empty line."""
     return not sentence.strip()
 
 
@@ -45,9 +45,10 @@ def share_of_rank(lines: Iterator[Line], done: NDArray[np.bool_], rank: int, wor
 
 
 def one_line(text: str) -> tuple[str, bool]:
-    """`text` with each line break, of whatever kind, and the blanks around it as one space; and whether it had one.
+    """`text` with each line break and the blanks around it replaced by one space; and whether it had a line break.
 
-    Breaks are those of str.splitlines: more than those that end a line of a file, so that any reader agrees.
+    Line breaks are those of str.splitlines, more than those that end a line of a file, so that every reader of the
+    output finds the same lines.
     """
     lines = text.strip().splitlines()
     return " ".join(filter(None, map(str.strip, lines))), len(lines) > 1

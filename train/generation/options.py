@@ -1,4 +1,4 @@
-"""The options that paraphrases and back-translation share, and a job, in which each has its value."""
+"""The options that paraphrase and back-translation share, and the job, in which every option has its value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from train.config.options import option, options_of
 from una_fast.errors import InputError
 
-MAX_LENGTH = 128  # tokens of a sentence, where no preset says otherwise: a sentence of Wikipedia has 30
+MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30
 BEAMS = 4
 
 
@@ -64,7 +64,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Preset:
-    """Models by their names on the hub, each one reading what the one before wrote, and how their authors use them."""
+    """Models by hub name, each of which reads the output of the one before, and the settings that their authors use."""
 
     models: tuple[str, ...]
     prefix: str = ""  # before each sentence
@@ -74,7 +74,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Job:
-    """A command in which every option has its value. The fields are the options of the same names."""
+    """A command with all its option values. The fields are the options of the same names."""
 
     command: str
     models: tuple[str, ...]
@@ -92,13 +92,13 @@ class Job:
     resume: bool
 
     def settings(self) -> dict[str, Any]:
-        """What changes the text and must be the same on --resume, corpus and models aside."""
+        """The settings that change the text, which --resume must find unchanged, besides corpus and models."""
         names = [name for group in (Text, Search) for name, one in options_of(group).items() if one.role == "result"]
         return {"command": self.command, "prefix": self.prefix} | {name: getattr(self, name) for name in names}
 
 
 def resolve_job(command: str, preset: Preset, values: dict[str, Any]) -> Job:
-    """The job of a command's option values, by name; what nobody gave is the preset's.
+    """The job of a command's option values, by name; an option that was not given has the preset's value.
 
     Raises:
         InputError: no corpus, no output, or an output that is not a .txt.

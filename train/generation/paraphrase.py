@@ -1,8 +1,8 @@
 """Paraphrases: one model rewrites each sentence.
 
-Both presets are models that the paper trains with (appendix, "Paraphrasing"); it reports results of the first. The
-paper does not say how it searches. Beams and lengths of PEGASUS are those of the model's page on the hub; its network
-has 60 positions. The page of the T5 model samples; here it searches as PEGASUS does.
+Both presets are models whose paraphrases the paper trains with (appendix, "Paraphrasing"); it reports results of the
+first. The paper does not give its search settings. Beams and lengths of PEGASUS are those of the model's page on the
+hub; its network has 60 positions. The page of the T5 model shows sampling; here it searches with PEGASUS's beams.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Models:
 
 
 def choose(values: dict[str, Any]) -> Preset:
-    """The model of the option values, with its presets if it has any."""
+    """The model that the option values name, as a preset."""
     if not values["model"]:
         raise InputError(f"--model is missing: give {', '.join(PRESETS)}, or the name or folder of a seq2seq model")
     return PRESETS.get(values["model"]) or Preset((values["model"],))

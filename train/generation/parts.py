@@ -1,8 +1,8 @@
-"""What is written while a job runs: the folder OUTPUT.parts, with a manifest and a file of records for each rank.
+"""The files that a job writes while it runs: the folder OUTPUT.parts, with a manifest and a file of records per rank.
 
-A record is a line of JSON, [row, text, notes], appended with its batch and synced. So whatever ends a rank, kill -9
-included, costs it the batch it was at: a line that is cut short is removed, and its row done again. Records say their
-row, so any number of ranks may go on from any other's.
+A record is a line of JSON, [row, text, notes], appended with its batch and synced. So a rank that ends for any reason,
+kill -9 included, loses its present batch alone: a line that is cut short is removed, and its row is done again. Each
+record names its row, so a job may be resumed with another number of ranks.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Part:
 
 
 class Parts:
-    """The folder of a job, locked against a second one.
+    """The folder of a job, locked against other jobs.
 
-    identity: what makes the text, as JSON; n: lines of the corpus.
+    identity: all that determines the text, as JSON values; n: number of lines of the corpus.
     """
 
     def __init__(self, output: Path, identity: dict[str, Any], n: int) -> None:
@@ -71,7 +71,7 @@ class Parts:
         """Lock the folder and check what is there; False if the job is finished already.
 
         Raises:
-            InputError: there is something without --resume; with it, nothing, or what another job wrote.
+            InputError: without --resume, there are files of an earlier job; with it, there are none or another job's.
         """
         if resume and not (self.folder / MANIFEST).exists() and self._finished():
             return False
@@ -132,7 +132,7 @@ class Parts:
         return sorted(self.folder.glob("part-*"))
 
     def _records(self) -> Iterator[tuple[Path, int, Record]]:
-        """Each record with its file and its place there; one that a damaged disk made unreadable is left out."""
+        """(file, byte offset in it, record) of each record; one that a damaged disk made unreadable is left out."""
         for path in self._files():
             place = 0
             with path.open("rb") as file:
@@ -157,7 +157,7 @@ class Parts:
         notes: Counter[str] = Counter()
         files = self._files()
         number_of = {path: number for number, path in enumerate(files)}
-        where = np.full((self._n, 2), -1, dtype=np.int64)  # file, place
+        where = np.full((self._n, 2), -1, dtype=np.int64)  # number of the file, byte offset
         for path, place, (row, _, record_notes) in self._records():
             if where[row, 0] < 0:
                 notes.update(record_notes)
@@ -191,13 +191,13 @@ class Parts:
             self.folder.rmdir()
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock of the folder."""
         if self._lock:
             self._lock.release()
 
 
 def folder_of(output: Path) -> Path:
-    """Where the parts of an output lie."""
+    """The folder of the parts of an output."""
     return output.with_name(f"{output.name}.parts")
 
 
@@ -216,7 +216,7 @@ def _parse(line: bytes, n: int) -> Record | None:
 
 
 def _drop_torn_end(path: Path) -> None:
-    """Remove what stands behind the last whole line of a file."""
+    """Remove an incomplete last line from a file."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     if whole < len(data):

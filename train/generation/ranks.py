@@ -1,4 +1,4 @@
-"""The ranks of a job: one in this process, or several processes that need nothing of each other."""
+"""The ranks of a job: one in this process, or several processes that do not communicate with each other."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from train.steps.signals import handled, held_back, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
-POLL_SECONDS = 0.2  # between two looks for a signal
-ONE_PRESS = 0.2  # seconds within which signals are one: `timeout` sends its signal twice
+POLL_SECONDS = 0.2  # between two checks for a signal
+ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
 class Stop:
-    """Notes the first stop signal. A second Ctrl-C ends this process, and its ranks end with it: all is on the disk."""
+    """Notes the first stop signal. A later Ctrl-C ends this process and its ranks at once; written batches are kept."""
 
     def __init__(self) -> None:
         self.number = 0
         self._at = 0.0
 
     def __call__(self, number: int) -> None:
-        """Take in a signal."""
+        """Handle the signal `number`."""
         if self.number and number == signal.SIGINT and time.monotonic() > self._at + ONE_PRESS:
             os._exit(128 + number)
         if not self.number:
@@ -44,9 +44,10 @@ class Stop:
 def run_ranks(
     job: Job, devices: list[torch.device], done: NDArray[np.bool_], stop: Stop, wrote: Callable[[int], Any]
 ) -> str:
-    """Write what is not done, a rank on each device, until that is finished or a signal came.
+    """Write the lines that are not done, with one rank per device, until all are written or a signal comes.
 
-    Returns what there is to say of a rank that died, or "".
+    done: bool (lines of the corpus,). wrote: called with the number of lines of each batch that was written. Returns a
+    message about a rank that died, or "".
 
     Raises:
         InputError: a rank found bad input; the others are stopped.
@@ -69,46 +70,46 @@ def run_ranks(
 
 
 class _Processes:
-    """The ranks as processes. wrong: what the first of them said of bad input, or ""."""
+    """The ranks as processes. wrong: the first message of a rank about bad input, or ""."""
 
     def __init__(self) -> None:
         self.wrong = ""
         self._processes: list[Any] = []
         self._replies: dict[Any, Any] = {}  # pipe -> process
-        self._writing: set[Any] = set()  # those that wrote a batch
-        self._let_go: set[Any] = set()
+        self._writing: set[Any] = set()  # processes that have written a batch
+        self._let_go: set[Any] = set()  # processes that `stop` killed, which do not count as dead
 
     def start(self, rank: int, *args: Any) -> None:
-        """Start one, with its arguments of `_rank_process`."""
+        """Start the process of a rank; args: the arguments of `_rank_process` between `rank` and `reply`."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_rank_process, args=(rank, *args, theirs), name=f"rank {rank}")
-        with held_back():  # until the rank handles signals itself
+        with held_back():  # the rank starts with signals blocked, until it handles them itself
             process.start()
         theirs.close()
         self._processes.append(process)
         self._replies[ours] = process
 
     def listen(self, wrote: Callable[[int], Any]) -> bool:
-        """Take in what the ranks say within a moment; False once all have ended."""
+        """Wait up to POLL_SECONDS for messages of the ranks and handle them; False once all ranks have ended."""
         for reply in cast(list[Any], connection.wait([*self._replies], POLL_SECONDS)):
             try:
-                said = reply.recv()
+                message = reply.recv()
             except (EOFError, OSError):
                 del self._replies[reply]
                 continue
-            if isinstance(said, int):
-                wrote(said)
+            if isinstance(message, int):
+                wrote(message)
                 self._writing.add(self._replies[reply])
             else:
-                self.wrong = self.wrong or said
+                self.wrong = self.wrong or message
         if not self._replies:
             for process in self._processes:
                 process.join()
         return bool(self._replies)
 
     def dead(self) -> str:
-        """Which rank died and how, or ""."""
+        """A message about a rank that died, or ""."""
         codes = (
             (process.name, process.exitcode)
             for process in self._processes
@@ -117,7 +118,7 @@ class _Processes:
         return next((f"{name} died (exit code {code})" for name, code in codes), "")
 
     def stop(self) -> None:
-        """Ask those that write to stop after their batch, and end those that still load their models."""
+        """Ask ranks that write to stop after their batch, and end ranks that still load their models."""
         for process in self._processes:
             if process in self._writing and process.is_alive():
                 os.kill(process.pid, signal.SIGTERM)
@@ -126,8 +127,8 @@ class _Processes:
                 process.kill()
 
 
-class _Noted:
-    """A rank's stop signal."""
+class _FirstSignal:
+    """The number of the first stop signal that a rank received, or 0."""
 
     number = 0
 
@@ -139,9 +140,9 @@ def _rank_process(rank: int, job: Job, device: torch.device, done: NDArray[np.bo
     end_with_launcher()
     if device.type == "cpu":
         torch.set_num_threads(max(1, n_cores(None) // job.nproc))
-    noted = _Noted()
+    received = _FirstSignal()
     try:
-        with handled(noted):
-            write_share(job, rank, device, done, lambda: noted.number, reply.send)
+        with handled(received):
+            write_share(job, rank, device, done, lambda: received.number, reply.send)
     except InputError as error:
         reply.send(str(error))

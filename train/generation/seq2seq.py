@@ -2,10 +2,10 @@
 
 Letters of shapes: B sentences of a batch, L tokens of the longest.
 
-The text of a sentence does not depend on its batch: padding stands on the right behind a mask, lengths are limited by
-numbers that are the same for all batches, nothing is sampled, and a beam search that is over takes in nothing more
-while others of the batch go on. What remains is rounding: products of other shapes add in another order, so a score
-may differ in its last bits. In fp32 that changes a text only where two beams tie to about 1e-6; in bf16, to about 1e-2.
+The text of a sentence does not depend on its batch: padding is on the right and masked, the limits of length are the
+same for all batches, nothing is sampled, and a finished beam search does not change while others of the batch go on.
+Only rounding depends on it: products of other shapes add in another order, so a score may differ in its last bits. In
+fp32 that changes a text only where the scores of two beams agree to about 1e-6; in bf16, to about 1e-2.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from train.generation.options import Job
 from una_fast.errors import InputError
 
 READ_BYTES = 1 << 24
-MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # what a folder's model consists of
+MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # suffixes of the files of a model's folder
 
 
 def check_model(name: str, job: Job) -> str:
-    """A digest of a model's files; of a model on the hub, the commit.
+    """What identifies a model: a digest of the files of its folder, or the commit of a model on the hub.
 
     Raises:
         InputError: no seq2seq model, no tokenizer, or fewer positions than the job's lengths.
@@ -47,13 +47,13 @@ def check_model(name: str, job: Job) -> str:
     for path in sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES):
         digest.update(path.name.encode())
         with path.open("rb") as file:
-            while piece := file.read(READ_BYTES):
-                digest.update(piece)
+            while block := file.read(READ_BYTES):
+                digest.update(block)
     return digest.hexdigest()
 
 
 class Seq2Seq:
-    """A model on its device, ready to write."""
+    """A seq2seq model with its tokenizer, on its device."""
 
     def __init__(self, name: str, job: Job, device: torch.device) -> None:
         self._name, self._device, self._job = name, device, job
@@ -75,7 +75,7 @@ class Seq2Seq:
         return rows, cut
 
     def write(self, rows: list[list[int]]) -> list[str]:
-        """The text of each row of token ids. A batch that is too large for the GPU's memory is halved.
+        """The text that the model writes for each row of token ids. A batch too large for the GPU's memory is halved.
 
         Raises:
             InputError: a single sentence is too large.
@@ -108,9 +108,9 @@ def _check_positions(name: str, config: Any, job: Job) -> None:
 
 
 def _search(own: Any, job: Job) -> Any:
-    """The model's own generation settings, searched with the job's beams, without sampling and without a clock.
+    """The model's generation settings, changed to the job's beams, no sampling and no time limit.
 
-    Its own remain the start token, words that it must not write, and the length penalty.
+    The model's own start token, forbidden words and length penalty stay.
     """
     search = copy.deepcopy(own)
     search.update(
@@ -127,7 +127,7 @@ def _search(own: Any, job: Job) -> Any:
 
 
 def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
-    """from_pretrained; where a name of the hub is not found, the InputError says how to fetch it."""
+    """from_pretrained; if a name of the hub is not found, the InputError says how to fetch the model."""
     try:
         return from_pretrained(what, kind, name, **kwargs)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""One rank's work: its share of the lines, in batches of like length, through the models, to its part file."""
+"""The work of one rank: it sends its share of the lines through the models, sorted by length, to its part file."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def write_share(
 ) -> None:
     """Write the lines of a rank's share that are not done.
 
-    done: bool (lines of the corpus,); stopped: asked before the first batch and after each; wrote: told how
-    many lines a batch had.
+    done: bool (lines of the corpus,). stopped: called before the first batch and after each; the work ends if it
+    returns a true value. wrote: called with the number of lines of each batch that was written.
     """
     quiet()
     writers = [Seq2Seq(name, job, device) for name in job.models]
@@ -69,7 +69,7 @@ def write_chunk(writers: list[Seq2Seq], chunk: list[Line], budget: int) -> Itera
 
 
 def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
-    """What a model makes of another's texts, and which of them were cut. An empty text stays empty."""
+    """The texts that a model writes for those of another, and which of these were cut. An empty text stays empty."""
     places = [place for place, text in enumerate(texts) if text.strip()]
     result, was_cut = [""] * len(texts), [False] * len(texts)
     if places:
@@ -80,7 +80,7 @@ def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
 
 
 def record(line: Line, written: str, cut: bool) -> Record:
-    """The record of a line: what was written for it as one line, or the sentence itself where that is empty."""
+    """The record of a line: the text written for it, on one line, or the sentence itself if that text is empty."""
     row, sentence = line
     text, folded = one_line(written)
     empty = not text

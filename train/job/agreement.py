@@ -1,4 +1,4 @@
-"""What all ranks must agree on before the first step, wherever they run: that none failed, one job, one start."""
+"""Checks before the first step, on all machines: no rank has failed, and all have one job and one starting point."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from una_fast.errors import InputError
 T = TypeVar("T")
 
 
-def together(ranks: Ranks, action: Callable[[], T]) -> T:
-    """Do `action` on all ranks; if it fails on any, raise its InputError on all, so that none waits for another."""
+def run_on_all_ranks(ranks: Ranks, action: Callable[[], T]) -> T:
+    """Run `action` on every rank; if one raises InputError, raise it on all, so that none waits for another."""
     result, error = None, None
     try:
         result = action()
@@ -37,8 +37,8 @@ def check_one_job(ranks: Ranks, identity: dict[str, dict[str, Any]]) -> None:
                     raise InputError(_difference(rank, group, name, value, first))
 
 
-def from_one_start(ranks: Ranks, job: Job) -> Job:
-    """The job, going on from where rank 0 does: other machines have no checkpoint in an --output of their own."""
+def with_start_of_rank_0(ranks: Ranks, job: Job) -> Job:
+    """The job with the progress and state of rank 0: a machine whose --output is not shared has no checkpoint."""
     starts = _of_all(ranks, job.progress)
     if all(start == starts[0] for start in starts):
         return job

@@ -1,4 +1,4 @@
-"""The ranks of one start of a run on this machine: their processes, what they say, and their end."""
+"""The ranks of one start of a run on this machine: their processes, their messages and their ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class Attempt:
-    """The ranks of one start of a run, on this machine."""
+    """The ranks of one start of a run, on this machine. outcomes: by rank, of the ranks that have sent theirs."""
 
     def __init__(self, run: Run, restarts: int) -> None:
         # A store that outlives the ranks still holds the addresses of those that died: new ones may read them and
@@ -38,7 +38,7 @@ class Attempt:
             raise
 
     def _environment(self, run: Run, rank: int, restarts: int) -> dict[str, str]:
-        """What torchrun would tell a rank, in its words."""
+        """The environment variables that torchrun would set for a rank."""
         return {
             "RANK": str(rank),
             "WORLD_SIZE": str(run.nproc),
@@ -46,7 +46,7 @@ class Attempt:
             "LOCAL_WORLD_SIZE": str(run.nproc),
             "MASTER_ADDR": HOST,
             "MASTER_PORT": str(self._store.port),
-            "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store is here, not in rank 0
+            "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store is in this process, not in rank 0
             "TORCHELASTIC_RESTART_COUNT": str(restarts),
         }
 
@@ -58,25 +58,25 @@ class Attempt:
         process.start()
         theirs.close()
 
-    def look(self, seconds: float) -> None:
-        """Take in what the ranks say within so many seconds."""
+    def receive(self, seconds: float) -> None:
+        """Wait up to `seconds` for messages of the ranks and keep them."""
         open_ends = [reply for reply in self._replies.values() if not reply.closed]
         ended = [process.sentinel for process in self._processes if process.is_alive()]
         connection.wait([*open_ends, *ended], seconds)
         for rank, reply in self._replies.items():
             while not reply.closed and reply.poll():
                 try:
-                    self._take(rank, reply.recv())
+                    self._keep(rank, reply.recv())
                 except (EOFError, OSError):
                     reply.close()
 
-    def _take(self, rank: int, said: Any) -> None:
-        if isinstance(said, Outcome):
-            self.outcomes[rank] = said
-        elif said == TRAINING:
+    def _keep(self, rank: int, message: Any) -> None:
+        if isinstance(message, Outcome):
+            self.outcomes[rank] = message
+        elif message == TRAINING:
             self._training.add(rank)
         else:
-            self._messages[rank] = said
+            self._messages[rank] = message
 
     @property
     def training(self) -> bool:
@@ -85,20 +85,20 @@ class Attempt:
 
     @property
     def done(self) -> bool:
-        """True if all ranks have told their outcomes and ended."""
+        """True if all ranks have sent their outcomes and ended."""
         return len(self.outcomes) == len(self._processes) and not any(p.is_alive() for p in self._processes)
 
     def dead(self) -> tuple[int, str] | None:
-        """A rank that ended without an outcome, and the last it said; None if there is none."""
+        """(rank, its last message) of a rank that ended without an outcome; None if there is none."""
         for rank, process in enumerate(self._processes):
             if not process.is_alive():
-                self.look(0)  # it may have told it and ended between two looks
+                self.receive(0)  # it may have sent its outcome since the last call
                 if rank not in self.outcomes:
                     return rank, self._messages.get(rank) or f"exit code {process.exitcode}"
         return None
 
     def send(self, number: int) -> None:
-        """Hand a signal on to the ranks; one more does no harm to a rank that got it itself."""
+        """Send a signal to the ranks; it does no harm to a rank that has already received it."""
         for process in self._processes:
             if process.pid and process.is_alive():
                 os.kill(process.pid, number)

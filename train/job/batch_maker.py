@@ -1,4 +1,4 @@
-"""What turns rows of the index into a rank's batches, as the options say."""
+"""Builds a rank's BatchMaker, which turns rows of the index into batches, from the options of a run."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def batch_maker(job: Job) -> BatchMaker:
 
 
 def _views(job: Job) -> Views:
-    """Where anchors, positives and negatives come from."""
+    """The sources of anchors, positives and negatives, and when a step has negatives."""
     run, augmenter = job.run, None
     if run.augment == "una":
-        law = arguments_of(una_fast.Augmenter, vars(run))
-        augmenter = una_fast.Augmenter(job.index, **law, tokenizer=job.tokenizer, n_jobs=1)
+        settings = arguments_of(una_fast.Augmenter, vars(run))
+        augmenter = una_fast.Augmenter(job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
     tokens = augmenter.tokens if augmenter else TokenIds(job.index, job.tokenizer)
     assert tokens is not None
     return Views(
@@ -47,7 +47,7 @@ def _views(job: Job) -> Views:
 
 
 def _positives(job: Job, tokens: TokenIds) -> Source | None:
-    """The positives of the sentences, or None where a sentence is its own."""
+    """The source of the positives, or None if each sentence is its own positive."""
     run, offset = job.run, job.material.paraphrase_offset
     if run.positives != SAME:
         settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}

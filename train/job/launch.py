@@ -1,4 +1,4 @@
-"""A run from its options to an exit code: prepare, train on all ranks of this machine, score."""
+"""Carries out a run: prepares it, trains on all ranks of this machine, scores it and returns the exit code."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
-EXIT_NOT_PUSHED = 3  # all else is done
+EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 
 
 def launch(run: Run) -> int:
-    """Prepare, train on run.nproc ranks, score what came of it if asked to, and return the exit code."""
+    """Prepare, train on run.nproc ranks, score best/ if --evaluate asks for it, and return the exit code."""
     try:
         with handled(raise_stopped):
             if run.resume and is_finished(Path(run.output)):
@@ -37,7 +37,7 @@ def launch(run: Run) -> int:
                 supervisor = Supervisor(run)
                 if code := report(run, supervisor()):
                     return code
-                if supervisor.number:  # while the last step was taken
+                if supervisor.number:  # the signal came during the last step
                     raise Stopped(supervisor.number)
             return finish(run)
     except Stopped as stopped:
@@ -45,7 +45,7 @@ def launch(run: Run) -> int:
 
 
 def finish(run: Run) -> int:
-    """Score best/ of a finished run where --evaluate asks for it and it is not done yet, write its card, push it.
+    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
 
     Returns the exit code: 0, or EXIT_NOT_PUSHED.
     """
@@ -59,8 +59,8 @@ def finish(run: Run) -> int:
 
 
 def _push(run: Run) -> int:
-    """Push best/; a hub that does not take it is said, and costs the run nothing."""
-    from train.job.push import push_best  # the hub's client takes a while
+    """Push best/ and return the exit code; if the hub refuses it, report the error: the run itself stays finished."""
+    from train.job.push import push_best  # imported late, because the hub's client imports slowly
 
     try:
         push_best(run, tell_user)
@@ -71,9 +71,9 @@ def _push(run: Run) -> int:
 
 
 def prepare(run: Run, say: Callable[[str], None]) -> Run:
-    """Check everything there is to check and make the index; returns the run with all options resolved.
+    """Check options, files and the output folder, and make the index; returns the run with all options resolved.
 
-    The lock of the output folder is held meanwhile; after that rank 0 holds it.
+    This process holds the lock of the output folder meanwhile; afterwards rank 0 does.
     """
     run = resolve_options(run)
     lock = FolderLock(Path(run.output))
@@ -96,7 +96,7 @@ def _saved_progress(run: Run) -> Progress:
 
 
 def report(run: Run, outcome: Outcome) -> int:
-    """Say how the run ended; returns the exit code."""
+    """Tell the user how the run ended; returns the exit code."""
     progress = outcome.progress
     if outcome.status == "finished":
         if progress.best_step == 0:

@@ -1,4 +1,4 @@
-"""All that a rank opens before its first step: index, tokenizer, encoder, dev pairs, a checkpoint to go on from."""
+"""All that a rank opens before its first step: index, tokenizer, encoder, dev pairs and, on --resume, a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from una_fast.index.index import Index
 
 
 def restarted() -> bool:
-    """True if the launcher started this rank again after one died."""
+    """True if the launcher started this rank again after a rank had died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
-    """The encoder that a run starts from. run: with all options resolved."""
+    """The encoder that a run starts from. run: a run with all options resolved."""
     trust = run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
     encoder = load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
@@ -36,7 +36,7 @@ def encoder_of(run: Run) -> SentenceEncoder:
 
 
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
-    """What a checkpoint knows its run by: settings, corpus and model. run: with all options resolved."""
+    """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
     return {
         "settings": run.identity(),
         "corpus": {"fingerprint": index.fingerprint},
@@ -46,7 +46,7 @@ def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """All that one rank needs before it meets the others; loading it finds what is wrong with it."""
+    """All that one rank needs to train."""
 
     run: Run
     ranks: Ranks
@@ -56,13 +56,17 @@ class Job:
     material: Material
     encoder: SentenceEncoder
     scorer: PairScorer | None
-    identity: dict[str, Any]  # by which a checkpoint knows its run again
+    identity: dict[str, Any]  # of the run, see `identify`
     progress: Progress
-    state: dict[str, Any] | None  # of the checkpoint to go on from
+    state: dict[str, Any] | None  # of the checkpoint to go on from, if there is one
 
     @classmethod
     def load(cls, run: Run, ranks: Ranks) -> Job:
-        """Open the index and load the model and, to go on, the checkpoint."""
+        """Open the index and load the model and, if the run goes on, the checkpoint.
+
+        Raises:
+            InputError: one of them is missing, damaged or does not fit the options.
+        """
         lock = FolderLock(Path(run.output)) if ranks.first else None
         index = open_index(run)
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
@@ -80,9 +84,9 @@ class Job:
 
 
 def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """last/ for --resume and for ranks that the launcher started again; else the beginning.
+    """Progress and state of last/ on --resume and in ranks that were started again; else those of a new run.
 
-    On other machines than that of rank 0 last/ may be missing: then rank 0 sends what it found (`from_one_start`).
+    On other machines than that of rank 0 last/ may be missing; rank 0 then sends its own (`with_start_of_rank_0`).
     """
     output = Path(run.output)
     if (run.resume and ranks.first) or ((run.resume or restarted()) and has_checkpoint(output)):

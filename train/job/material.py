@@ -27,15 +27,19 @@ def sources(run: Run) -> list[Path]:
 
 
 def paraphrase_sources(run: Run) -> int:
-    """How many of the index's sources, the last ones, hold the paraphrases: a folder or a glob is several."""
+    """The number of the index's sources, the last ones, that hold paraphrases: several for a folder or a glob."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # of files that are left out: said where the index is made
+        warnings.simplefilter("ignore", InputWarning)  # on files left out; `make_index` shows these warnings
         return len(open_sources(Path(run.paraphrases), Reading(run.column, run.quoting)))
 
 
 def open_index(run: Run, corpus: Any = None) -> Index:
-    """The saved index of a run, of this `corpus` if one is given; refused if its words were made otherwise."""
-    tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # an import path: the index has no name of it
+    """Load the saved index of a run. corpus: the sources that it must have been made from, if given.
+
+    Raises:
+        InputError: the index is damaged, or was made with other options or from another corpus.
+    """
+    tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # load_index needs an import path again
     index = una_fast.load_index(
         run.index, corpus=corpus, column=run.column, word_tokenizer=tokenizer, quoting=run.quoting
     )
@@ -49,7 +53,7 @@ def open_index(run: Run, corpus: Any = None) -> Index:
 
 
 def make_index(run: Run, say: Any) -> Index:
-    """The index of the corpus with the tokenizer bound to it: loaded from run.index, or built and saved there."""
+    """The index of the corpus, bound to the model's tokenizer: loaded from run.index, or built and saved there."""
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
@@ -60,7 +64,7 @@ def make_index(run: Run, say: Any) -> Index:
             progress=True,
             **run.reading(),
         )
-        Material.of(run, index)  # refuses before anything is written
+        Material.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
         index.save(run.index)
         index = open_index(run)
@@ -74,9 +78,10 @@ def make_index(run: Run, say: Any) -> Index:
 
 @dataclass(frozen=True)
 class Material:
-    """What there is to train on.
+    """The sentences to train on and their counts.
 
-    rows: the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None.
+    rows: the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. blank,
+    blank_paraphrases: how many anchors and how many paraphrases have no words.
     """
 
     rows: Rows
@@ -112,7 +117,7 @@ class Material:
         return cls(rows, n_anchors, offset, blank, blank_paraphrases, index.n_terms)
 
     def plan(self, run: Run) -> Plan:
-        """The steps of the run."""
+        """Which rows each step of the run takes."""
         return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
 
     def describe(self) -> str:
@@ -122,7 +127,7 @@ class Material:
         return f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.n_terms, 'term')}"
 
     def counts(self) -> dict[str, int]:
-        """For run.json."""
+        """The counts for run.json."""
         return {
             "sentences": self.n_anchors,
             "trained_on": len(self.rows),

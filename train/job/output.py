@@ -1,4 +1,4 @@
-"""What may be in the output folder before a run starts."""
+"""Checks what is in the output folder before a run starts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from una_fast.errors import InputError
 
 
 def check_output(run: Run) -> None:
-    """Refuse an output folder that holds another run or other files, or to resume where there is no checkpoint.
+    """Refuse an output folder that holds another run or other files, and --resume without a checkpoint.
 
-    A demo gives way to a new one, and so does a run that never saved a checkpoint. Nothing is removed here.
+    A run may replace a run that never saved a checkpoint, and a demo an earlier demo. Nothing is removed here.
     """
     output = Path(run.output)
     if run.resume:
@@ -21,7 +21,7 @@ def check_output(run: Run) -> None:
             raise InputError(f"--resume: {output} holds no checkpoint in last/: start without --resume")
         return
     earlier_demo = run.demo and read_summary(output).get("settings", {}).get("demo") is True
-    saved = has_checkpoint(output) or POINTER in read_written(output)  # it may be gone, and best/ worth something
+    saved = has_checkpoint(output) or POINTER in read_written(output)  # without last/, best/ may still be wanted
     if (saved or is_finished(output)) and not earlier_demo:
         can_go_on = has_checkpoint(output) and not is_finished(output)
         raise InputError(

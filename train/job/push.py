@@ -1,4 +1,4 @@
-"""`--push-to NAME`: best/ of a finished run, its model card included, as a repository of the Hugging Face hub."""
+"""`--push-to NAME`: uploads best/ of a finished run, with its model card, to a repository of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from train.record.card import write_card
 from train.record.folder import BEST
 from una_fast.errors import InputError
 
-MESSAGE = "Trained with una_fast"  # of the commit
-PARTIAL = [".*"]  # what a killed process leaves
+MESSAGE = "Trained with una_fast"  # of the commit on the hub
+PARTIAL = [".*"]  # partial files of a killed process
 REMEDIES = {
     401: "the hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there: take one with write access, or another name",
@@ -23,10 +23,10 @@ REMEDIES = {
 
 
 def check_push(name: str) -> None:
-    """Refuse, before training, what could not be pushed after it. The network is not asked.
+    """Refuse, before training, a push that would fail after it. The network is not used.
 
     Raises:
-        InputError: a name that the hub does not allow, no token, or a setting that forbids the network.
+        InputError: the hub does not allow the name, there is no token, or a setting forbids the network.
     """
     try:
         validate_repo_id(name)
@@ -42,23 +42,23 @@ def check_push(name: str) -> None:
 
 
 def push_best(run: Run, say: Callable[[str], None]) -> None:
-    """Upload best/ to run.push_to. Files that the repository holds already get a new version, others stay.
+    """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
 
     Raises:
-        InputError: the hub did not take it; `run.output` is whole all the same.
+        InputError: the hub did not accept the upload; `run.output` is complete all the same.
     """
     endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT)
     hub = HfApi(endpoint=endpoint)
     try:
         repository = hub.create_repo(run.push_to, private=run.push_private or None, exist_ok=True)
-        write_card(Path(run.output), repository.repo_id)  # with the owner, where --push-to leaves it away
+        write_card(Path(run.output), repository.repo_id)  # which names the owner, if --push-to does not
         commit = hub.upload_folder(
             repo_id=repository.repo_id,
             folder_path=Path(run.output) / BEST,
             commit_message=MESSAGE,
             ignore_patterns=PARTIAL,
         )
-    except Exception as error:  # the hub, the network and the disk each raise their own
+    except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         raise InputError(
             f"--push-to {run.push_to}: {_reason(error)} ({endpoint}); {Path(run.output) / BEST} is complete, and the "
             "same command with --resume pushes it again"

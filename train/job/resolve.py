@@ -1,4 +1,4 @@
-"""The options of a run with nothing left open: each that depends on the machine or the model gets its value."""
+"""Resolves the options of a run: each one that depends on the machine or the model gets its value."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from train.record.folder import INDEX
 from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
 
-EVALUATIONS_A_SAVE = 10  # on a GPU: it evaluates every second, and a checkpoint of BERT-base is 1.3 GB
+EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation comes every second and a checkpoint of BERT-base has 1.3 GB
 
 
 def resolve_options(run: Run) -> Run:
-    """`run` with every option that nobody gave, or that is "auto", at the value that it takes here.
+    """`run` with a value for every option that was not given or is "auto".
 
     Raises:
-        InputError: more ranks than GPUs, CUDA graphs without one, a model that is not there, no dev file,
-            no data or no such task to evaluate on, no synonyms, no name or token to push with.
+        InputError: more ranks than GPUs, CUDA graphs without a GPU, a missing model, dev file, evaluation data or
+            synonyms, an unknown task, no name or token to push with.
     """
     quiet()
     device = _device(run)
@@ -58,7 +58,7 @@ def resolve_options(run: Run) -> Run:
 
 
 def _device(run: Run) -> Literal["cpu", "cuda"]:
-    """The device, cpu or cuda; InputError where this machine does not have what the options ask for."""
+    """The device, cpu or cuda; InputError if this machine lacks the GPUs that the options ask for."""
     auto: Literal["cpu", "cuda"] = "cuda" if torch.cuda.is_available() else "cpu"
     device = auto if run.device == "auto" else run.device
     if device == "cuda" and run.nproc > torch.cuda.device_count():
@@ -73,14 +73,14 @@ def _device(run: Run) -> Literal["cpu", "cuda"]:
 
 def _check_length(run: Run, config: Any) -> None:
     """Refuse texts longer than the positions of the model's configuration."""
-    # RoBERTa's positions start behind its padding
+    # RoBERTa's first token has position 2, after that of padding
     positions = config.max_position_embeddings - (2 if is_roberta(config) else 0)
     if run.max_length > positions:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
 
 
 def _check_inputs(run: Run) -> None:
-    """Refuse files that cannot be read, and a push that cannot be, before hours are spent on the corpus."""
+    """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
     if run.dev:
         load_dev(run.dev)
     if run.needs_synonyms:
@@ -98,7 +98,7 @@ def _check_inputs(run: Run) -> None:
 
 
 def _warn_of_texts(model: str, layout: Modules) -> None:
-    """Say what the model does to a text that training, which takes ids from the index, does not."""
+    """Warn of the model's changes of a text (prompt, lower case), which training, on ids of the index, leaves out."""
     for what in filter(
         None, [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
     ):

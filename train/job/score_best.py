@@ -1,4 +1,4 @@
-"""After training: best/ scored on SentEval's tasks, as `train.evaluate --pairs` scores it, kept in the run's folder."""
+"""Scores best/ on SentEval's tasks after training, as `train.evaluate --pairs` does, for the run's evaluation.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from train.config.run import Run
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import Results
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.senteval_files import downstream_folder
@@ -14,13 +14,12 @@ from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
 from train.record.files import write_json
 from train.record.folder import BEST, EVALUATION, note_written, read_object
 
-PROTOCOL = Protocol(
-    keep_pairs=True
-)  # the pooling that best/ was trained with, fp32; the pairs are the report's scatter plot
+# with the pooling of best/, in fp32; the report draws the pairs as a scatter plot
+PROTOCOL = EvaluationProtocol(keep_pairs=True)
 
 
 def check_evaluation(run: Run) -> None:
-    """Refuse --evaluate before training where it could not score after it: no data there, or no such task."""
+    """Refuse, before training, an --evaluate that would fail after it: no data in the folder, or an unknown task."""
     read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
 
 
@@ -46,7 +45,7 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
 
 
 def _average_in_words(results: Results, name: str) -> str:
-    """The average of a kind of task, which is called so only where it is over the tasks that papers average."""
+    """The mean score of a kind of task in words, called "average" only over the tasks that papers average."""
     kind, tasks = kind_of(name), results.scores[name]
     headline, *_ = kind.columns(results.protocol)
     title = f"{kind.label} average" if {*tasks} == {*suite(name)} else f"mean of some {kind.label} tasks"

@@ -1,6 +1,6 @@
-"""`--seeds 42,0,1`: a run a seed on one index, and the table of their scores, as the paper's table of seeds.
+"""`--seeds 42,0,1`: one run per seed, and the table of their scores, like the paper's table of seeds.
 
-OUTPUT/seed-N is the folder of one run, OUTPUT/index is everybody's, and OUTPUT/seeds.json holds the table.
+OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json holds the table.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from una_fast.errors import InputError
 
 
 def train_seeds(run: Run) -> int:
-    """Train, and with --evaluate score, one seed after the other; say and keep the table; returns the exit code.
+    """Train, and with --evaluate score, one seed after the other; print and save the table; returns the exit code.
 
-    A seed that stops or fails ends the command, which goes on with --resume: finished seeds are left as they are,
-    a stopped one goes on from its last/, the others start.
+    A seed that stops or fails ends the command. With --resume, finished seeds are left as they are, a stopped one goes
+    on from its last/, and the others start.
 
     Raises:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
@@ -63,7 +63,7 @@ def train_seeds(run: Run) -> int:
 
 
 def of_seed(run: Run, seed: int) -> Run:
-    """The run of one of the seeds of a command."""
+    """The run of one seed of a command."""
     output = Path(run.output)
     folder = folder_of_seed(output, seed)
     return dataclasses.replace(
@@ -78,7 +78,7 @@ def of_seed(run: Run, seed: int) -> Run:
 
 
 def _train_each(runs: Sequence[Run]) -> int:
-    """Launch one run after the other; the exit code of the first that did not end, or the greatest of all."""
+    """Launch one run after the other; returns the exit code of the first that did not finish, else the largest code."""
     codes = [0]
     for number, one in enumerate(runs, start=1):
         tell_user(f"seed {one.seed}, {number} of {len(runs)}")
@@ -89,7 +89,7 @@ def _train_each(runs: Sequence[Run]) -> int:
 
 
 def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
-    """Refuse to mix with what OUTPUT holds already, and to resume nothing."""
+    """Refuse an OUTPUT that holds other runs, and --resume without a checkpoint."""
     earlier = [one for one in runs if has_checkpoint(Path(one.output))]
     if (Path(run.output) / SUMMARY).is_file():
         raise InputError(f"--output {run.output}: holds a run of one seed: choose another folder for --seeds")
@@ -101,10 +101,10 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
             raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
         index = make_index(runs[0], tell_user)
         encoder = encoder_of(run)
-        for one in earlier:  # those that go on are checked again; the finished ones only here
+        for one in earlier:  # a run that goes on is checked again later, a finished one only here
             output = Path(one.output)
             check_identity(output, read_pointer(output).identity, identify(one, index, encoder))
-    elif earlier and not run.demo:  # a demo gives way to a new one
+    elif earlier and not run.demo:  # a demo may replace an earlier one
         names = ", ".join(Path(one.output).name for one in earlier)
         raise InputError(
             f"--output {run.output}: holds {names}: give --resume to keep what is done and do what is left, "
@@ -113,7 +113,7 @@ def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
 
 
 def as_json(group: Group) -> dict[str, Any]:
-    """Scores by seed with mean and deviation (of the sample, n - 1; None of one seed), all as fractions."""
+    """Scores by seed with mean and deviation (of the sample, n - 1; None for one seed), all as fractions."""
     spreads = group.spreads()
     return {
         "seeds": {str(run.seed): run.scores for run in group.runs},
@@ -124,7 +124,7 @@ def as_json(group: Group) -> dict[str, Any]:
 
 
 def as_text(group: Group) -> str:
-    """The same as a table, x 100: a row a seed, then mean and deviation."""
+    """The scores of a group as a text table, x 100: one row per seed, then mean and deviation."""
     spreads = group.spreads()
 
     def row(label: str, values: dict[str, float]) -> list[str]:

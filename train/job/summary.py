@@ -15,14 +15,14 @@ from una_fast.augment.radius import resolve_radius
 
 
 def announce(job: Job) -> None:
-    """Write the run.json of a run that begins."""
+    """Write the run.json of a run that begins, with status "running"."""
     output = Path(job.run.output)
     note_written(output, [SUMMARY])
     write_json(output / SUMMARY, {"status": "running", **_about(job)})
 
 
 def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:
-    """Write the run.json of a run that has ended, and say where the time went if asked to."""
+    """Write the run.json of a run that has ended; with --profile, also show where its time went."""
     progress, memory = outcome.progress, peak_memory()
     content = {
         "status": outcome.status,
@@ -39,7 +39,7 @@ def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:
 
 
 def _about(job: Job) -> dict[str, Any]:
-    """What run.json says of the run, however it ends."""
+    """The content of run.json that does not depend on how the run ends."""
     return {
         "settings": vars(job.run),
         "resolved": {"radius": resolve_radius(job.run.radius, job.index.n_terms, job.run.window)},

@@ -1,8 +1,8 @@
-"""The processes of the ranks: start them, hand signals on, start them again when one dies, collect their outcomes.
+"""The processes of the ranks: starts them, passes signals on, starts them again when one dies, collects their outcomes.
 
-torch's elastic agent is not used here. After a signal it waits 30 s for its ranks and kills them, and each of them
-waits as long for a word of the agent that they may go: so a stop took 31 s. It would also let a signal to the whole
-process group end the fork server, and with it the news of every rank.
+torch's elastic agent is not used here. After a signal it waits 30 s for its ranks and then kills them, while each rank
+waits as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process
+group would also end the fork server, and the launcher would learn nothing more about the ranks.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, tell_user
 from una_fast.errors import counted
 
-POLL_SECONDS = 0.1  # between two looks for a signal
-ONE_PRESS = 0.2  # seconds within which signals are one: `timeout` sends its signal twice
+POLL_SECONDS = 0.1  # between two checks for a signal
+ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
 class Supervisor:
-    """Runs the ranks of a run to its end, through deaths and signals."""
+    """Runs the ranks of a run to its end: starts them again when one dies, and stops them after a signal."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._received: list[tuple[int, float]] = []  # signals and when they came
+        self._received: list[tuple[int, float]] = []  # (signal, time.monotonic() when it came)
 
     @property
     def number(self) -> int:
@@ -62,10 +62,10 @@ class Supervisor:
         self._received.append((number, time.monotonic()))
 
     def _watch(self, attempt: Attempt) -> tuple[int, str] | None:
-        """Wait until the ranks have ended well, or one has died, which ends the others."""
+        """Wait until all ranks have ended (None), or until one has died: kill the others, return (rank, message)."""
         sent = False
         while not attempt.done:
-            attempt.look(POLL_SECONDS)
+            attempt.receive(POLL_SECONDS)
             if death := attempt.dead():
                 attempt.kill()
                 return death

@@ -1,4 +1,4 @@
-"""One rank, from joining the others to its outcome; the same whether `--nproc` or torchrun started it."""
+"""The work of one rank, from joining the group to its outcome; the same for ranks of `--nproc` and of torchrun."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.encoder.encoder import quiet
-from train.job.agreement import check_one_job, from_one_start, together
+from train.job.agreement import check_one_job, run_on_all_ranks, with_start_of_rank_0
 from train.job.batch_maker import batch_maker
 from train.job.load import Job, restarted
 from train.job.material import make_index
@@ -30,13 +30,13 @@ from train.steps.trainer import Trainer
 from train.steps.views import noise_of
 from una_fast.errors import InputError
 
-TRAINING = "training"  # what a rank tells its launcher when it begins to take steps
+TRAINING = "training"  # the message of a rank to its launcher when it begins to take steps
 
 
 def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
     """Train as one rank of the group that the environment describes. run: all options resolved, its index on the disk.
 
-    started: called when this rank is ready to take steps, and from then on saves before it obeys a signal.
+    started: called when this rank is ready to take steps; from then on it saves a checkpoint when a signal stops it.
     """
     quiet()
     ranks = join_group(run.device)
@@ -49,7 +49,7 @@ def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
 
 
 def rank_process(run: Run, environment: dict[str, str], reply: Connection) -> None:
-    """`work` in a process of its own, which tells its launcher TRAINING, then the outcome or the error that ends it."""
+    """`work` in a process of its own, which sends its launcher TRAINING, then its outcome or the error that ends it."""
     end_with_launcher()
     os.environ.update(environment)
     try:
@@ -60,16 +60,16 @@ def rank_process(run: Run, environment: dict[str, str], reply: Connection) -> No
 
 
 def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
-    """The same where torchrun started this process: the first rank of each machine prepares what all then use.
+    """`work` in a process that torchrun started; the first rank of each machine makes the index for its ranks.
 
-    Returns the run with all options resolved beside its outcome.
+    Returns the run with all options resolved, and its outcome.
     """
     quiet()
     end_with_launcher()
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
     ranks = join_group(run.device)
     try:
-        together(ranks, lambda: _prepare(ranks, run))
+        run_on_all_ranks(ranks, lambda: _prepare(ranks, run))
         return run, _train(run, ranks, lambda: None)
     finally:
         leave_group()
@@ -85,10 +85,10 @@ def _prepare(ranks: Ranks, run: Run) -> None:
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
-    job = together(ranks, lambda: _open(run, ranks))
+    job = run_on_all_ranks(ranks, lambda: _open(run, ranks))
     try:
         check_one_job(ranks, job.identity)
-        job = from_one_start(ranks, job)
+        job = with_start_of_rank_0(ranks, job)
         trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state, noise_of(run))
         make, progress = batch_maker(job), job.progress
         with contextlib.closing(StopAgreement(ranks)) as stop:
@@ -107,7 +107,7 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
 
 
 def _open(run: Run, ranks: Ranks) -> Job:
-    """What this rank needs; from then on run.json says that the run goes on."""
+    """Load the job of this rank; rank 0 then writes run.json with status "running"."""
     job = Job.load(run, ranks)
     if ranks.first:
         announce(job)

@@ -15,17 +15,17 @@ from una_fast.augment.row_draws import RowDraws
 
 
 class EmbeddingDraws(RowDraws):
-    """The draws of the sentences of a step: numbers for embeddings and for pairs of sentences. rows: int64 (B,)."""
+    """Random numbers for the sentences of a step: for embeddings, and for pairs of sentences. rows: int64 (B,)."""
 
     def normals(self, width: int) -> NDArray[np.float32]:
-        """float32 (B, width): independent draws of the standard normal distribution, by its inverse."""
+        """float32 (B, width): independent standard normal draws, by the inverse of the distribution function."""
         uniform = ((self.bits(width) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # inside (0, 1)
         return ndtri(uniform).astype(np.float32)
 
     def pairs(self) -> NDArray[np.int64]:
-        """int64 (B, 2): for each row the places of two distinct rows of the step, all pairs alike likely. B >= 2.
+        """int64 (B, 2): for each row the places of two distinct rows of the step, all pairs equally likely. B >= 2.
 
-        They are drawn from the rows in ascending order, so that a row's partners do not change with the batch's order.
+        They are drawn among the rows in ascending order, so a row's pair does not depend on the order of the batch.
         """
         n = len(self.rows)
         first = self.below(n, 1, 0)[:, 0]
@@ -40,6 +40,6 @@ def normals_like(z: Tensor, draws: EmbeddingDraws) -> Tensor:
 
 
 def on_device(array: NDArray, like: Tensor) -> Tensor:
-    """The array as a tensor on the device of `like`; a GPU goes on with its work while it is copied."""
+    """The array as a tensor on the device of `like`; the copy to a GPU is asynchronous."""
     tensor = torch.from_numpy(array)
     return tensor if like.device.type == "cpu" else tensor.pin_memory().to(like.device, non_blocking=True)

@@ -1,6 +1,6 @@
 """Masked sentences for the masked-language-model loss that SimCSE adds to its own (Gao et al. 2021, section 3).
 
-As in BERT (Devlin et al. 2019, section 3.1): 15 % of the tokens are to be found again, special tokens never. Of these,
+As in BERT (Devlin et al. 2019, section 3.1): 15 % of the tokens are to be predicted, special tokens never. Of these,
 80 % are replaced by the mask token, 10 % by a random token of the vocabulary, and 10 % stay. Each draw is a function of
 (seed, epoch, row, position). Letters: b sentences of a rank, L tokens, m masked tokens.
 """
@@ -28,15 +28,15 @@ class Masked:
     """Masked sentences of a rank.
 
     part: token ids and mask (b, L). positions: int64 (m,), places of the masked tokens in the flattened (b L).
-    targets: int64 (m,), the tokens that stood there.
+    targets: int64 (m,), the original tokens at these places.
     """
 
     part: dict[str, Tensor]
     positions: Tensor
     targets: Tensor
 
-    def none_of(self) -> Masked:
-        """The same with nothing to find: for a rank without sentences, which encodes one that no loss sees."""
+    def without_targets(self) -> Masked:
+        """A copy without tokens to predict, for a rank without sentences, which encodes one that enters no loss."""
         return replace(self, positions=self.positions[:0], targets=self.targets[:0])
 
 
@@ -50,7 +50,7 @@ class Masking:
     special: tuple[int, ...]
 
     def __call__(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
-        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest of them."""
+        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
         ids = part["input_ids"].numpy()
         draws = RowDraws(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
         width = ids.shape[1]
@@ -67,17 +67,17 @@ class Masking:
 
 
 def masking_of(tokenizer: Any, seed: int) -> Masking:
-    """The masking of a tokenizer's sentences.
+    """The Masking for sentences of a tokenizer.
 
     Raises:
-        InputError: it has no mask token.
+        InputError: the tokenizer has no mask token.
     """
     if tokenizer.mask_token_id is None:
-        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option away")
+        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
     return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
 
 
 def _columns(mask: Tensor) -> slice:
-    """The columns in which some sentence has a token."""
+    """The columns from the first to the last in which some sentence has a token."""
     used = mask.any(0).nonzero()[:, 0]
     return slice(int(used[0]), int(used[-1]) + 1)

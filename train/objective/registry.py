@@ -1,7 +1,6 @@
 """The losses and the noises on embeddings by name: a new one is a function in a file of its own and a row here.
 
-The tables are light to import, because the options of training are made from them: a function is imported when `load`
-asks for it.
+`load` imports a function when it is needed, because the options of training are made from these tables.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LossRow(NamedTuple):
-    """A loss: what it compares, for --help; how many views of a negative it takes; its function as "module:name".
+    """A loss: what it compares, for --help; how often it takes the negative as a view; its function as "module:name".
 
     The function takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar.
     """

@@ -18,13 +18,13 @@ from una_fast.errors import counted
 CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"
 TASK = "sentence-similarity"
-HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # of a model on the hub
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 
 
 def write_card(output: Path, repository: str = "") -> None:
     """Write the card of the finished run in `output`; a README.md there that the run did not write stays.
 
-    repository: the name on the hub that it gets, if any.
+    repository: the model's name on the hub, if it is pushed.
 
     Raises:
         InputError: the folder cannot be written.
@@ -37,7 +37,7 @@ def write_card(output: Path, repository: str = "") -> None:
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
     name, place = repository or output.name, repository or "FOLDER OF THIS MODEL"
     text = card(summary, read_object(output / EVALUATION), name, place)
-    if text == written:  # a finished run that --resume meets again is left as it is
+    if text == written:  # --resume of a finished run leaves the file as it is
         return
     note_written(output, [CARD])
     with replacing(path) as partial:
@@ -47,7 +47,8 @@ def write_card(output: Path, repository: str = "") -> None:
 def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
     """The card of a run.
 
-    summary: of run.json; evaluation: of evaluation.json, {} where there is none; place: what the model is loaded by.
+    summary: the content of run.json. evaluation: that of evaluation.json, {} if there is none. name: the title. place:
+    the name or folder from which the card's example loads the model.
     """
     import yaml
 
@@ -67,12 +68,12 @@ def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, p
 
 
 def hub_name(model: str) -> str | None:
-    """The name of a model of the hub; None where a folder was given."""
+    """`model` if it is a name on the hub; None if it is a folder."""
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
 
 def command(settings: Mapping[str, Any]) -> str:
-    """The options by which the run can be had again; where and how it ran is left out."""
+    """The command that repeats the run, without the options of where and how it ran."""
     words = ["python", "-m", "train.ddp"]
     for name, option in options().items():
         value, default = (list(one) if option.many else one for one in (settings[name], option.default))
@@ -106,17 +107,21 @@ def _result(task: str, score: float) -> dict[str, Any]:
     }
 
 
-def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str, base: str | None) -> str:
+def _training_facts(summary: Mapping[str, Any], base: str | None) -> dict[str, str]:
+    """The card's facts about the training, by name, as Markdown. base: the starting model's name on the hub, if any."""
     settings, corpus = summary["settings"], summary.get("corpus") or {}
     start = f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`"
     files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
     identity = (summary.get("identity") or {}).get("corpus") or {}
-    facts = {
+    return {
         "started from": start,
         "data": f"{files}, {counted(corpus['trained_on'], 'sentence')}" if "trained_on" in corpus else files,
         "fingerprint of the index": f"`{identity.get('fingerprint', 'not known')}`",
         "steps": f"{(summary.get('progress') or {}).get('step', 0):,}",
     }
+
+
+def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str, base: str | None) -> str:
     return "\n".join(
         [
             f"# {name}",
@@ -135,10 +140,10 @@ def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str
             "",
             "## Training",
             "",
-            *(f"- {what}: {value}" for what, value in facts.items()),
+            *(f"- {what}: {value}" for what, value in _training_facts(summary, base).items()),
             "",
             "```bash",
-            command(settings),
+            command(summary["settings"]),
             "```",
             *_score_table(scores),
             "",

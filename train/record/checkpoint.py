@@ -1,8 +1,8 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json names the state file of its step with its checksum and what the run was; it is replaced after
-the state file is on the disk, so at any moment it names a complete one. The state holds no generator: dropout is
-seeded from (seed, step, rank) and the data order from (seed, epoch), so they restart at any step.
+last/checkpoint.json names the newest state file, with its checksum and the run's identity. It is replaced after the
+state file is on the disk, so at any moment it names a complete one. The state holds no random generator: dropout is
+seeded from (seed, step, rank) and the data order from (seed, epoch), so both can start at any step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def snapshot(state: Any) -> Any:
     """A copy of nested state on the CPU, which later steps do not change."""
     copy = _copied(state)
     if torch.cuda.is_initialized():
-        torch.cuda.synchronize()  # until here the copies are on their way
+        torch.cuda.synchronize()  # waits for the copies, which are asynchronous
     return copy
 
 
@@ -42,24 +42,24 @@ def _copied(state: Any) -> Any:
 
 
 class HashedFile:
-    """What torch.save writes to: a file whose checksum is known when it is complete."""
+    """A file for torch.save to write to, which computes the checksum of what is written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.digest = xxhash.xxh3_128()
 
     def write(self, data: bytes) -> int:
-        """Write `data`; torch hides an error of the disk in its own, so `unwritable` finds it as the context."""
+        """Write `data`; torch raises its own error for one of the disk, which `unwritable` finds in the context."""
         self.digest.update(data)
         return self._file.write(data)
 
     def flush(self) -> None:
-        """Hand all to the system."""
+        """Flush to the operating system."""
         self._file.flush()
 
 
 class CheckpointWriter:
-    """Writes last/ and best/ in the background, one after the other: a checkpoint never knows of a best/ to come."""
+    """Writes last/ and best/ in the background, one after the other: last/ never refers to an unwritten best/."""
 
     def __init__(self, output: Path, settings: dict[str, Any], identity: dict[str, Any]) -> None:
         self._output, self._settings, self._identity = output, settings, identity
@@ -67,15 +67,15 @@ class CheckpointWriter:
         self._pending: Future[None] | None = None
 
     def save(self, progress: Progress, state: dict[str, Any], kind: str = "state") -> None:
-        """Copy `state` now and write it while training goes on. Raises the error of the save before.
+        """Copy `state` now and write it while training goes on. Raises the error of the previous save.
 
-        kind: what the file's name begins with, "state", or "weights" of a finished run, which needs no optimiser.
+        kind: what the file's name begins with: "state", or "weights" for a finished run, which needs no optimiser.
         """
         self.wait()
         self._pending = self._pool.submit(self._write, replace(progress), snapshot(state), kind)
 
     def save_best(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the encoder's weights now and have `write` put them into best/ meanwhile. Raises as `save` does."""
+        """Copy the encoder's weights now and let `write` put them into best/ later. Raises as `save` does."""
         self.wait()
         self._pending = self._pool.submit(self._write_best, write, snapshot(backbone.state_dict()))
 
@@ -94,7 +94,7 @@ class CheckpointWriter:
         note_written(self._output, [*STATES, CUT_SHORT])
         with replacing(path) as partial, partial.open("wb") as file:
             hashed = HashedFile(file)
-            torch.save(state, hashed)  # type: ignore[arg-type]  # all it asks for is `write`
+            torch.save(state, hashed)  # type: ignore[arg-type]  # it needs only `write` and `flush`
             file.flush()
             checksum = hashed.digest.hexdigest()
         write_pointer(self._output, Pointer(path.name, checksum, progress, self._settings, self._identity))
@@ -121,7 +121,7 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     """The newest complete checkpoint of the run that `identity` describes.
 
     Raises:
-        InputError: there is none, it is cut short or altered, or it is another run's: the first difference is named.
+        InputError: there is none, it is cut short or altered, or it is another run's (the first difference is named).
     """
     pointer = read_pointer(output)
     check_identity(output, pointer.identity, identity)

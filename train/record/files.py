@@ -49,7 +49,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def unwritable(path: Path, error: BaseException) -> InputError:
-    """What to say when `path` could not be written."""
+    """The InputError for a `path` that could not be written because of `error`."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
@@ -94,11 +94,11 @@ class FolderLock:
             raise unwritable(self._path, error) from error
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         self._file.close()
 
     def abandon(self) -> None:
-        """Remove the folders that the lock made, as far as they are empty, and let others in."""
+        """Remove the folders that the lock made, as far as they are empty, and release it."""
         for path in self._made:
             try:
                 path.unlink() if path == self._path else path.rmdir()

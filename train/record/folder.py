@@ -1,13 +1,13 @@
-"""The folder of a run: what lies where in it, and which of it the run wrote itself.
+"""The folder of a run: its files, and which of them the run wrote itself.
 
 run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
-metrics.jsonl          a line a step, a line an evaluation
+metrics.jsonl          one line per step and per evaluation
 best/                  the encoder for use, in the layout of transformers and of sentence-transformers
 last/                  checkpoint.json and the state that it names: all that --resume needs
 tensorboard/           events
 evaluation.json        scores of best/ on the tasks of --evaluate
 index/                 the index, unless --index names another folder
-seed-N/, seeds.json    in the folder of --seeds: a run a seed, and the table of their scores
+seed-N/, seeds.json    in the folder of --seeds: one run per seed, and the table of their scores
 tables/, table.json    in the folder of train.paper: tables of the paper, and the last one; runs/NAME/seed-N/ its runs
 .written.json          names and patterns of what the run wrote: nothing else is ever removed
 """
@@ -28,7 +28,7 @@ TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 STATES = (f"{LAST}/state-*.pt", f"{LAST}/weights-*.pt")
-CUT_SHORT = f"{LAST}/.*.partial"  # what a killed process leaves
+CUT_SHORT = f"{LAST}/.*.partial"  # partial files of a killed process
 WRITTEN = ".written.json"
 
 
@@ -59,7 +59,7 @@ def is_finished(output: Path) -> bool:
 
 
 def read_written(output: Path) -> list[str]:
-    """The names and patterns of what the run wrote, relative to `output`; none of them leads out of it."""
+    """The names and patterns of what the run wrote, relative to `output`; those that lead out of it are left out."""
     names = read_object(output / WRITTEN).get("files")
     inside = []
     for name in names if isinstance(names, list) else []:
@@ -79,7 +79,10 @@ def note_written(output: Path, names: Iterable[str], instead_of: str = "") -> No
 
 @contextmanager
 def writing_into(output: Path, folder: str) -> Iterator[None]:
-    """Within it the run adds files to `folder`; afterwards they are listed by name, and all of it until then."""
+    """Inside the with block the run adds files to `folder`; afterwards they are listed as its own, by name.
+
+    Until then a pattern lists the whole folder, unless it held files of others before.
+    """
     before, everything = files_in(output / folder), f"{folder}/**/*"
     if before <= own_files(output):
         note_written(output, [everything])
@@ -100,7 +103,7 @@ def own_files(output: Path) -> set[Path]:
 
 
 def foreign_file(output: Path) -> Path | None:
-    """A file where a run would write that no run wrote, as far as `output` tells; or None."""
+    """A file where a run would write that is not listed as written by a run, or None."""
     there = {path for name in (BEST, LAST, TENSORBOARD) for path in files_in(output / name)}
     there |= {path for name in (SUMMARY, METRICS, EVALUATION) if (path := output / name).exists() or path.is_symlink()}
     return min(there - own_files(output), default=None)

@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """The machine a run was on."""
+    """The system, processor, number of cores and GPUs of this machine."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -38,7 +38,7 @@ def machine() -> dict[str, Any]:
 
 
 def peak_memory() -> dict[str, int]:
-    """Highest resident memory of this process, and of the GPU what was in use and what was held for it; bytes."""
+    """Peak memory in bytes: resident memory of this process and, of the GPU, allocated and reserved memory."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

@@ -19,14 +19,14 @@ from train.record.screen import Screen
 from una_fast.errors import InputError
 
 SAMPLED = 8  # sentences of a step with negatives whose cosines are kept, so that metrics.jsonl stays small
-FLUSH_SECONDS = 3.0  # from one write of metrics.jsonl to the disk to the next; other programs see lines after that
-LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is there, so reading waits for nothing
+FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
+LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
 def keep_metrics_until(path: Path, step: int) -> None:
     """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and a line cut short.
 
-    An evaluation after `step` steps is not repeated, unless it is that of the start.
+    The line of an evaluation after `step` steps stays, because it is not repeated, unless `step` is 0.
     """
     if not path.is_file():
         return
@@ -49,7 +49,7 @@ class Recorder:
         self.active, self._start_score, self._flushed = active, start_score, time.monotonic()
         if not active:
             return
-        from torch.utils.tensorboard import SummaryWriter  # 1 s to import, and rank 0 alone needs it
+        from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
         note_written(output, [METRICS])
         keep_metrics_until(output / METRICS, start)
@@ -61,7 +61,7 @@ class Recorder:
     def step(
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: Any
     ) -> None:
-        """One optimiser step; `step` counts from 0. cosines: see `summary_of`."""
+        """Record one optimiser step; `step` counts from 0. cosines: see `summary_of`."""
         if not self.active:
             return
         record = {"step": step, "loss": loss, "lr": lr, "negatives": negatives}
@@ -77,7 +77,7 @@ class Recorder:
             self.flush()
 
     def evaluation(self, step: int, score: float, best: bool) -> None:
-        """A dev score after `step` steps."""
+        """Record a dev score after `step` steps."""
         if not self.active:
             return
         self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
@@ -89,7 +89,7 @@ class Recorder:
         self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
 
     def say(self, message: str) -> None:
-        """A line above the bar."""
+        """Show a line above the bar."""
         if self.active:
             self._screen.say(message)
 
@@ -97,7 +97,7 @@ class Recorder:
         self._file.write(json.dumps(record) + "\n")
 
     def flush(self) -> None:
-        """Hand all lines to the system: they outlive a killed process."""
+        """Flush all lines to the operating system, so that they survive a killed process."""
         if self.active:
             self._flushed = time.monotonic()
             self._file.flush()
@@ -112,9 +112,10 @@ class Recorder:
 
 
 def summary_of(cosines: list[float], n: int) -> dict[str, Any]:
-    """What a line of metrics says of `n` cosines with positives and then, maybe, `n` with negatives.
+    """The entries of a line of metrics about cosines: `n` with positives, followed by none or `n` with negatives.
 
-    The means of both; beside negatives some of the cosines themselves, of the first sentences of the shuffled batch.
+    These are the means of both and, with negatives, also the cosines of the first SAMPLED sentences of the batch, which
+    is shuffled.
     """
     kinds = dict(
         zip(("positive", "negative"), (cosines[i : i + n] for i in range(0, len(cosines), n or 1)), strict=False)
@@ -126,19 +127,19 @@ def summary_of(cosines: list[float], n: int) -> dict[str, Any]:
 
 
 class LateLosses:
-    """Losses on their way from the device: read some steps late on a GPU, so no step waits; at once on the CPU."""
+    """Losses of the latest steps: on a GPU read LATE_STEPS steps late, so that no step waits; on a CPU at once."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, dict[str, Any]]] = deque()
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor | None = None) -> None:
-        """A step's loss, its `cosines` (1 or 2, B), and what else its line of metrics says."""
+        """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics."""
         about = dict(about)
         read = loss.detach()[None]
         if cosines is not None:
             about["n_cosines"] = cosines.shape[1]
-            read = torch.cat([read, cosines.flatten()])  # one copy brings all
+            read = torch.cat([read, cosines.flatten()])  # one copy to the host for all
         if not self._late:
             self._pending.append((read, None, about))
             return
@@ -149,7 +150,7 @@ class LateLosses:
         self._pending.append((host, event, about))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Records of steps whose loss is due, with "loss" in them.
+        """Records of the steps whose loss is due, each with its "loss".
 
         Raises:
             InputError: a loss is NaN or infinite. Due steps are the same on every rank, so all stop together.

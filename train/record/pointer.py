@@ -1,4 +1,4 @@
-"""last/checkpoint.json: which state file is the newest, how far the run had come, and which run it is.
+"""last/checkpoint.json: the newest state file, the progress of the run at that time, and the run's identity.
 
 A checksum over its content seals it: a file with another step or another score in it is refused.
 """
@@ -35,7 +35,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The content of the file. state: name of the file in last/; checksum: xxh3_128 of it.
+    """The content of last/checkpoint.json. state: name of the state file in last/; checksum: its xxh3_128.
 
     settings: every option of the run; identity: what --resume must find unchanged.
     """
@@ -48,13 +48,13 @@ class Pointer:
 
 
 def seal(content: dict[str, Any]) -> str:
-    """The checksum of a JSON object, whatever its order and spaces."""
+    """The checksum of a JSON object, which does not depend on the order of its keys or on spaces."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return xxhash.xxh3_128(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds a checkpoint, complete as far as its name says."""
+    """True if `output` holds last/checkpoint.json; its content is not checked."""
     return (output / POINTER).is_file()
 
 
@@ -111,7 +111,7 @@ def _checked(content: dict[str, Any]) -> Pointer:
 def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
     """Refuse to go on with another corpus, model or setting, naming the first that differs.
 
-    A setting that `saved` does not name is an option that came later: the run had its default.
+    A setting that `saved` lacks is an option that was added later: the run used its default.
     """
     earlier = {**saved, "settings": {**defaults(), **saved.get("settings", {})}}
     for group in given:
@@ -126,13 +126,13 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
 
 
 def sealed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a command of several seeds as its table keeps them."""
+    """The settings of a --seeds command and their checksum, as seeds.json stores them."""
     plain = json.loads(json.dumps(settings, default=str))
     return {"settings": plain, "seal": seal(plain)}
 
 
 def saved_options(output: Path) -> dict[str, Any]:
-    """The option values that the run or the runs in `output` were started with, but the folder; {} where none are.
+    """The option values that the run or runs in `output` were started with, without --output; {} if none are saved.
 
     Raises:
         InputError: the checkpoint is damaged.

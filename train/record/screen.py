@@ -1,4 +1,4 @@
-"""What a user sees of a run: a bar in a terminal, elsewhere a line now and then. A gone terminal stops nothing."""
+"""What a user sees of a run: a bar in a terminal, else a line each minute. A closed terminal does not stop the run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 from tqdm import tqdm
 
-FIRST_LINE, LINE = 10.0, 60.0  # seconds to the first line without a terminal, and between lines
+FIRST_LINE, LINE = 10.0, 60.0  # without a terminal: seconds to the first line, and between lines
 
 
 @contextlib.contextmanager
-def _if_anybody_reads() -> Iterator[None]:
-    """A terminal that closed, or a `tee` that Ctrl-C ended, raises OSError at every write."""
+def _ignoring_closed_terminal() -> Iterator[None]:
+    """Ignore the OSError that every write raises after a terminal closed, or after Ctrl-C ended a `tee`."""
     with contextlib.suppress(OSError):
         yield
 
@@ -27,12 +27,12 @@ class Screen:
         self._start, self._n_steps, self._clock = start, n_steps, clock
         self._begun = clock()
         self._next_line = self._begun + FIRST_LINE
-        self.dev = ""  # what the lines say of the dev score
+        self.dev = ""  # the dev score as a line shows it
         self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
 
     def step(self, step: int, loss: float, sentences_per_second: float) -> None:
         """One optimiser step is done; `step` counts from 0."""
-        with _if_anybody_reads():
+        with _ignoring_closed_terminal():
             if not self._bar.disable:
                 self._bar.set_postfix(loss=f"{loss:.4f}", sentences_s=f"{sentences_per_second:.0f}", refresh=False)
                 self._bar.update(step + 1 - self._bar.n)
@@ -48,12 +48,12 @@ class Screen:
         )
 
     def say(self, message: str) -> None:
-        """A line above the bar."""
-        with _if_anybody_reads():
+        """Show a line above the bar."""
+        with _ignoring_closed_terminal():
             tqdm.write(message, file=sys.stderr)
             sys.stderr.flush()
 
     def close(self) -> None:
         """Close the bar."""
-        with _if_anybody_reads():
+        with _ignoring_closed_terminal():
             self._bar.close()

@@ -1,4 +1,4 @@
-"""How the time of a run divides into phases."""
+"""Measures how the time of a run divides into phases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 
 
 class Stopwatch:
-    """Seconds by phase: of this process on the CPU, of the device's own time on a GPU.
+    """Seconds by phase: the time of this process on a CPU, the device's own time on a GPU.
 
-    On a GPU a phase lasts from the event at its beginning to the one at its end, so waiting of the device counts and
-    no step waits for the reading; the sum of all phases is known after `finish`.
+    On a GPU a phase lasts from the event at its beginning to the event at its end. It includes the time in which the
+    device waits, and no step waits for the measurement; the sums are complete after `finish`.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -40,7 +40,7 @@ class Stopwatch:
             self._read()
 
     def finish(self) -> None:
-        """Wait for the device, and add up what it still did."""
+        """Wait for the device, and add the phases that were not read yet."""
         while self._running:
             self._running[0][-1].synchronize()
             self._read()
@@ -60,7 +60,7 @@ class Stopwatch:
 
 
 def profile_table(seconds: dict[str, float], total: float, steps: int, batches_busy: float) -> str:
-    """The share of each phase in the time of the loop; and what the background thread did beside it."""
+    """A text table of the phases' shares of the loop's time, and of the background thread's time for batches."""
     rows = [("phase", "seconds", "ms/step", "share")]
     rest = {**seconds, "other": total - sum(seconds.values())}
     for name, spent in rest.items():

@@ -35,7 +35,7 @@ def build_parser(prog: str = "python -m train.report") -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "report")
 
 
@@ -43,7 +43,7 @@ def _run(options: Namespace) -> int:
     notes: list[str] = []
     tables = find_tables(options.runs, notes)
     page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes, tables)
-    with replacing(options.output) as partial:  # a run's JSON may hold characters that no encoding has
+    with replacing(options.output) as partial:  # a run's JSON may hold surrogates, which UTF-8 cannot encode
         partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     for note in dict.fromkeys(notes):
         print(f"warning: {note}", file=sys.stderr)

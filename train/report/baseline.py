@@ -1,4 +1,4 @@
-"""Differences to a baseline: score by score, paired by seed where both have the seed."""
+"""Differences to a baseline: score by score, paired by seed if both have the seed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean difference of a score to the baseline's, as a fraction. n_pairs: seeds that both have; 0: means compared."""
+    """Mean difference of a score to the baseline's, as a fraction.
+
+    n_pairs: number of seeds that both have; 0: there is none, and `mean` is the difference of the means.
+    """
 
     mean: float
-    deviation: float  # of the pairs' differences (n - 1); NaN of fewer than two pairs
+    deviation: float  # of the pairs' differences (n - 1); NaN for fewer than two pairs
     n_pairs: int
     values: tuple[float, ...] = ()  # of each pair
 
@@ -24,7 +27,7 @@ class Difference:
 def groups_with_baseline(
     runs: Sequence[RunRecord], baseline: Path | None, notes: list[str]
 ) -> tuple[list[Group], Group | None]:
-    """The groups of all runs, the baseline's first, and that one.
+    """The groups of all runs, the baseline's group first, and the baseline's group (None without a baseline).
 
     Raises:
         InputError: the baseline holds no run, or runs of several settings.
@@ -58,7 +61,7 @@ def _difference(group: Group, baseline: Group, name: str) -> Difference:
 
 
 def _by_seed(group: Group, name: str) -> dict[str, float]:
-    """The score of each seed; of a seed that ran several times, the first."""
+    """The score of each seed; for a seed with several runs, that of the first."""
     found: dict[str, float] = {}
     for run in group.runs:
         if name in run.scores:

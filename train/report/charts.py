@@ -1,7 +1,7 @@
 """Numbers -> charts as plotly's figures (dictionaries of its JSON schema), which page.js draws in the page's colours.
 
-A colour is the name of a variable of page.css, "var(--c0)", or that with a share of opacity, "var(--c0) 15%": the page
-puts in what the variable is in light or dark mode. Names are escaped, since plotly reads texts as HTML.
+A colour is the name of a variable of page.css, "var(--c0)", or this with an opacity, "var(--c0) 15%": the page replaces
+it by the variable's value in light or dark mode. Names are escaped, because plotly reads texts as HTML.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from train.report.runs import Spread
 N_COLOURS = 7  # page.css has --c0 to --c6
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
-MOST_MARKED = 40  # points of a line that are drawn as discs too
+MOST_MARKED = 40  # a line of at most so many points shows them as marks
 BINS = 40  # of a histogram
-DIGITS = 6  # kept of a number: more cannot be seen, and would weigh
+DIGITS = 6  # significant digits of a number: more cannot be seen, and would enlarge the page
 
 Chart = dict[str, Any]
 
 
 def colour(number: int) -> str:
-    """The colour of a group, by page.css's name of it."""
+    """The colour of a group, by its name in page.css."""
     return f"var(--c{number % N_COLOURS})"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A named line of a group, with a band (x, low, high) around it, or thin where it is one run among several.
+    """A named line of a group, with a band (x, low, high) around it. thin: it is one run of a group of several.
 
-    second: the group's second kind of line in this chart, drawn dashed.
+    second: it is the group's second kind of line in this chart, drawn dashed.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Marks:
     values: Mapping[str, Sequence[float]]
 
     def extent(self) -> list[float]:
-        """All that is drawn, from whisker to whisker."""
+        """All values that are drawn, the ends of the whiskers included."""
         spreads = [Spread.of(values) for values in self.values.values() if len(values) > 1]
         ends = [spread.mean + sign * spread.deviation for spread in spreads for sign in (-1, 1)]
         return [*ends, *(value for values in self.values.values() for value in values)]
@@ -66,9 +66,9 @@ class Marks:
 def line_chart(
     lines: Sequence[Line], x_label: str, y_label: str, log: bool = False, x_format: str = ",d"
 ) -> Chart | None:
-    """Lines over common axes; None where none has a finite point.
+    """Lines over common axes; None if none has a finite point.
 
-    log: of y, where all of it is above 0. x_format: d3's format of x; whole numbers by default.
+    log: use a logarithmic y axis if all y are above 0. x_format: d3's format of x; by default whole numbers.
     """
     drawn = [(line, thin([point for point in line.points if math.isfinite(point[1])])) for line in lines]
     drawn = [(line, points) for line, points in drawn if points]
@@ -125,7 +125,7 @@ def _band(line: Line) -> dict[str, Any]:
 
 
 def with_level(chart: Chart, level: float, label: str) -> Chart:
-    """The chart with a dotted line across it at y = `level`, and its name."""
+    """The chart with a dotted horizontal line at y = `level`, labelled with `label`."""
     line = {"color": "var(--soft)", "width": 1.5, "dash": "dot"}
     shape = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level, "line": line}
     place = {"xref": "paper", "x": 1, "xanchor": "right", "y": level, "yanchor": "bottom", "showarrow": False}
@@ -136,16 +136,16 @@ def with_level(chart: Chart, level: float, label: str) -> Chart:
 
 
 def columns_chart(marks: Sequence[Marks], columns: Mapping[str, str], y_label: str) -> Chart | None:
-    """A column a score, in it every group's values side by side; None where there is no value.
+    """One column per score, with every group's values side by side; None if there is no value.
 
-    columns: the title of each score.
+    columns: score -> its title.
     """
     traces = [trace for mark in marks for trace in _marks(mark, list(columns))]
     if not traces:
         return None
     names = [_text(name) for name in columns]
     titles = [_text(column) for column in columns.values()]
-    # left to itself, an axis of categories has them in the order in which groups happen to have them
+    # by default plotly orders an axis of categories as they occur in the groups
     order = {"type": "category", "categoryorder": "array", "categoryarray": names}
     extent = [value for mark in marks for value in mark.extent()]
     y = _axis(y_label, range=_with_margin(min(extent), max(extent)))
@@ -179,7 +179,7 @@ def _marks(mark: Marks, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def scatter(points: Sequence[Point], means: Sequence[Point], group: int, labels: tuple[str, str], y: Point) -> Chart:
-    """Points as translucent discs with a line of means over them; y: least and most of all plots beside it."""
+    """Points as translucent discs with a line of means over them. y: range of the y axis, common to all plots."""
     cloud = {
         "type": "scatter",
         "mode": "markers",
@@ -201,7 +201,7 @@ def scatter(points: Sequence[Point], means: Sequence[Point], group: int, labels:
 
 
 def histograms(kinds: Mapping[str, Sequence[float]], x_label: str, x: Point) -> Chart:
-    """Shares in per cent of each kind's values by common bins from x[0] to x[1], the kinds over each other."""
+    """Overlaid histograms of each kind's values in per cent, with common bins from x[0] to x[1]."""
     low, high = x if x[1] > x[0] else (x[0] - 0.01, x[0] + 0.01)
     edges = np.linspace(low, high, BINS + 1)
     centres, width = (edges[1:] + edges[:-1]) / 2, (high - low) / BINS

@@ -1,4 +1,4 @@
-"""Series of points -> smoothed, averaged, thinned and binned series; numbers only."""
+"""Series of points -> smoothed, averaged, thinned and binned series."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from train.report.records import Point
 from train.report.runs import Spread
 
-MOST_POINTS = 300  # of a line: more cannot be seen, and would weigh megabytes
-WINDOW_SHARE = 1 / 25  # of a curve's points that a smoothed point averages
+MOST_POINTS = 300  # of a line: more cannot be seen, and would enlarge the page by megabytes
+WINDOW_SHARE = 1 / 25  # share of a curve's points that are averaged for a smoothed point
 LEAST_WINDOW = 5
 GOLD_BINS = 5
 
 
 def smooth(points: Sequence[Point]) -> list[Point]:
-    """Means of the finite values in a window centred on each point: the start leaves no trace beyond its window.
+    """Means of the finite values in a window centred on each point; values outside the window have no influence.
 
-    At the ends the window is cut, so that a first or last point averages half as many.
+    The window is cut at the ends, so the first and the last point average half as many values.
     """
     finite = [(x, y) for x, y in points if math.isfinite(y)]
     half = max(LEAST_WINDOW, round(len(finite) * WINDOW_SHARE)) // 2
@@ -52,7 +52,7 @@ def thin(points: Sequence[tuple[float, ...]], most: int = MOST_POINTS) -> list[t
 
 
 def binned_means(points: Sequence[Point], bins: int = GOLD_BINS) -> list[Point]:
-    """Means of the points of each of `bins` equal parts of the range of x that has any."""
+    """Means of the points in each of `bins` equal parts of the range of x; parts without points are left out."""
     low, high = min(x for x, _ in points), max(x for x, _ in points)
     width = high / bins - low / bins or 1.0
     parts: dict[int, list[Point]] = {}

@@ -15,14 +15,14 @@ from train.report.runs import Group, title
 from train.report.tables import table
 
 DEV_SCORES = ("stsb_dev", "stsb_dev_last")
-TABLE_ROWS = 10  # of a curve's table
+TABLE_ROWS = 10  # at most, in the table of a figure's curves
 STEPS = "optimiser step"
 NOTHING = "<p class='none'>nothing recorded</p>"
 THIN = " Thin lines are runs, a thick line is the mean over the runs of a group, its band one standard deviation."
 
 
 def figure(name: str, chart: Chart | None, caption: str, values: str = "", whole: bool = False) -> str:
-    """A figure with its caption and its values, half the page wide or all of it."""
+    """A figure with its caption and its values; half as wide as the page, or with `whole` as wide."""
     kind = " class='whole'" if whole else ""
     body = NOTHING
     if chart is not None:
@@ -42,7 +42,7 @@ def score_names(groups: Sequence[Group]) -> list[str]:
 
 
 def scores_figure(groups: Sequence[Group]) -> str:
-    """Every score of every run, a column a task; the dev score has a figure of its own."""
+    """Every score of every run, one column per task; the dev score has a figure of its own."""
     names = [name for name in score_names(groups) if name not in DEV_SCORES]
     if not names:
         return ""
@@ -60,7 +60,7 @@ def scores_figure(groups: Sequence[Group]) -> str:
 
 
 def differences_figure(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]]) -> str:
-    """Every paired difference to the baseline, a column a score."""
+    """Every paired difference to the baseline, one column per score."""
     names = list(dict.fromkeys(name for by_name in found for name in by_name))
     marks = [
         Marks(group.label, i, {name: [100 * value for value in one.values] for name, one in found[i].items()})
@@ -78,7 +78,7 @@ def differences_figure(groups: Sequence[Group], found: Sequence[Mapping[str, Dif
 
 
 def dev_figure(groups: Sequence[Group]) -> str:
-    """Dev score over steps, with the score before training as a level."""
+    """Dev score over steps, with a horizontal line at the score before training."""
     lines = _lines(groups, lambda run: [(step, 100 * score) for step, score in run.dev])
     chart = line_chart(lines, STEPS, "Spearman correlation × 100")
     starts = {f"{100 * group.start:.2f}" for group in groups if group.start is not None}
@@ -88,7 +88,7 @@ def dev_figure(groups: Sequence[Group]) -> str:
 
 
 def loss_figures(groups: Sequence[Group]) -> str:
-    """Loss over steps, plain ones and those with negatives apart: their candidates are twice as many."""
+    """Loss over steps; steps with negatives have a figure of their own, since they have twice as many candidates."""
     figures = []
     for negatives, name in ((False, "without negatives"), (True, "with negatives")):
 
@@ -123,7 +123,7 @@ def cosine_figures(groups: Sequence[Group]) -> str:
 
 
 def histogram_figures(groups: Sequence[Group]) -> str:
-    """Histograms of the cosines of anchor with positive and with negative, late in training, a plot a group."""
+    """Histograms of the cosines of anchor with positive and with negative, late in training, one per group."""
     found = [
         (group, positive, negative) for group in groups for positive, negative in [late_cosines(group)] if negative
     ]
@@ -142,7 +142,7 @@ def histogram_figures(groups: Sequence[Group]) -> str:
 
 
 def late_cosines(group: Group) -> tuple[list[float], list[float]]:
-    """The sampled cosines of anchor with positive and with negative of the last half of each run's steps."""
+    """The sampled cosines of anchor with positive and with negative in the second half of each run's steps."""
     positive: list[float] = []
     negative: list[float] = []
     for run in group.runs:
@@ -155,7 +155,7 @@ def late_cosines(group: Group) -> tuple[list[float], list[float]]:
 
 
 def scatter_figures(groups: Sequence[Group]) -> str:
-    """Cosine against gold score of one task's pairs, a plot a group, for its first run that kept them."""
+    """Cosine against gold score of one task's pairs, one plot per group, for its first run with such pairs."""
     found = [(i, run, *run.pairs) for i, group in enumerate(groups) for run in _first_with_pairs(group) if run.pairs]
     cosines = [y for *_, points in found for _, y in points]
     plots = []
@@ -175,7 +175,7 @@ def _first_with_pairs(group: Group) -> list[RunRecord]:
 def _lines(
     groups: Sequence[Group], points_of: Callable[[RunRecord], list[Point]], kind: str = "", second: bool = False
 ) -> list[Line]:
-    """For each group its mean with a band, and each run thin; of one run alone its own line."""
+    """For a group of several runs its mean with a band and a thin line per run; for a single run its line."""
     lines = []
     for i, group in enumerate(groups):
         curves = [(run.name, points_of(run)) for run in group.runs]
@@ -190,12 +190,12 @@ def _lines(
 
 
 def _of_runs(lines: Sequence[Line]) -> str:
-    """What thin lines and bands are, where there are any."""
+    """The sentence that explains thin lines and bands, or "" if there are none."""
     return THIN if any(line.thin for line in lines) else ""
 
 
 def _values(lines: Sequence[Line]) -> str:
-    """The thick lines as a table of some steps: the value of each at its step nearest to the row's."""
+    """The thick lines as a table of TABLE_ROWS steps at most, with each line's value at its nearest step."""
     shown = [line for line in lines if not line.thin and line.points]
     steps = sorted({x for line in shown for x, _ in line.points})
     rows = [[f"{step:,.0f}", *(_nearest(line.points, step) for line in shown)] for step in _some(steps)]

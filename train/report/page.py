@@ -29,7 +29,7 @@ from una_fast.errors import InputError
 
 HERE = Path(__file__).parent
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
-# the browser itself holds the page to what it says: nothing is fetched, whatever a library would like to
+# makes the browser enforce that the page fetches nothing, even if a library tries to
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 SCORE_NOTE = (
     "Scores are × 100: Spearman correlation, and accuracy of transfer tasks. "
@@ -47,7 +47,7 @@ NO_COSINES = "<p class='none'>No run recorded similarities of steps with negativ
 
 
 def plotly_script() -> str:
-    """plotly.js, as plotly's package has it. Raises InputError with the remedy where it is not installed."""
+    """plotly.js, from plotly's package. InputError, with the command that installs it, if it is missing."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
@@ -62,8 +62,9 @@ def make_page(
     notes: list[str] | None = None,
     tables: Sequence[PaperTable] = (),
 ) -> str:
-    """The whole page.
+    """The whole page, as HTML.
 
+    n_samples: negatives shown of each group.
     baseline: the folder of the runs that the others are compared with.
     tables: those of `train.paper`, which come first.
     notes: sentences about what was left out so far; those about files of the runs are added.
@@ -126,7 +127,7 @@ def _left_out(notes: Sequence[str]) -> str:
 
 
 def _lede(groups: Sequence[Group]) -> str:
-    """What all runs have in common, in a line; versions where they are recorded."""
+    """A line of the settings that all runs have in common, and of versions if they are recorded."""
     runs = [run for group in groups for run in group.runs]
     differing = differing_settings(runs)
     settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if name not in differing}
@@ -141,7 +142,7 @@ def _lede(groups: Sequence[Group]) -> str:
 
 
 def _tiles(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]], marked: Group | None) -> str:
-    """The main score of each group, large: the STS average where all have one, else the dev score."""
+    """The main score of each group, large: the STS average if all groups have one, else the dev score."""
     every = [group.spreads() for group in groups]
     main = next((name for name in (STS_AVERAGE, "stsb_dev") if all(name in spreads for spreads in every)), None)
     if main is None:
@@ -156,7 +157,7 @@ def _tiles(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]], m
 
 
 def _about(group: Group, spreads: Mapping[str, Spread], found: Difference | None, is_baseline: bool) -> str:
-    """Under a tile's score: the difference to the baseline, and the dev score before and after."""
+    """The lines below a tile's score: the difference to the baseline, and the dev score before and after training."""
     lines = ["the baseline"] if is_baseline else []
     lines += [f"{difference(found)} against the baseline"] if found else []
     if group.start is not None and "stsb_dev" in spreads:

@@ -1,4 +1,4 @@
-"""Tables that `train.paper` wrote, beside the paper's figures, and the curves of those whose rows are numbers."""
+"""Tables that `train.paper` wrote, with the paper's figures, and curves of the tables whose rows are numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CURVE_NOTE = "Solid: measured, the band one standard deviation over seeds. Dashe
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the paper and the measured one beside it; None where there is none."""
+    """A figure of the paper and the measured one; None for one that does not exist."""
 
     paper: float | str | None
     measured: float | str | None
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table. curve: what the names of the rows are values of, or ""."""
+    """A table. curve: the option whose values are the names of the rows, or ""."""
 
     name: str
     number: str
@@ -45,7 +45,7 @@ class PaperTable:
 
 
 def find_tables(folders: Iterable[Path], notes: list[str]) -> list[PaperTable]:
-    """The tables in folders of `train.paper`; a file that is none is left out, and a sentence says so in `notes`."""
+    """The tables in folders of `train.paper`; a file that holds no table is left out with a sentence in `notes`."""
     found = []
     for path in (path for folder in folders for path in sorted((folder / TABLES).glob("*.json"))):
         try:
@@ -101,7 +101,7 @@ def _figure(value: float | str | None) -> str:
 
 
 def _curves(one: PaperTable) -> str:
-    """Every column over the values that the rows are named by."""
+    """A chart of every column over the values in the names of the rows."""
     lines: list[Line] = []
     for group, column in enumerate(one.columns):
         cells = {

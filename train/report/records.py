@@ -1,4 +1,4 @@
-"""The files of a run's folder -> a record of known types. What is of another type is left out, and a note says so.
+"""The files of a run's folder -> a record of known types. A value of another type is left out with a note.
 
 The files may be written by another version, cut short by a killed process or changed by hand.
 """
@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Step:
-    """A line of metrics.jsonl about an optimiser step. Cosines are means over the batch, NaN where not recorded."""
+    """A line of metrics.jsonl about an optimiser step. Cosines are means over the batch, NaN if not recorded."""
 
     step: int
     loss: float
@@ -39,9 +39,9 @@ class Step:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run left behind. scores: by name, as fractions; an undefined one is absent.
+    """The results of a run. scores: by name, as fractions; an undefined one is absent.
 
-    pairs: a task's name and the (gold score, cosine) of its pairs, where the evaluation kept them.
+    pairs: a task's name and the (gold score, cosine) of its pairs, if the evaluation kept them.
     notes: a sentence about each thing that could not be read.
     """
 
@@ -119,7 +119,7 @@ def _line(line: str) -> dict[str, Any]:
 
 
 def _step(place: int, record: dict[str, Any]) -> Step | None:
-    """The step of a line; None where its loss is no number. What else is of a wrong type counts as not recorded."""
+    """The step of a line; None if its loss is no number. Another value of a wrong type counts as not recorded."""
     loss = number(record["loss"])
     if loss is None:
         return None
@@ -158,7 +158,7 @@ def _tasks(content: dict[str, Any], kind: str, path: Path, notes: list[str]) -> 
 
 
 def _of(value: Any, *names: Any) -> Any:
-    """The value under a path of names; "missing" where there is none."""
+    """The value under a path of names in nested objects; "missing" if there is none."""
     for name in names:
         if not isinstance(value, dict) or not isinstance(name, str) or name not in value:
             return "missing"
@@ -167,9 +167,9 @@ def _of(value: Any, *names: Any) -> Any:
 
 
 def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
-    """The mean of a kind's scores under its name; of other tasks than the literature's seven, under their names.
+    """The mean of a kind's scores, by name: `name` for the seven tasks that papers average, else one with all tasks.
 
-    So a mean of two tasks never stands in a column with a mean of seven, nor with a mean of two others.
+    So a mean of two tasks is never in one column with a mean of seven, or with a mean of two other tasks.
     """
     if len(scores) < 2:
         return {}
@@ -178,7 +178,7 @@ def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
 
 
 def _pairs(tasks: dict[str, Any], path: Path, notes: list[str]) -> tuple[str, list[Point]] | None:
-    """STS-B's pairs, or else the first task's that has any."""
+    """STS-B's pairs, else those of the first task that has any."""
     for name in dict.fromkeys(("STSBenchmark", *tasks)):
         gold, cosines = _of(tasks, name, "gold"), _of(tasks, name, "similarity")
         if isinstance(gold, list) and isinstance(cosines, list):

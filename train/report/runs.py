@@ -18,8 +18,8 @@ from una_fast.errors import InputError
 
 __all__ = ["Group", "RunRecord", "Spread", "find_runs", "group_runs", "read_run", "title"]
 
-DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # of a run's own scores; a task has its own
-MOST_NAMED = 3  # folders in the label of a group
+DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # the titles of tasks are in TASKS
+MOST_NAMED = 3  # folders in the label of a group, at most
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of equal settings, whatever their seeds. label: their folders, as short as tells the groups apart."""
+    """Runs of equal settings, whatever their seeds. label: short names of their folders, different for each group."""
 
     label: str
     runs: list[RunRecord] = field(default_factory=list)
@@ -55,25 +55,25 @@ class Group:
 
     @property
     def start(self) -> float | None:
-        """The dev score before the first step, as a fraction, where a run recorded it."""
+        """The mean dev score before the first step, as a fraction; None if no run recorded it."""
         found = [score for run in self.runs for step, score in run.dev if step == 0]
         return statistics.fmean(found) if found else None
 
 
 def title(score: str) -> str:
-    """What a score is called at the head of a table."""
+    """The name of a score at the head of a table."""
     if score.startswith("mean of "):
         return f"mean of {score.count(', ') + 1} tasks"
     return DEV_TITLES.get(score) or (TASKS[score].title if score in TASKS else score)
 
 
 def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:
-    """The runs of folders that hold run.json, and of those in them (the seeds of one command).
+    """The runs of `folders` and of the folders in them (seeds of one command) that hold run.json.
 
-    A run that cannot be read beside others that can is left out, and a sentence about it is added to `notes`.
+    A run that cannot be read is left out, with a sentence in `notes`, unless no run can be read.
 
     Raises:
-        InputError: a folder is not there or holds no run, or no run can be read.
+        InputError: a folder does not exist or holds no run, or no run can be read.
     """
     found = [run for folder in folders for run in _run_folders(folder)]
     folders_once = list(dict.fromkeys(path.resolve() for path in found))
@@ -101,7 +101,7 @@ def _run_folders(folder: Path) -> list[Path]:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Runs gathered by the settings that runs are compared by, in order of appearance."""
+    """Runs with equal `compared` settings as groups, in order of appearance."""
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
@@ -110,7 +110,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def _labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
-    """The folders of each group; of the seeds of one command, the folder that holds them."""
+    """The label of each group: its runs' folders, or for the seeds of one command the folder that holds them."""
     parents = [{run.folder.parent for run in group} for group in groups]
     owners = Counter(parent for found in parents for parent in found)
     folders = []
@@ -129,7 +129,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
-    """Names of the settings that runs are compared by and that are not the same in all of these."""
+    """Names of the `compared` settings that differ between these runs."""
     names = dict.fromkeys(name for run in runs for name in compared(run.settings))
     return [name for name in names if len({json.dumps(run.settings.get(name), default=str) for run in runs}) > 1]
 

@@ -1,4 +1,4 @@
-"""Some sentences of a run's corpus with the negatives that the run made of them."""
+"""Some sentences of a run's corpus with the negatives that the run made from them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from train.config.run import arguments_of
 from train.report.records import RunRecord
 from una_fast.errors import InputError
 
-SHOWN_WORDS = range(4, 31)  # in a sample: fewer show nothing, and nobody reads more
+SHOWN_WORDS = range(4, 31)  # words of a sample: fewer show little, and more are too long to read
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sentence of the index, its words, and the words of its negative, place by place."""
+    """A sentence of the index, its words, and the words of its negative at the same places."""
 
     row: int
     words: list[str]
@@ -26,7 +26,7 @@ class Sample:
 def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     """`n` rows spread evenly over the run's index, with their negatives of epoch 0.
 
-    None where the run made no negatives. Raises InputError where its index is gone.
+    [] if the run made no negatives. Raises InputError if its index is gone.
     """
     settings = run.settings
     if settings.get("augment") != "una" or n < 1:
@@ -35,7 +35,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     from una_fast import Augmenter, load_index
 
     index = load_index(Path(settings["index"]))
-    augmenter = Augmenter(index, **{**arguments_of(Augmenter, settings), "surface": "lower"})  # word by word
+    augmenter = Augmenter(index, **{**arguments_of(Augmenter, settings), "surface": "lower"})  # a word for each word
     rows = np.unique(np.linspace(0, index.n_documents - 1, num=4 * n).astype(np.int64))
     samples = []
     for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):
@@ -46,7 +46,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
 
 
 def samples_or_reason(run: RunRecord, n: int) -> list[Sample] | str:
-    """The samples, or why there are none: run.json may hold anything, and an index may be gone or another's."""
+    """The samples, or why there are none: run.json may hold anything, and the index may be gone or another one."""
     try:
         return sample_negatives(run, n) or "This run made no negatives."
     except InputError as error:

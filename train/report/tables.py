@@ -16,7 +16,7 @@ from train.report.runs import Group, Spread, differing_settings, title
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already; the head is text."""
+    """An HTML table. head: plain text; rows: cells that are HTML already."""
     top = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -34,7 +34,7 @@ def value(spread: Spread) -> str:
 
 
 def difference(found: Difference) -> str:
-    """A difference to the baseline, × 100, with what it is taken over."""
+    """A difference to the baseline, × 100, with the number of seeds that it is the mean of."""
     kind = "up" if found.mean > 0 else "down"
     spread = "" if math.isnan(found.deviation) else f" <small>± {100 * found.deviation:.2f}</small>"
     over = f"{found.n_pairs} seed{'s' if found.n_pairs > 1 else ''}" if found.n_pairs else "unpaired"
@@ -74,13 +74,13 @@ def settings_table(groups: Sequence[Group]) -> str:
 
 
 def short(setting: Any, parts: int = 1) -> str:
-    """A setting as a person would say it: a path by its last parts."""
+    """A setting in short form: of a path, its last `parts` parts."""
     values = setting if isinstance(setting, list) else [setting]
     return ", ".join("/".join(Path(one).parts[-parts:]) if isinstance(one, str) else str(one) for one in values)
 
 
 def runs_table(groups: Sequence[Group], names: Sequence[str]) -> str:
-    """Every score of every run, its speed, and all that it recorded."""
+    """Every score of every run, its speed, and its run.json."""
     members = [(i, run) for i, group in enumerate(groups) for run in group.runs]
     rows = [
         [
@@ -100,6 +100,6 @@ def runs_table(groups: Sequence[Group], names: Sequence[str]) -> str:
 
 
 def _speed(run: RunRecord) -> str:
-    """Median sentences a second."""
+    """The median of the sentences per second, or "-"."""
     speeds = sorted(step.sentences_per_second for step in run.steps if math.isfinite(step.sentences_per_second))
     return f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "-"

@@ -1,4 +1,4 @@
-"""JSON of any content -> values of known types. What is of another type is left out, and a note says so."""
+"""JSON of any content -> values of known types. A value of another type is left out with a note."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOO_DEEP = "cannot be read (objects or lists nested too deeply)"
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object in a file. Raises InputError with one sentence if there is none."""
+    """The JSON object in a file. InputError if there is none, or if it is nested too deeply."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -41,17 +41,17 @@ def _depth(content: Any) -> int:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None of anything else (true and false included)."""
+    """`value` as a float if it is a finite number; None for anything else (true and false included)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return float(value) if math.isfinite(value) else None
-    except OverflowError:  # an int beyond the floats
+    except OverflowError:  # an int larger than any float
         return None
 
 
 def mapping(value: Any, where: str, notes: list[str]) -> dict[str, Any]:
-    """A JSON object, or {} and a note."""
+    """`value` if it is a JSON object, else {} and a note."""
     if isinstance(value, dict):
         return value
     notes.append(f"{where} is not an object of names and values, and is left out")

@@ -26,11 +26,11 @@ from train.reproduction.training import Training
 from train.steps.signals import tell_user
 from una_fast.errors import InputError, counted
 
-TIMED_STEPS = 6  # the first and the last with negatives, at alpha 5; the first is left out, for it is slow
+TIMED_STEPS = 6  # at alpha 5 the first and the last have negatives; the first is slow and not counted
 
 
 def say_plan(plan: Plan) -> None:
-    """Say what is there, what would run, and how long that would take."""
+    """Print which works are done, which would run, and how long that would take."""
     print(f"table {plan.setting.request.table.name}: {counted(len(plan.rows), 'row')}")
     for work in plan.works:
         print(f"{'there' if work.done() else 'to do'}  {work.describe()}")
@@ -58,7 +58,7 @@ def _in_words(plan: Plan, left: Sequence[Work], timed: Sequence[Training]) -> st
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the largest unit of which there is one at least."""
+    """A duration in words, in the largest unit of which it has at least one."""
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"
@@ -67,7 +67,7 @@ def _duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds a sentence on steps without and with negatives, and of one evaluation on the dev pairs."""
+    """Seconds per sentence on steps without and with negatives, and seconds of one evaluation on the dev pairs."""
 
     plain: float
     negatives: float
@@ -76,7 +76,7 @@ class Speed:
 
 @dataclass
 class Clock:
-    """How long runs take here."""
+    """Estimates how long runs take on this machine. source: what the estimate is made from, for the user."""
 
     plan: Plan
     source: str = ""
@@ -85,7 +85,7 @@ class Clock:
         self._speeds: dict[str, Speed] = {}  # by encoder
 
     def seconds(self, work: Training) -> float:
-        """Seconds of what is left of a work."""
+        """Seconds for the seeds of a work that are left."""
         left = [seed for seed in work.seeds if not work.seed_done(seed)]
         run = resolve_options(dataclasses.replace(of_seed(work.run, left[0]), evaluate=""))
         if run.model not in self._speeds:
@@ -119,7 +119,7 @@ class Clock:
         return None
 
     def _timed(self, run: Run) -> Speed:
-        """The speed of a few steps on the first sentences of the corpus, in a folder that is removed."""
+        """The speed of TIMED_STEPS steps on the first sentences of the corpus, in a temporary folder."""
         self.source = f"by {TIMED_STEPS} timed steps of each encoder"
         column = self.plan.setting.request.given.get("column", "text")
         texts = (text for _, text in sentences(self.plan.setting.corpus, column) if not is_blank(text))
@@ -139,7 +139,7 @@ class Clock:
 
 
 def speed_of(record: RunRecord) -> Speed:
-    """The speed of a run, of its first step only where there is no other."""
+    """The speed of a run, without its first step unless that is the only one."""
     steps = record.steps[1:] or record.steps
     plain = [1 / step.sentences_per_second for step in steps if not step.negatives]
     doubled = [1 / step.sentences_per_second for step in steps if step.negatives]

@@ -1,4 +1,4 @@
-"""A request from its options to an exit code: check, do what is left, and keep the table after each work."""
+"""Carries out a request: checks it, does the works that are left, and saves the table after each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from train.steps.signals import tell_user
 
 
 def launch(request: Request) -> int:
-    """Make the table, or say what that would take; the exit code.
+    """Make the table or, with --dry-run, print what that would take; returns the exit code.
 
     Raises:
-        InputError: bad input, or something is missing.
+        InputError: bad input, or a missing model or file.
     """
     plan = make_plan(Setting(request))
     if request.paper.dry_run:
@@ -38,9 +38,9 @@ def launch(request: Request) -> int:
 
 
 def _do(plan: Plan, left: Sequence[Work]) -> int:
-    """Do one work after the other; the first exit code that is not 0, or 0."""
+    """Do one work after the other; returns the first exit code that is not 0, or 0."""
     for number, work in enumerate(left, start=1):
-        if work.done():  # made for another work meanwhile
+        if work.done():  # an earlier work did it too
             continue
         tell_user(f"{work.name}, {number} of {len(left)}")
         if code := work.do():

@@ -1,4 +1,4 @@
-"""The options of `python -m train.paper`: its own, and those of `train.ddp`, which hold for every row of a table."""
+"""The options of `python -m train.paper`: its own, and those of `train.ddp`, which apply to every row of a table."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Paper:
     dry_run: bool = option(False, "say what would run, and about how long it would take here")
 
 
-# options of train.ddp that this command settles itself, and what to give instead
-SETTLED = {
+# options of train.ddp that this command sets itself, and what to give instead
+SET_BY_COMMAND = {
     "demo": "give --model, --corpus and --max-steps",
     "evaluate": "give --data",
     "seed": "give --seeds",
@@ -68,7 +68,7 @@ SETTLED = {
 
 @dataclass(frozen=True)
 class Request:
-    """A call of the command: its table, its own options, and the given ones of `train.ddp` by name."""
+    """A call of the command: its table, its own options, and by name the options of `train.ddp` that were given."""
 
     table: Table
     paper: Paper
@@ -85,9 +85,9 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     table = table_of(name)
     about = f"Table {table.number} of the paper: {table.title}, with the paper's figures beside."
     values = given_values(option_parser(f"{prog} {name}", about, (Paper, *GROUPS)), words[1:])
-    for taken, instead in SETTLED.items():
+    for taken, instead in SET_BY_COMMAND.items():
         if taken in values:
-            raise InputError(f"--{taken}: train.paper settles it itself: {instead}")
+            raise InputError(f"--{taken}: train.paper sets it itself: {instead}")
     if not values.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     own = options_of(Paper)

@@ -1,4 +1,4 @@
-"""A request -> the rows that are asked for, and the works that measure them, each once."""
+"""A request -> the rows that it asks for, and the works that measure them, each of them once."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ UNPUBLISHED = "{0}: its authors name no model on the hub; --checkpoints '{0}=FOL
 
 
 class Work(Protocol):
-    """What measures the cells of a source, or what that needs before."""
+    """A job that measures the cells of a source, or that prepares such a measurement."""
 
     @property
     def name(self) -> str:
-        """What it is about, in messages."""
+        """The name of the work in messages."""
 
     @property
     def models(self) -> Sequence[str]:
-        """The models that must be here, by name or folder."""
+        """The models that must be on this machine, by name or folder."""
 
     def done(self) -> bool:
         """True if nothing is left to do."""
 
     def do(self) -> int:
-        """Do what is left; the exit code."""
+        """Do what is left and return the exit code."""
 
     def describe(self) -> str:
-        """The command that does it."""
+        """The command that does the work, or the work in words."""
 
 
 class Measure(Work, Protocol):
-    """A work with scores."""
+    """A work that gives scores."""
 
     def scores(self) -> dict[int, dict[str, Any]]:
-        """Each seed's scores that are there already."""
+        """The scores that are saved already, by seed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """rows: as asked for. before: what measures need. measures: by source, in the order of the rows."""
+    """The rows of a request and their works, by source in the order of the rows. before: works to be done first."""
 
     setting: Setting
     rows: tuple[Row, ...]
@@ -73,12 +73,12 @@ class Plan:
 
     @property
     def trust(self) -> bool:
-        """Whether models may bring code along."""
+        """Whether Python code that comes with a model may run."""
         return bool(self.setting.request.given.get("trust_remote_code"))
 
     @property
     def works(self) -> list[Work]:
-        """All works in order."""
+        """All works in the order in which they are done."""
         return [*self.before, *self.measures.values()]
 
 
@@ -134,7 +134,7 @@ def _of_one_seed(row: Row) -> bool:
 
 
 def _with_model(setting: Setting, row: Row) -> Row | None:
-    """The row with --model in the place of BERT and RoBERTa, or None where it would be another row again."""
+    """The row with --model in place of BERT or RoBERTa, or None if it would then repeat another row."""
     source = _source(row)
     named = getattr(source, "model", None)
     if named not in (BERT, ROBERTA):
@@ -151,7 +151,7 @@ def _scored_by(row: Row, source: Checkpoint) -> Row:
 
 
 def _with_checkpoints(rows: list[Row], given: Sequence[str]) -> list[Row]:
-    """The rows with the user's encoders: in the place of a row's, or in new rows without figures of the paper."""
+    """The rows with the user's encoders: in place of a row's own, or in new rows without figures of the paper."""
     for word in given:
         name, _, model = word.rpartition("=")
         known = {row.name: place for place, row in enumerate(rows)}
@@ -166,7 +166,7 @@ def _with_checkpoints(rows: list[Row], given: Sequence[str]) -> list[Row]:
 
 
 def _chosen(setting: Setting, rows: list[Row]) -> tuple[Row, ...]:
-    """The rows that --rows names and of them the columns that --columns names, in the order of the table."""
+    """The rows that --rows names with the columns that --columns names, in the order of the table."""
     paper = setting.request.paper
     wanted = _named("--rows", paper.rows, [row.name for row in rows])
     columns = _named("--columns", paper.columns, list(dict.fromkeys(name for row in rows for name in row.cells)))
@@ -178,7 +178,7 @@ def _chosen(setting: Setting, rows: list[Row]) -> tuple[Row, ...]:
 
 
 def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
-    """The names in the value of an option, all of them where it is empty."""
+    """The names in the value `text` of the option `flag`; if it is empty, all `names`."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
         if name not in names:
@@ -187,7 +187,7 @@ def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
 
 
 def missing_models(works: Sequence[Work], trust: bool) -> InputError | None:
-    """What to say of models that are not here, all of them and how to fetch them; None if there is none."""
+    """An error that names all models that are not on this machine and how to fetch them; None if none is missing."""
     quiet()
     names = dict.fromkeys(name for work in works for name in work.models)
     missing = [name for name in names if not _is_here(name, trust)]

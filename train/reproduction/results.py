@@ -1,4 +1,4 @@
-"""Cells and scores -> a table beside the paper's figures, as JSON and as text."""
+"""Cells and scores -> a table of measured figures beside the paper's, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NOTE = "Measured ± deviation over seeds, then the paper's figure and the differ
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The table with what is measured so far; figures are fractions, null where there is none.
+    """The table with what is measured so far; figures are fractions, null if there is none.
 
-    A row has by column: paper, measured (mean over seeds), difference, deviation (of the sample, n - 1) and seeds.
+    A row has, each by column: paper, measured (mean over seeds), difference, deviation (of the sample, n - 1), seeds.
     """
     table, setting = plan.setting.request.table, plan.setting
     scores = {source: measure.scores() for source, measure in plan.measures.items()}
@@ -59,7 +59,7 @@ def _measured(cell: Cell, scores: Scores) -> dict[str, Any]:
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """The table as Markdown. A cell is the measured figure with the paper's and the difference behind it."""
+    """The table as Markdown. A cell is the measured figure, followed by the paper's and the difference in brackets."""
     columns = list(dict.fromkeys(column for row in table["rows"] for column in row["paper"]))
     rows = [[table["curve"] or "", *(TITLES.get(column, column) for column in columns)]]
     rows += [[row["name"], *(_cell(row, column) for column in columns)] for row in table["rows"]]
@@ -85,7 +85,7 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def _figure(value: float | str | None) -> str:
-    """A score × 100, a number as it is, a text as it is, - where there is none."""
+    """A score (float) × 100, a count (int) or a text as it is, "-" for None."""
     if value is None:
         return "-"
     return f"{100 * value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value

@@ -16,19 +16,19 @@ from train.tables.kind import BACK_TRANSLATION, PARAPHRASE, ROBERTA, Trained
 from una_fast.errors import InputError
 
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
-OWN = {PARAPHRASE: "paraphrases", BACK_TRANSLATION: "back_translations"}  # kind of text: option that brings a file
-RADIUS = 4000  # of the paper, 1 % of its vocabulary; with another corpus the default of train.ddp, which is 1 % too
+OWN = {PARAPHRASE: "paraphrases", BACK_TRANSLATION: "back_translations"}  # kind of text: the option for a file
+RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The setting of a request."""
+    """What all rows of a request's table share."""
 
     request: Request
 
     @property
     def output(self) -> Path:
-        """The folder of the command."""
+        """The folder of --output."""
         return Path(self.request.given["output"])
 
     @cached_property
@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def base(self) -> dict[str, Any]:
-        """The options of every run, by name: the user's, and what the paper says otherwise than train.ddp does."""
+        """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
         given = {name: value for name, value in self.request.given.items() if name != "paraphrases"}
         return given if {"corpus", "radius", "window"} & {*given} else {**given, "radius": RADIUS}
 
@@ -66,7 +66,7 @@ class Setting:
         return self.request.given.get("seeds") or self.request.table.seeds
 
     def texts_file(self, kind: str) -> Path:
-        """The file of a kind of texts: the user's own, or the one that is written here."""
+        """The file of a kind of texts: the user's own, or the one that train.generate writes into --output."""
         paper, given = self.request.paper, self.request.given
         own = given.get("paraphrases", "") if kind == PARAPHRASE else paper.back_translations
         return Path(own) if own else self.output / "texts" / f"{kind}.txt"
@@ -76,11 +76,11 @@ class Setting:
         return self.texts_file(kind).parent != self.output / "texts"
 
     def model_of(self, name: str) -> str:
-        """The encoder in the place of one that the paper names."""
+        """The encoder that stands for one that the paper names: --model, if it is given."""
         return self.request.given.get("model") or name
 
     def has_place_for(self, name: str) -> bool:
-        """False for rows of BERT where --model is a RoBERTa, and the other way round: they would be the same runs."""
+        """False for rows of BERT if --model is a RoBERTa, and the other way round: they would be the same runs."""
         return not self.request.given.get("model") or self._given_is_roberta == (name == ROBERTA)
 
     @cached_property
@@ -89,16 +89,16 @@ class Setting:
         return is_roberta(load_config(given["model"], 0.0, given.get("trust_remote_code", False)))
 
     def folder_of(self, source: Trained) -> Path:
-        """The folder of a run, the same for all tables: it is named by the encoder and by what the row is about."""
+        """The folder of a run, the same in all tables; named by encoder, texts and settings not at their default."""
         usual = defaults() | self.base
-        told = [f"{name}-{value}" for name, value in source.settings if value != usual[name]]
-        name = "_".join([_short(self.model_of(source.model)), *filter(None, [source.texts]), *told])
+        unusual = [f"{name}-{value}" for name, value in source.settings if value != usual[name]]
+        name = "_".join([_short(self.model_of(source.model)), *filter(None, [source.texts]), *unusual])
         return self.output / "runs" / name
 
     def run_of(self, source: Trained, seeds: tuple[int, ...], scored: bool) -> Run:
         """The run of a row. scored: on the STS tasks too, not on the dev set alone."""
         values = self.base | dict(source.settings)
-        if values.get("positives") not in WITH_SYNONYMS:  # a run of other positives refuses --synonyms
+        if values.get("positives") not in WITH_SYNONYMS:  # a run with other positives refuses --synonyms
             values.pop("synonyms", None)
         values |= {"model": self.model_of(source.model), "corpus": self.corpus, "seeds": seeds}
         values |= {"output": str(self.folder_of(source)), "paraphrases": "", "index": str(self.index_of(source.texts))}
@@ -109,10 +109,10 @@ class Setting:
         return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
     def index_of(self, texts: str = "") -> Path:
-        """The index of the corpus, with a kind of texts if one is named."""
+        """The folder of the index of the corpus, or of the corpus and a kind of texts."""
         return self.output / ("index" if not texts else f"index-{texts}")
 
 
 def _short(model: str) -> str:
-    """The last name of a model's name or folder."""
+    """The last part of a model's name or folder."""
     return Path(model).resolve().name if Path(model).exists() else model.rpartition("/")[2]

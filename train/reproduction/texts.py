@@ -19,7 +19,7 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a kind of train.generate."""
+    """The texts of one kind, paraphrases or back-translations."""
 
     setting: Setting
     kind: str
@@ -43,7 +43,7 @@ class Texts:
 
     @property
     def models(self) -> list[str]:
-        """The seq2seq models that must be here."""
+        """The seq2seq models, which must be on this machine."""
         return list(self.job.models)
 
     @property
@@ -56,10 +56,10 @@ class Texts:
         return (folder_of(self.setting.texts_file(self.kind)) / MANIFEST).exists()
 
     def done(self) -> bool:
-        """True if the file is there, whole.
+        """True if the file is complete.
 
         Raises:
-            InputError: it is the user's and is not there, or other models wrote it.
+            InputError: the user's own file does not exist, or other models wrote the file.
         """
         path = self.setting.texts_file(self.kind)
         if self.setting.is_own(self.kind):
@@ -76,7 +76,7 @@ class Texts:
         return True
 
     def do(self) -> int:
-        """Write them, or what is left of them; the exit code."""
+        """Write the texts that are left and return the exit code."""
         from dataclasses import replace
 
         self.setting.texts_file(self.kind).parent.mkdir(parents=True, exist_ok=True)

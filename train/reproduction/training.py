@@ -1,4 +1,4 @@
-"""Runs of `train.ddp`: what a cell of a table asks for, done by the training job, a seed after the other."""
+"""Runs of `train.ddp` for the cells of a table, one seed after the other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Training:
 
     @property
     def models(self) -> list[str]:
-        """The encoders that must be here."""
+        """The encoder, which must be on this machine."""
         return [self.run.model]
 
     @property
@@ -46,11 +46,11 @@ class Training:
         return str(Path(self.run.output).relative_to(self.setting.output))
 
     def done(self) -> bool:
-        """True if every seed is trained with these settings, and scored."""
+        """True if every seed is trained with these settings and, if `scored`, scored."""
         return all(self.seed_done(seed) for seed in self.seeds)
 
     def seed_done(self, seed: int) -> bool:
-        """True if the run of a seed is there, finished, with these settings, and scored."""
+        """True if the run of a seed with these settings is finished and, if `scored`, scored."""
         one = of_seed(self.run, seed)
         if not is_finished(Path(one.output)) or (self.scored and not is_scored(one)):
             return False
@@ -59,15 +59,15 @@ class Training:
         return all(saved.get(name, defaults()[name]) == value for name, value in wanted.items())
 
     def check(self) -> None:
-        """Refuse what the run of a later row would be refused for, before the first row takes hours.
+        """Check the options of the run, before runs of earlier rows take hours.
 
         Raises:
-            InputError: as `resolve_options` raises it, of no synonyms for instance.
+            InputError: as `resolve_options` raises it, for missing synonyms for instance.
         """
         resolve_options(dataclasses.replace(of_seed(self.run, self.seeds[0]), evaluate=""))
 
     def do(self) -> int:
-        """Train and score what is left; the exit code."""
+        """Train and score what is left and return the exit code."""
         return train_seeds(dataclasses.replace(self.run, resume=any(map(self.begun, self.seeds))))
 
     def begun(self, seed: int) -> bool:

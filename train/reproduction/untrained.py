@@ -1,4 +1,4 @@
-"""What the paper tells of its data without training: sizes of test sets, and negatives of three sentences."""
+"""The measurements that need no training: sizes of test sets, and negatives of three sentences."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Counting:
         return self.source.task
 
     def done(self) -> bool:
-        """True: it is read each time."""
+        """True, because the pairs are counted each time."""
         return True
 
     def do(self) -> int:
-        """Nothing; the exit code, 0."""
+        """Do nothing; returns exit code 0."""
         return 0
 
     def scores(self) -> dict[int, dict[str, Any]]:
-        """Its pairs."""
+        """The number of pairs of the test set, under the command's first seed."""
         task = read_task(self.setting.downstream, self.source.task)
         return {self.setting.seeds[0]: {"pairs": task.sizes["test"]}}
 
     def describe(self) -> str:
-        """What is done."""
+        """The work in words."""
         return f"count the pairs of {self.source.task}"
 
 
@@ -58,11 +58,11 @@ class Drawing:
         return str(self.setting.index_of())
 
     def done(self) -> bool:
-        """True if the index is there: drawing takes no time."""
+        """True if the index exists; the negatives are drawn each time, which takes no time."""
         return self.setting.index_of().exists()
 
     def do(self) -> int:
-        """Build the index; the exit code, 0."""
+        """Build the index; returns exit code 0."""
         run = self._run(0)
         una_fast.build_index(
             sources(run), word_tokenizer=run.word_tokenizer, lowercase=run.lowercase, progress=True, **run.reading()
@@ -70,11 +70,11 @@ class Drawing:
         return 0
 
     def scores(self) -> dict[int, dict[str, Any]]:
-        """The negative of each seed; nothing without an index."""
+        """The negative of each seed; {} without an index."""
         return {seed: {"negative": self._negative(seed)} for seed in self.setting.seeds} if self.done() else {}
 
     def describe(self) -> str:
-        """What is done."""
+        """The work in words."""
         return f"build {self.name} of {', '.join(self.setting.corpus)}"
 
     def _negative(self, seed: int) -> str:

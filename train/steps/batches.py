@@ -1,4 +1,4 @@
-"""From the rows of a step to one rank's batch of token ids.
+"""Makes one rank's batch of token ids from the rows of a step.
 
 Letters: B sentences of a step over all ranks, b those of one rank, V views, L tokens.
 """
@@ -16,20 +16,20 @@ from train.objective.masking import Masked, Masking
 from train.steps.plan import rank_share
 from train.steps.views import Views
 
-CPU_PARTS = 4  # parts of a step by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
-GPU_PARTS = 1  # half of 64 sentences does not fill a GPU: two halves would take as long as the whole
-GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets graphs or compiled code of its own
+CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
+GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
+GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets its own graphs or compiled code
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's part of a step, as the encoder takes it.
+    """One rank's sentences of a step, as the encoder takes them.
 
-    parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,), the row of the encoded
-    parts that holds view v of sentence i at v * b + i. sizes: b of every rank. epoch, rows: those of the whole step,
-    rows int64 (B,) of the index, by which a noise on embeddings is drawn. masked: the anchors with tokens masked, where
-    a loss asks for them. A rank without sentences (b = 0) encodes one that no loss sees, since gradients are exchanged
-    by all.
+    parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,); entry v * b + i is the row
+    of the encoded parts that holds view v of sentence i. sizes: b of every rank. epoch, rows: those of the whole step,
+    rows int64 (B,) of the index, by which a noise on embeddings is drawn. masked: the anchors with tokens masked, if
+    the run has that loss. A rank without sentences (b = 0) encodes one that enters no loss, because all ranks take part
+    in the exchange of gradients.
     """
 
     step: int
@@ -43,10 +43,10 @@ class Batch:
     masked: Masked | None = None
 
     def to(self, device: torch.device) -> Batch:
-        """The same on `device`, without waiting for it.
+        """A copy on `device`; the transfer is asynchronous.
 
-        Memory is pinned here and not by the thread that makes batches: another thread that asks CUDA for memory
-        would break a capture of graphs, and would open a context on the first GPU whatever this rank's is.
+        Memory is pinned here and not in the thread that makes batches: another thread that asks CUDA for memory
+        would break a capture of graphs, and would open a context on the first GPU even if this rank has another.
         """
         if device.type == "cpu":
             return self
@@ -64,24 +64,27 @@ def _moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def gpu_column_multiple(max_length: int) -> int:
-    """What widths on a GPU are multiples of: by eight its matrix units take columns, GPU_WIDTHS are the most."""
+    """The number that divides the widths of parts on a GPU: a multiple of 8, with GPU_WIDTHS widths at most.
+
+    A GPU's matrix units compute columns in groups of 8.
+    """
     return 8 * -(-max_length // (8 * GPU_WIDTHS))
 
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """From the rows of a step to one rank's Batch."""
+    """Makes one rank's Batch from the rows of a step."""
 
     views: Views
     rank: int
     world: int
-    rows_of_part: int = 0  # at most so many rows in a part; 0: as n_parts says
-    n_parts: int = CPU_PARTS  # of as many rows
-    multiple: int = 1  # of which a part's columns are
+    rows_of_part: int = 0  # rows of a part, at most; 0: n_parts decides
+    n_parts: int = CPU_PARTS  # parts with equal numbers of rows
+    multiple: int = 1  # divides the number of columns of every part
     masking: Masking | None = None
 
     def __call__(self, step: int, epoch: int, rows: NDArray[np.int64]) -> Batch:
-        """The part of this rank."""
+        """The batch of this rank. rows: int64 (B,), the rows of the whole step."""
         sizes = [len(rows[rank_share(len(rows), rank, self.world)]) for rank in range(self.world)]
         mine = rows[rank_share(len(rows), self.rank, self.world)]
         views = self.views(step, epoch, mine if len(mine) else rows[:1])
@@ -89,7 +92,7 @@ class BatchMaker:
         parts, place = self._cut(texts)
         masked = self.masking(views[0], mine if len(mine) else rows[:1], epoch) if self.masking else None
         if not len(mine):
-            place, masked = place[:0], masked and masked.none_of()
+            place, masked = place[:0], masked and masked.without_targets()
         return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows, masked)
 
     def _cut(self, texts: dict[str, Tensor]) -> tuple[list[dict[str, Tensor]], Tensor]:

@@ -1,4 +1,4 @@
-"""The dev scores of a run: when they are due, how all ranks take them, and what one says of the run."""
+"""The dev scores of a run: when they are due, how all ranks compute them, and whether one is the best so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from train.steps.trainer import Trainer
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A dev score after `step` steps; best: of all so far; fallen_below: the start's score, if it just fell below."""
+    """A dev score after `step` steps. best: it is the best so far.
+
+    fallen_below: the score before training, if this score is below it and the one before was not; else None.
+    """
 
     step: int
     score: float
@@ -41,21 +44,21 @@ class Evaluations:
         return self.wanted and self._progress.step % self._trainer.run.eval_every == 0
 
     def owed(self) -> bool:
-        """True if the encoder was not scored since the last step: then it is at the end of the run."""
+        """True if the encoder was not scored after the latest step; the end of the run then does it."""
         return self.wanted and self._progress.evaluated_step != self._progress.step
 
     def take(self) -> Evaluation:
-        """Score the dev pairs on all ranks."""
+        """Score the encoder on the dev pairs, on all ranks together."""
         assert self._scorer is not None
         with self._trainer.watch.phase("evaluation"), self._evaluating():
-            # ranks that gather rows must take the batches in one order; one rank alone may take several at once
+            # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
             threads = 1 if self._trainer.ranks.world > 1 else None
             (score,) = self._scorer(self._trainer.embed, threads).values()
         return self._judge(score)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Within it the encoder has no dropout and runs as the shapes of an evaluation like it."""
+        """Inside the with block the encoder has no dropout, is not compiled, and uses the fast paths of evaluation."""
         encoder = self._trainer.encoder
         unread = without_unread_tokens(encoder.backbone, encoder.pooling, self._tokenizer)
         with self._trainer.plain_kernels(), packed_linears(encoder), unread:

@@ -38,7 +38,7 @@ class Loop:
     stop: StopAgreement
 
     def __call__(self) -> Outcome:
-        """Train to the end, a signal or an error."""
+        """Train until the end of the run, a signal or an error."""
         self.telemetry.begin()
         try:
             return self._train()
@@ -60,18 +60,18 @@ class Loop:
         return Outcome("stopped" if code else "finished", self.progress, code)
 
     def _start_and_steps(self) -> int:
-        """Evaluate the start, while the first batches are made, and take the steps; the code of `_steps`."""
+        """Evaluate before the first step, while batches are made, and take the steps; returns the code of `_steps`."""
         batches = Prefetcher(self.trainer.plan, self.make, self.progress.step)
         try:
             if self.progress.step == 0 and self.evaluations.due():
-                self._evaluate()  # what a later score is better or worse than
+                self._evaluate()  # the score that later ones are compared with
             return self._steps(batches)
         finally:
             batches.close()
             self.telemetry.batches_busy = batches.busy
 
     def _steps(self, batches: Prefetcher) -> int:
-        """Take steps until the end (0), or the code by which all ranks agreed to stop."""
+        """Take steps; returns 0 at the end of the run, or the code by which all ranks agreed to stop."""
         for batch in self.telemetry.timed(batches):
             loss = self.trainer.step(batch.to(self.trainer.ranks.device))
             self.progress.step = batch.step + 1

@@ -1,4 +1,4 @@
-"""Rows to train on and their order in an epoch: a permutation in memory, or, of very many rows, a keyed bijection."""
+"""Rows to train on and their order in an epoch: a permutation in memory, or for very many rows a keyed bijection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_IN_MEMORY = 2**26  # rows; a permutation of them takes 0.5 GiB of each rank
-ROUNDS = 24  # of the Feistel network; with 12, a chi-square test sees that some orders of 5 rows are more likely
+ROUNDS = 24  # of the Feistel network; with 12, a chi-square test shows that some orders of 5 rows are more likely
 
 
 class Rows(Protocol):
-    """Distinct rows of a corpus, by position; an array is one."""
+    """Distinct rows of a corpus, by position; a numpy array has this interface."""
 
     def __len__(self) -> int: ...
 
@@ -22,14 +22,14 @@ class Rows(Protocol):
 
 
 class Order(Protocol):
-    """The rows of one epoch in the order of training; an array is one."""
+    """The rows of one epoch in the order of training; a numpy array has this interface."""
 
     def __getitem__(self, positions: slice, /) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True)
 class AllBut:
-    """The rows 0 to n - 1 without those `left_out` (int64, ascending), in order: memory for the latter alone."""
+    """The rows 0 to n - 1 without `left_out` (int64, ascending), in order; only `left_out` takes memory."""
 
     n: int
     left_out: NDArray[np.int64]
@@ -39,13 +39,13 @@ class AllBut:
 
     def take(self, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
         """The rows at these positions, int64."""
-        before = self.left_out - np.arange(len(self.left_out))  # rows that stay, before each one that is left out
+        before = self.left_out - np.arange(len(self.left_out))  # number of rows that stay before each one left out
         return positions + np.searchsorted(before, positions, side="right")
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """`rows` in an order that is computed where it is looked at. keys: uint64 (ROUNDS,)."""
+    """`rows` in a shuffled order, computed for the requested positions alone. keys: uint64 (ROUNDS,)."""
 
     rows: Rows
     keys: NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""Which rows of the corpus each optimiser step takes: the same for any number of ranks, and after a restart.
+"""Which rows of the corpus each optimiser step takes: the same for any number of ranks and after a restart.
 
 Letter: B sentences of a step over all ranks.
 """
@@ -16,7 +16,7 @@ from train.steps.order import AllBut, Order, Rows, epoch_order
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of every step, the same whatever the ranks: a function of the settings alone.
+    """The rows of every step, which depend on the settings alone and not on the ranks.
 
     rows: the n sentences to train on, in the corpus's order.
     """
@@ -54,15 +54,15 @@ class Plan:
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """The consecutive part of n rows that a rank takes; parts differ by one at most, and may be empty."""
+    """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
 def usable_rows(blank: NDArray[np.int64], n_anchors: int) -> tuple[Rows, int, int]:
     """Rows to train on, and how many anchors and how many paraphrases are blank.
 
-    blank: int64, ascending, the documents without words, anchors first and their paraphrases, if any,
-    behind. A blank sentence has nothing to compare; a sentence is left out if it or its paraphrase is blank.
+    blank: int64, ascending, the rows of documents without words; the rows of paraphrases, if any, follow those of the
+    anchors. A sentence is left out if it or its paraphrase is blank, because there is nothing to compare.
     """
     anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
     paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors

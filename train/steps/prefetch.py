@@ -1,4 +1,4 @@
-"""Batches made ready ahead of the step in a background thread."""
+"""Makes batches ahead of their steps, in a background thread."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from train.steps.batches import Batch, BatchMaker
 from train.steps.plan import Plan
 
-AHEAD = 3  # batches ready before they are needed: rides out one slow batch, costs 100 kB each
+AHEAD = 3  # batches that may be ready before their step, so that one slow batch delays none; 100 kB each
 
 
 class Prefetcher:
-    """Makes batches in a background thread, a few ahead of the step; an error there is raised here.
+    """Makes batches in a background thread, up to AHEAD before their step; iteration raises the thread's errors.
 
-    busy: seconds the thread has worked.
+    busy: seconds in which the thread has made batches.
     """
 
     def __init__(self, plan: Plan, make: BatchMaker, start: int) -> None:

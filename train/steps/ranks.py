@@ -1,8 +1,8 @@
 """The ranks of a training: how a process joins them, and how embeddings are gathered with their gradients.
 
-The loss is computed by every rank on the embeddings of the whole step, and a rank's backward pass goes on with its
-own rows only: the sum of the ranks' gradients is the gradient of one process. DistributedDataParallel divides that
-sum by the number of ranks, so `gather` multiplies by it.
+Every rank computes the loss on the embeddings of the whole step, and its backward pass continues with its own rows
+only: the sum of the ranks' gradients is the gradient that one process would compute. DistributedDataParallel divides
+that sum by the number of ranks, so `gather` multiplies by it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from torch.nn.parallel import DistributedDataParallel
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
-WATCH_SECONDS = 0.5  # between two looks at whether the launcher still runs
+WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """A process among all: rank of world, local_rank on its machine, the device it computes on."""
+    """One rank of `world`: its number, its number on its machine (local_rank), and the device it computes on."""
 
     rank: int
     world: int
@@ -42,7 +42,7 @@ class Ranks:
 
 
 def end_with_launcher() -> None:
-    """End this process once the one that started it is gone (kill -9): nobody else would stop a rank without one."""
+    """End this process once its launcher is gone (kill -9), because nothing else would end it then."""
     launcher, parent = multiprocessing.parent_process(), os.getppid()
 
     def watch() -> None:
@@ -83,10 +83,10 @@ def join_group(device: str) -> Ranks:
 
 
 def repeat_exactly() -> None:
-    """Have a GPU add in the same order every time, without which a resumed run would end with other bits.
+    """Make GPUs add in the same order every time; otherwise a resumed run would end with other bits.
 
-    It decides between algorithms for the gradients of attention and of embeddings, and keeps torch.compile from
-    choosing kernels by the clock; new memory need not be filled for that.
+    This chooses the algorithms for the gradients of attention and of embeddings, and keeps torch.compile from choosing
+    kernels by timing. PyTorch would also fill new memory, which is not needed for that.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
     torch.use_deterministic_algorithms(True)
@@ -100,12 +100,12 @@ def leave_group() -> None:
 
 
 class _Gather(torch.autograd.Function):
-    """Rows of all ranks in rank order; the gradient of a rank's own rows, times the number of ranks."""
+    """Forward: the rows of all ranks in rank order. Backward: the own rows' gradient, times the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, sizes: list[int], rank: int) -> Tensor:
         ctx.start, ctx.rows, ctx.world = sum(sizes[:rank]), sizes[rank], len(sizes)
-        padded = own.new_zeros(max(sizes), *own.shape[1:])  # equal sizes are what collectives take
+        padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal sizes
         padded[: len(own)] = own
         gathered = [torch.empty_like(padded) for _ in sizes]
         dist.all_gather(gathered, padded)
@@ -133,7 +133,7 @@ def gather_rows(own: Tensor, sizes: list[int], rank: int) -> Tensor:
 
 
 def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
-    """`model` with its gradients averaged over the ranks; itself where there is one rank."""
+    """`model` with its gradients averaged over the ranks; for one rank `model` itself."""
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None

@@ -28,14 +28,14 @@ class Saves:
         self._writer = CheckpointWriter(self._output, vars(trainer.run), identity) if first else None
 
     def due(self) -> bool:
-        """True if last/ is to be written after the present step; after the last one the end of the run does it."""
+        """True if last/ is to be written after the present step; after the last step, the end of the run writes it."""
         save_every = self._trainer.run.save_every
         assert save_every is not None
         step = self._progress.step
         return step % save_every == 0 and step != self._trainer.plan.n_steps
 
     def best(self, note: dict[str, Any]) -> None:
-        """Write the encoder into best/, with `note` of where it comes from."""
+        """Write the encoder into best/, and `note`, which says where it comes from, into best/best.json."""
         if self._writer:
             encoder = self._trainer.encoder
             write = partial(save_best, self._output, encoder, self._tokenizer, note)
@@ -43,7 +43,7 @@ class Saves:
                 self._writer.save_best(encoder.backbone, write)
 
     def last(self, finished: bool = False) -> None:
-        """Write last/. A finished run keeps no state of its optimiser, two thirds of all: nothing can go on from it."""
+        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
         if self._writer:
             with self._trainer.watch.phase("saving"), self._stop.guard():
                 state = self._trainer.state()
@@ -52,12 +52,12 @@ class Saves:
                 self._writer.save(self._progress, state, "weights" if finished else "state")
 
     def notice_failure(self) -> None:
-        """Stop all ranks if a write has failed meanwhile, without waiting for one that goes on."""
+        """Stop all ranks if a write has failed meanwhile; does not wait for a write that is not finished."""
         if self._writer and self._writer.failed():
             self.wait()
 
     def wait(self) -> None:
-        """Wait until all is on the disk."""
+        """Wait until all writes are on the disk."""
         if self._writer:
             with self._stop.guard():
                 self._writer.wait()

@@ -1,8 +1,8 @@
-"""The signals that ask a run to stop, and what a part of the program does with them while it runs.
+"""The signals that ask a run to stop, and how the parts of the program handle them.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP come from people and systems, SIGUSR1 and SIGUSR2 from schedulers that announce
-the end of a job's time. A rank notes a signal, ends its step and saves; the launcher hands it on to the ranks; where
-nothing is there to be saved, the signal ends the program. This file imports nothing of weight: it is the first.
+the end of a job's time. A rank notes a signal, ends its step and saves; the launcher passes it on to the ranks; while
+there is nothing to save, the signal ends the program. This module is imported first, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEEDS_POSIX = (
 
 
 class Stopped(BaseException):
-    """A stop signal came. It is no Exception, so that what handles errors lets it pass."""
+    """A stop signal came. It does not derive from Exception, so that error handlers let it pass."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -37,10 +37,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def handled(handler: Callable[[int], object]) -> Iterator[None]:
-    """Within it every stop signal calls `handler` with its number; before and after, signals do what they did.
+    """Inside the with block, every stop signal calls `handler` with its number; afterwards the old handlers are back.
 
-    Signals that this process blocked arrive within. SIGHUP stays ignored where it is (nohup). In another thread than
-    the main one nothing changes. Where signals cannot be blocked, on Windows, the program ends with a sentence.
+    Signals that this process has blocked are delivered inside the block. SIGHUP stays ignored if it is (nohup). Outside
+    the main thread nothing changes. On Windows, where signals cannot be blocked, the program ends with a message.
     """
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
@@ -61,7 +61,7 @@ def handled(handler: Callable[[int], object]) -> Iterator[None]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Within it stop signals wait; a program started within never gets any, unless it asks for them."""
+    """Inside the with block, stop signals are blocked, also in a process that starts there, until it unblocks them."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -75,9 +75,9 @@ def raise_stopped(number: int) -> NoReturn:
 
 
 def leave_at_once(number: int) -> NoReturn:
-    """A handler for the time before there is anything to lose: one sentence, and the exit code of the signal.
+    """A handler for the time before there is anything to save: print one sentence and exit with the signal's code.
 
-    While modules are imported an exception may be swallowed, or leave a module half made.
+    It raises nothing: an exception during an import may be swallowed, or leave a module half initialised.
     """
     if os.environ.get("RANK", "0") == "0":
         tell_user(f"stopped by {signal.Signals(number).name} before the run began")
@@ -85,7 +85,7 @@ def leave_at_once(number: int) -> NoReturn:
 
 
 def tell_user(message: str) -> None:
-    """A line for the user. A terminal that is gone, as after SIGHUP, takes nothing and stops nothing."""
+    """Write a line to stderr; that the terminal is gone, as after SIGHUP, is no error."""
     try:
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()

@@ -18,13 +18,13 @@ FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal
 
 
 class StopAgreement:
-    """Lets all ranks leave after the same step, whichever of them got a signal or failed.
+    """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
-    Every step each rank hands in its code. On a CPU the ranks meet at the end of the step anyway, and learn the
-    highest code at once. On a GPU they learn that of the step before: the reduction runs on the CPU while the step
-    computes, so nobody waits for it.
+    At each step every rank contributes its code, and all get the highest. On a CPU they get it at once, since the ranks
+    wait for each other at the end of a step anyway. On a GPU they get that of the step before: the reduction runs on
+    the CPU while the step computes, so no rank waits for it.
 
-    error: the first of what this rank did within `guard`.
+    error: the first error of this rank inside `guard`, or None.
     """
 
     def __init__(self, ranks: Ranks) -> None:
@@ -40,7 +40,7 @@ class StopAgreement:
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Do what only rank 0 does; if that fails, all ranks are asked to stop, so that none waits for it."""
+        """For work of rank 0 alone: an error in the with block is kept and stops all ranks, so none waits for it."""
         try:
             yield
         except (InputError, OSError) as error:
@@ -48,7 +48,7 @@ class StopAgreement:
             self._code = FAILED
 
     def after_step(self) -> int:
-        """The code all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
+        """The code that all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
         if self._world == 1 or not self._late:
             return self.now()
         agreed = 0
@@ -68,5 +68,5 @@ class StopAgreement:
         return int(codes)
 
     def close(self) -> None:
-        """Give signals back to who handled them before."""
+        """Restore the previous signal handlers."""
         self._handlers.close()

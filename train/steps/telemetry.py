@@ -17,12 +17,12 @@ from train.steps.evaluations import Evaluation
 from train.steps.stop import StopAgreement
 from train.steps.trainer import Trainer, learning_rate
 
-WAIT_WARNING = 0.05  # share of the time waiting for data that a user should hear of
-WAIT_STEPS = 20  # steps before that share means anything
+WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
+WAIT_STEPS = 20  # steps that are needed for a reliable share
 
 
 class Telemetry:
-    """Tells of a trainer's steps. batches_busy: seconds the background thread made batches, known at the end."""
+    """Reports a trainer's steps. batches_busy: seconds in which the background thread made batches, set at the end."""
 
     def __init__(self, trainer: Trainer, progress: Progress, stop: StopAgreement) -> None:
         self.batches_busy = 0.0
@@ -38,7 +38,7 @@ class Telemetry:
         self._warned = False
 
     def begin(self) -> None:
-        """Say what begins, and start the clock."""
+        """Start the clock, and tell the user the device, the ranks and the steps."""
         self._begun = time.perf_counter()
         world = self._ranks.world
         self.say(
@@ -49,7 +49,7 @@ class Telemetry:
             self.say("warning: fp16 takes some 30 times as long as bf16 on a CPU: use it for trials only")
 
     def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches; the time that each is waited for is the phase "data", and a step begins with it."""
+        """Yield the batches. The time of waiting for a batch is the phase "data", with which a step begins."""
         iterator = iter(batches)
         while True:
             self._step_begun = time.perf_counter()
@@ -60,7 +60,7 @@ class Telemetry:
             yield batch
 
     def step(self, batch: Batch, loss: Tensor, cosines: Tensor) -> None:
-        """One optimiser step. Raises InputError where a loss that is due is NaN or infinite."""
+        """Record one optimiser step. Raises InputError if a loss that is due is NaN or infinite."""
         self._steps += 1
         speed = sum(batch.sizes) / (time.perf_counter() - self._step_begun)
         rate = learning_rate(self._run, batch.step, self._n_steps)
@@ -71,11 +71,11 @@ class Telemetry:
             self._warned = self._warn_of_waiting()
 
     def catch_up(self) -> None:
-        """Record the losses of all steps so far, also those still on their way from the device."""
+        """Record the losses of all steps so far; waits for those that the device has not sent yet."""
         self._record(all_of_them=True)
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """A dev score."""
+        """Record a dev score, and warn if it has fallen below that of the start."""
         with self._stop.guard():
             self._recorder.evaluation(evaluation.step, evaluation.score, evaluation.best)
         if evaluation.fallen_below is not None:
@@ -85,11 +85,11 @@ class Telemetry:
             )
 
     def say(self, message: str) -> None:
-        """A line above the bar."""
+        """Show a line above the bar."""
         self._recorder.say(message)
 
     def flush(self) -> None:
-        """Hand all metrics to the system: they outlive a killed process."""
+        """Flush all metrics to the operating system, so that they survive a killed process."""
         with self._stop.guard():
             self._recorder.flush()
 
@@ -100,7 +100,7 @@ class Telemetry:
             self._recorder.close()
 
     def times(self) -> dict[str, Any]:
-        """Where the time of this process went, once it is closed; waits for the device."""
+        """Where the time of this process went, for run.json; call it after `close`. Waits for the device."""
         self._watch.finish()
         return {
             "steps": self._steps,
@@ -111,7 +111,7 @@ class Telemetry:
         }
 
     def say_profile(self) -> None:
-        """Say what `times` returns as a table."""
+        """Show the times as a table."""
         idle = 100 * self._watch.idle_share(self._seconds)
         self.say(f"the device waited for the host {idle:.1f} % of the time")
         self.say(profile_table(dict(self._watch.seconds), self._seconds, self._steps, self.batches_busy))

@@ -28,18 +28,18 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def step_seed(seed: int, step: int, rank: int, part: int = 0) -> int:
-    """Seed of the dropout masks of one rank in one step (and part, where parts are encoded twice)."""
+    """Seed of the dropout masks of one rank in one step (and of one part, if parts are encoded twice)."""
     return int(np.random.SeedSequence([seed, step, rank, part]).generate_state(1, np.uint64)[0])
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """The rate of optimiser step `step`, counted from 0: constant, or falling on a line that ends at 0."""
+    """The learning rate of optimiser step `step`, counted from 0: constant, or falling linearly to 0 after the last."""
     assert run.learning_rate is not None
     return run.learning_rate * (1 - step / n_steps if run.schedule == "linear" else 1)
 
 
 class Trainer:
-    """One rank's model and optimiser; `state`, of a checkpoint, is where they go on from."""
+    """One rank's model and optimiser. state: that of the checkpoint from which they go on, or None."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Trainer:
         self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
         self.loss = LOSSES[run.loss].load()
         self.encoder = encoder.to(ranks.device)
-        self._settle_kernels()
+        self._choose_kernels()
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
@@ -61,7 +61,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         if state is not None:
             self.encoder.load_state_dict(state["model"])
-            if "optimizer" in state:  # a finished run has none, and takes no step
+            if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
@@ -72,15 +72,15 @@ class Trainer:
             self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps besides the progress."""
+        """The state for a checkpoint: weights, optimiser and gradient scaler."""
         return {
             "model": self.encoder.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
         }
 
-    def _settle_kernels(self) -> None:
-        """How the backbone runs in training; evaluation leaves it as it is written."""
+    def _choose_kernels(self) -> None:
+        """Compile the backbone's layers if --compile asks for it, and find out which form of mask it takes."""
         self.compiled = self.run.compile in ("layers", "both")
         if self.compiled:
             compile_layers(self.encoder.backbone)
@@ -89,28 +89,28 @@ class Trainer:
                 self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
 
     def plain_kernels(self) -> contextlib.AbstractContextManager[Any]:
-        """Within it, nothing is compiled: for an evaluation's many shapes."""
+        """Inside the with block, layers run uncompiled, because an evaluation has too many shapes."""
         return uncompiled() if self.compiled else contextlib.nullcontext()
 
     def _warm_up(self) -> None:
-        """One backward pass whose gradients are thrown away.
+        """Run one backward pass and discard its gradients.
 
-        DDP orders its buckets by the first pass it sees, and the order decides how sums over ranks round: without
-        this the first step after --resume would round unlike the same step of an uninterrupted run.
+        DDP orders its buckets by its first pass, and the order decides how sums over ranks are rounded: without this
+        the first step after --resume would be rounded unlike the same step of an uninterrupted run.
         """
         if self.ranks.world > 1:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
             part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
             masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
             with self.plain_kernels():
-                rows, loss = self._both(self.model([part], masked))
+                rows, loss = self._split_output(self.model([part], masked))
                 (rows.sum() + loss).backward()
             self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
-        """The arithmetic of the encoder."""
+        """The autocast context for the encoder's --precision."""
         dtype = DTYPES[self.run.precision]
-        # the cache serves parts that share a cast weight; a GPU takes one part, and a captured graph bears no cache
+        # the cache saves casting a weight for every part; a GPU has one part, and a captured graph allows no cache
         on_cpu = self.ranks.device.type == "cpu"
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32, cache_enabled=on_cpu)
 
@@ -130,26 +130,26 @@ class Trainer:
         with self.watch.phase("forward"):
             torch.manual_seed(step_seed(self.run.seed, batch.step, self.ranks.rank))
             with self.autocast():
-                encoded, masked_loss = self._both(self.model(batch.parts, batch.masked))
+                encoded, masked_loss = self._split_output(self.model(batch.parts, batch.masked))
             loss = self._loss(encoded.float(), batch)
         if batch.masked is None:
             with self.watch.phase("backward"):
                 self.scaler.scale(loss).backward()
             return loss
-        n_masked, whole = self._over_ranks(batch.masked, masked_loss)
+        n_masked, whole = self._sums_over_ranks(batch.masked, masked_loss)
         share = self.run.mlm_weight / n_masked
         with self.watch.phase("backward"):
-            # DDP averages gradients over ranks: times their number, this rank's part is that of the mean over all
+            # DDP averages gradients over the ranks; times their number, they belong to the mean over all masked tokens
             self.scaler.scale(loss + self.ranks.world * share * masked_loss).backward()
         return loss + share * whole
 
     @staticmethod
-    def _both(output: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | float]:
-        """Rows and the loss of masked tokens from an encoder's output, 0 where it has none."""
+    def _split_output(output: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | float]:
+        """The embeddings in an encoder's output, and the sum of the masked tokens' losses, 0 if it has none."""
         return output if isinstance(output, tuple) else (output, 0.0)
 
-    def _over_ranks(self, masked: Masked, loss: Tensor | float) -> tuple[Tensor, Tensor]:
-        """How many tokens are masked on all ranks, at least 1, and the sum of their losses: scalars on the device."""
+    def _sums_over_ranks(self, masked: Masked, loss: Tensor | float) -> tuple[Tensor, Tensor]:
+        """The number of masked tokens of all ranks, at least 1, and the sum of their losses: scalars on the device."""
         assert isinstance(loss, Tensor)
         sums = torch.stack([torch.full_like(loss.detach(), len(masked.targets)), loss.detach()])
         if self.ranks.world > 1:
@@ -171,7 +171,7 @@ class Trainer:
         return self.loss(views, self.run.temperature)
 
     def _backward_cached(self, batch: Batch) -> Tensor:
-        """The same gradient with the activations of one part at a time in memory.
+        """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
 
         All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
         encoded once more, under the same dropout masks, to carry its gradient on into the weights.
@@ -195,7 +195,7 @@ class Trainer:
         return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embeddings (B, D), without the head, of a batch whose rows all ranks share out; for the dev evaluation."""
+        """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
         n = len(batch["input_ids"])
         sizes = [len(range(n)[rank_share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
         own = rank_share(n, self.ranks.rank, self.ranks.world)

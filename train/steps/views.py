@@ -1,6 +1,6 @@
 """Which texts a step compares: a sentence, its positive and its negative; and what changes their embeddings.
 
-A source gives token ids by (rows, epoch) and nothing else, so a text is the same whatever the ranks and the batch. The
+The token ids of a source depend on (row, epoch) alone, so a text is the same for any number of ranks and any batch. The
 same holds for a noise on embeddings: it is drawn by (seed, epoch, row), never by rank.
 
 Letters: B sentences of a step over all ranks, b those of one rank, V views, L tokens, D width.
@@ -22,14 +22,14 @@ Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, in
 
 
 class Augmentation(Protocol):
-    """What is asked of a text augmentation, such as una_fast.Augmenter and una_fast.EDA."""
+    """The interface of a text augmentation, such as una_fast.Augmenter and una_fast.EDA."""
 
     def token_ids(self, rows: NDArray, epoch: int = 0, max_length: int = 32) -> Ids:
         """Token ids of the altered sentences of rows."""
 
 
 class AnchorSource(Protocol):
-    """What is asked of una_fast.tokens.ids.TokenIds."""
+    """The interface of una_fast.tokens.ids.TokenIds that is used here."""
 
     def anchor_ids(self, rows: NDArray, max_length: int = 32) -> Ids:
         """Token ids of the sentences of rows."""
@@ -43,14 +43,14 @@ class Source(Protocol):
 
 
 class StepNoise(Protocol):
-    """What changes the embeddings of a step before the loss sees them."""
+    """A change of the embeddings of a step before the loss."""
 
     def __call__(self, views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         """Embeddings (V, B, D) from those of the whole step; rows: int64 (B,), of the index."""
 
 
 def noise_of(run: Run) -> StepNoise | None:
-    """The noise on embeddings that a run asks for."""
+    """The noise on embeddings of a run, None with --noise none."""
     return None if run.noise == "none" else EmbeddingNoise(run.noise, run.noise_strength, run.noise_view, run.seed)
 
 
@@ -79,11 +79,11 @@ class Altered:
 
 @dataclass(frozen=True)
 class Views:
-    """The plan of a run's views.
+    """Makes the views of each step.
 
-    positive: None where a sentence is its own positive, under another dropout mask. negative: None where there are
-    none. negative_views: how often the loss takes the negative, 1 or 2, or 0 times. alpha: negatives on the
-    optimiser steps that it divides, counted from 0; 0: never.
+    positive: None if a sentence is its own positive, under another dropout mask. negative: None if the run has none.
+    negative_views: how often the loss takes the negative as a view: 0, 1 or 2 times. alpha: optimiser steps that it
+    divides, counted from 0, have negatives; 0: no step has.
     """
 
     anchor: Source

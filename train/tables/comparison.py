@@ -1,10 +1,10 @@
 """Table A8: other encoders of sentences, as published.
 
-Where names and poolings are from:
+Sources of the names and poolings:
 - SCD: the README of SAP-samples/acl2022-self-contrastive-decorrelation on GitHub, raw [CLS].
 - Mirror-BERT: the README of cambridgeltl/mirror-bert, the two models with drophead, whose averages there (75.16 and
-  76.67) are near the printed ones; the mean with BERT, as its page on the hub says, [CLS] with RoBERTa, as the README's
-  own evaluation has it.
+  76.67) are near the printed ones; mean pooling for BERT, as its page on the hub says, and [CLS] for RoBERTa, as in the
+  README's own evaluation.
 - DiffCSE: the README of voidism/DiffCSE, the models for STS, raw [CLS].
 - DCLR and AugCSE: neither RUCAIBox/DCLR nor PootieT/AugCSE names a model on the hub; --checkpoints takes a folder.
 - First-last average and whitening: SimCSE's table of results, which these figures are from, and SimCSE's names.

@@ -1,4 +1,4 @@
-"""What a table of the paper is: rows of cells, each with the printed figure and with what makes the measured one.
+"""The parts of a table of the paper: rows of cells, each with the printed figure and the source of the measured one.
 
 Figures are fractions, as the paper prints them. A score is a task of `train.evaluation.tasks.registry`, AVERAGE over
 the seven STS tasks, or DEV, the Spearman correlation on STS-B's dev set.
@@ -22,9 +22,9 @@ TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in T
 
 @dataclass(frozen=True)
 class Trained:
-    """A run of `train.ddp`. settings: (option, value) of what the row is about, all else is the paper's setting.
+    """A run of `train.ddp`. settings: the (option, value) pairs of the row; all other options are the paper's.
 
-    texts: the kind of text that is the positive, "" where a sentence is its own.
+    texts: the kind of text that is the positive, "" if a sentence is its own positive.
     """
 
     model: str
@@ -34,7 +34,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A published encoder as its authors pool it. model: a name on the hub, "" where none is published there."""
+    """A published encoder with its authors' pooling. model: a name on the hub, "" if none is published there."""
 
     model: str
     pooling: str
@@ -43,7 +43,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class TestSet:
-    """The test set of a task, by its size."""
+    """The size of the test set of a task."""
 
     task: str
 
@@ -60,9 +60,9 @@ Source = Trained | Checkpoint | TestSet | Negative
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the paper, None where it has none, and the score that is measured beside it.
+    """A figure of the paper, None if it has none, and the score of `source` that is measured beside it.
 
-    deviation: the paper's, over seeds. seed: of this cell alone; None: the mean over the seeds of the command.
+    deviation: the paper's, over seeds. seed: the one whose score this is; None: the mean over the command's seeds.
     """
 
     paper: float | str | None
@@ -74,7 +74,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: a cell a column."""
+    """A row of a table: one cell per column."""
 
     name: str
     cells: Mapping[str, Cell]
@@ -82,10 +82,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. number: the paper's own. curve: what the names of the rows are values of; "" where they are words.
+    """A table. number: the paper's own. curve: the option whose values are the names of the rows; "" for other names.
 
     seeds: those that the paper trains; 42 alone is the first of its seeds, with which the figures of table 1 agree.
-    of_seed: the row of any seed, in a table of seeds.
+    of_seed: in a table of seeds, a function from a seed to its row.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""A file for each table of the paper: its rows with the printed figures, and the settings that make them.
+"""The tables of the paper by name. Each has a file: its rows with the printed figures, and the settings of their runs.
 
-A new table is a file with a TABLE (`kind.Table`) and its name here.
+To add a table, add a file with a TABLE (`kind.Table`), and its name here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NAMES = "main ablation sizes samples augmentations alpha beta radius seeds compa
 
 
 def table_of(name: str) -> Table:
-    """The table of that name.
+    """The table with this name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such table.
     """
     if name not in NAMES:
         close = difflib.get_close_matches(name, NAMES, n=1)

@@ -20,7 +20,7 @@ MEAN = {SIMCSE: (0.7516, 0.0079), WITH_PARAPHRASES: (0.7698, 0.0038)}
 
 
 def seed_row(seed: int) -> Row:
-    """The row of a seed, which the paper may not have."""
+    """The row of a seed; the paper's figures are None for a seed that it does not have."""
     figures = PRINTED.get(seed, (None, None))
     cells = zip(SOURCES.items(), figures, strict=True)
     return Row(str(seed), {name: Cell(figure, source, AVERAGE, seed=seed) for (name, source), figure in cells})

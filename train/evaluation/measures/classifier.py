@@ -1,6 +1,6 @@
-"""SentEval's logistic regression, many at once.
+"""SentEval's logistic regression, fitted for many folds and regularisations at once.
 
-SentEval seeds every fit alike, so all fits on folds of one size start from the same weights and walk
+SentEval seeds every fit alike, so all fits on folds of one size start from the same weights and go
 through their rows in the same order: they can share one batched matrix product. Letters: F folds, R
 regularisations, n rows of a fold, D width, C classes, B rows of a batch.
 """
@@ -22,7 +22,10 @@ MAX_PASSES = 200
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How SimCSE asks SentEval to fit a classifier; tenacity counts checks on dev, one every `passes` passes."""
+    """How SimCSE has SentEval fit a classifier. passes: over the training rows between two checks of the dev accuracy.
+
+    tenacity: how many checks without a gain, in total, a fit survives.
+    """
 
     folds: int
     optimiser: str
@@ -63,7 +66,7 @@ def fit_folds(
     """Fit a model for every fold and regularisation, each stopped early by its accuracy on its own dev rows.
 
     features: float32 (rows, D); labels: int64 (rows,); train: (F, n) and dev: (F, m) row numbers.
-    `generator` draws the order of rows; by default seeded as SentEval seeds it.
+    generator: draws the order of the rows; by default one with SentEval's seed.
     """
     shuffle = generator or np.random.RandomState(SEED)
     weights, biases = _initial(features.shape[1], n_classes, len(train), len(regularisations))
@@ -117,7 +120,7 @@ def _one_pass(
     batch_size: int,
     shuffle: np.random.RandomState,
 ) -> None:
-    """Step through all training rows once; the gradient of cross-entropy is written down, not recorded."""
+    """Step through all training rows once; the cross-entropy's gradient is computed by formula, without autograd."""
     n_classes = weights[0].shape[-1]
     order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
     for rows in order.split(batch_size, dim=1):
@@ -136,7 +139,7 @@ def _one_pass(
 def _accuracy(
     features: Tensor, labels: Tensor, rows: NDArray[np.int64], weights: list[Tensor], biases: list[Tensor]
 ) -> NDArray[np.float64]:
-    """Share of rows (F, m) that each model classifies rightly, (F, R)."""
+    """Share of the rows (F, m) that each model classifies correctly, float64 (F, R)."""
     picked = torch.from_numpy(rows)
     x, y = features[picked], labels[picked]  # (F, m, D), (F, m)
     right = [((x @ w + b).argmax(dim=2) == y).sum(dim=1) for w, b in zip(weights, biases, strict=True)]
@@ -144,7 +147,7 @@ def _accuracy(
 
 
 def _keep(best: Fits, better: NDArray, accuracy: NDArray, weights: Tensor, biases: Tensor) -> Fits:
-    """`best` with the models that became better, bool (F, R), replaced by the present ones."""
+    """`best` with its models replaced by the present ones where these are better: bool (F, R)."""
     chosen = torch.from_numpy(better)[..., None, None]
     return Fits(
         np.where(better, accuracy, best.accuracy),

@@ -1,4 +1,4 @@
-"""Cosine of pairs, Pearson and Spearman, and the three ways of adding up a task's subsets."""
+"""Cosine of pairs, Pearson and Spearman, and SentEval's three ways of aggregating a task's subsets."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) ->
 
 
 def _defined_mean(values: Floats, weights: NDArray) -> float:
-    """Weighted mean of the values that are not NaN; NaN if there is none."""
+    """Weighted mean of the values that are not NaN; NaN if all are."""
     defined = ~np.isnan(values)
     return float(np.average(values[defined], weights=weights[defined])) if defined.any() else float("nan")

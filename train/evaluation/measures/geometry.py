@@ -10,9 +10,9 @@ ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE'
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Embeddings (n, D) turned so that those of `rows` have mean 0 and covariance 1 (BERT-whitening).
+    """Embeddings (n, D) transformed so that those of `rows` have mean 0 and identity covariance (BERT-whitening).
 
-    rows: int64 (m,), each occurrence of a sentence once. Directions without variance become 0.
+    rows: int64 (m,), one entry per occurrence of a sentence. Directions without variance become 0.
     """
     sample = embeddings[rows].astype(np.float64)
     mean = sample.mean(axis=0)
@@ -23,7 +23,7 @@ def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
 
 
 def unit_rows(embeddings: NDArray) -> NDArray:
-    """Each row divided by its length; a row of zeros stays."""
+    """Each row divided by its Euclidean norm; a row of zeros stays."""
     norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
     return embeddings / np.where(norms > 0, norms, 1)
 
@@ -47,7 +47,6 @@ def uniformity(embeddings: NDArray, block: int = 2048) -> float:
         return float("nan")
     total = 0.0
     for start in range(0, n, block):
-        # d^2 = 2 - 2 cos, so exp(-2 d^2) = exp(4 cos - 4); the pairs of a row with itself, 1 each, come off
-        # below
+        # d^2 = 2 - 2 cos, so exp(-2 d^2) = exp(4 cos - 4); a row with itself gives 1, which is subtracted below
         total += float(torch.exp(4 * (rows[start : start + block] @ rows.T) - 4).sum(dtype=torch.float64))
     return float(np.log((total - n) / (n * (n - 1))))

@@ -1,4 +1,4 @@
-"""SentEval's three ways of choosing a regularisation and measuring accuracy."""
+"""SentEval's three protocols for choosing a regularisation and measuring accuracy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELD_OUT = 0.05  # share of the training rows that stops the final fit early
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Accuracy in percent on dev and on test, with the predicted test classes where there is one test set."""
+    """Accuracy in percent on dev and on test, and the predicted classes of the test set if there is one."""
 
     dev: float
     test: float
@@ -43,7 +43,7 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
         accuracies = cross_validated(train, test, n_classes, settings)
         return accuracies.dev, accuracies.test
 
-    # an outer fold a thread: its matrix products are too small to be shared by several
+    # one thread per outer fold, because its matrix products are too small to be shared by several threads
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -69,7 +69,7 @@ def cross_validated(train: Labelled, test: Labelled, n_classes: int, settings: F
 def split_validated(
     train: Labelled, dev: Labelled, test: Labelled, n_classes: int, settings: FitSettings
 ) -> Accuracies:
-    """Choose the regularisation on dev, which also stops the fits, and measure that same fit on test."""
+    """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test."""
     both = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
     rows = np.arange(len(both.labels))[None]
     n = len(train.labels)
@@ -88,7 +88,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[tuple[NDArray, NDArray]]:
 def _fit_by_size(
     data: Labelled, splits: Sequence[tuple[NDArray, NDArray]], n_classes: int, settings: FitSettings
 ) -> list[Fits]:
-    """Fit all folds, those of one size together (sizes differ by one at most)."""
+    """Fit all folds, those of equal size together (sizes differ by one at most)."""
     sizes = sorted({len(train) for train, _ in splits})
     together = [[split for split in splits if len(split[0]) == size] for size in sizes]
     return [
@@ -105,7 +105,7 @@ def _fit_by_size(
 
 
 def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisation: float) -> Fits:
-    """Fit on all rows but HELD_OUT of them, drawn first from the generator that then orders the rest."""
+    """Fit on all rows but a random share of HELD_OUT, which stops the fit; the share is drawn first, then the order."""
     generator = np.random.RandomState(SEED)
     rows = generator.permutation(len(data.labels))[None]
     held = int(HELD_OUT * len(data.labels))

@@ -1,4 +1,4 @@
-"""The interface of a task and of a kind of task. The rest of the evaluation uses nothing else of them."""
+"""The interface of a task and of a kind of task, which is all that the rest of the evaluation uses of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 
 Scores = dict[str, Any]  # of one task, of JSON types; None is an undefined score
 
@@ -27,19 +27,22 @@ class Task(ABC):
 
     @abstractmethod
     def texts(self) -> list[list[str]]:
-        """All lists of sentences that are embedded, in a fixed order."""
+        """All lists of sentences to embed, in a fixed order."""
 
     @abstractmethod
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: Protocol) -> tuple[Scores, list[str]]:
-        """The scores of the task, and a sentence for each thing about them that a reader should know.
+    def score(
+        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
+    ) -> tuple[Scores, list[str]]:
+        """The scores of the task, and notes about them for the reader, one sentence each.
 
-        embeddings: (n, D), of distinct sentences; rows: for each list of `texts`, its rows in them, int64 (m,).
+        embeddings: (n, D), of distinct sentences; rows: for each list of `texts`, the rows of its sentences in
+        `embeddings`, int64 (m,).
         """
 
 
 @dataclass(frozen=True)
 class Column:
-    """One measure as a table shows it: `value` of a task's scores, times `scale`."""
+    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
 
     title: str
     value: Callable[[Scores], float | None]
@@ -50,8 +53,9 @@ class Column:
 class Kind:
     """What all tasks of a kind share; the module of the kind holds it as KIND.
 
-    label: the kind in a sentence. columns: the measures under a described protocol (`results.describe`); the mean of
-    the first over the tasks is the average of the kind. stated: lines of the described protocol, from its mode.
+    label: the name of the kind in a sentence. columns: the measures under a described protocol (`results.describe`);
+    the mean of the first over the tasks is the average of the kind. stated: maps the mode to the entries that this kind
+    adds to the described protocol.
     """
 
     label: str
@@ -60,6 +64,6 @@ class Kind:
 
 
 def mean_of(column: Column, tasks: Mapping[str, Scores]) -> float | None:
-    """Mean of a column, unscaled, over the tasks for which it is defined; None if there is none."""
+    """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
     defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
     return sum(defined) / len(defined) if defined else None

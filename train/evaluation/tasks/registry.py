@@ -1,7 +1,8 @@
-"""The tasks by name: a row each. Light to import: the modules that read and score them are imported on demand.
+"""The tasks by name, one row each. The modules that read and score them are imported on demand.
 
-A task of a kind that is here is a row and a module with `read(folder, name, split)`, which returns the kind's task
-object (`sts.StsTask`, `transfer.TransferTask`). A kind is a row in KINDS and a module with KIND, as `kind.Kind` says.
+To add a task of an existing kind, add a row and a module with `read(folder, name, split)`, which returns the kind's
+task object (`sts.StsTask`, `transfer.TransferTask`). To add a kind, add a row in KINDS and a module with KIND, as
+`kind.Kind` says.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ KINDS = {"sts": "train.evaluation.tasks.sts", "transfer": "train.evaluation.task
 class TaskRow:
     """One task.
 
-    short: the name in tables. aliases: other names that --tasks takes. sizes: pairs or examples of its splits, by
-    which `train.download` checks its files. dev: it has a dev score. suite: the set of --tasks that it belongs to,
-    whose mean papers call the average; "" for a task that is scored only if named. module: holds `read`; "" for the
-    module of the kind.
+    short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
+    split, by which `train.download` checks the files. dev: it has a dev score. suite: the set of --tasks that it
+    belongs to, whose mean papers call the average; "" for a task that is scored only if named. module: the module with
+    `read`; "" for the module of the kind.
     """
 
     name: str
@@ -48,12 +49,12 @@ class TaskRow:
 
 
 def _sts(name: str, pairs: int, **more: object) -> TaskRow:
-    """A row of the paper's table of test sizes."""
+    """The row of an STS task. pairs: the size of its test split."""
     return TaskRow(name, "sts", {"test": pairs}, suite="sts", **more)  # type: ignore[arg-type]
 
 
 def _transfer(name: str, aliases: tuple[str, ...] = (), **sizes: int) -> TaskRow:
-    """A row with the examples of each split as SentEval's readers load them."""
+    """The row of a transfer task. sizes: the number of examples of each split as SentEval's readers load them."""
     return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite="transfer")
 
 
@@ -79,12 +80,12 @@ TASKS = {
 
 
 def suite(name: str) -> list[str]:
-    """The tasks of a set of --tasks: "sts", "transfer", or "full", which is all of them."""
+    """The tasks of a set of --tasks: "sts", "transfer", or "full" for all sets."""
     return [row.name for row in TASKS.values() if row.suite and name in (row.suite, "full")]
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of that name in KINDS."""
+    """The kind with this name in KINDS."""
     return import_module(KINDS[name]).KIND
 
 
@@ -92,7 +93,7 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
     """One of TASKS from SentEval's `downstream` folder.
 
     Raises:
-        InputError: its files are missing or damaged, or it has no such split.
+        InputError: the task's files are missing or damaged, or it has no such split.
     """
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind]).read(folder, name, split)
@@ -102,7 +103,7 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
     """The names that a value of --tasks stands for; in dev mode, those of a set that have a dev score.
 
     Raises:
-        InputError: a name that is no task's, or none at all.
+        InputError: a name of no task, or no name at all.
     """
     if names := suite(tasks):
         return [name for name in names if mode != "dev" or TASKS[name].dev]
@@ -119,7 +120,7 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 
 
 def _spellings() -> dict[str, str]:
-    """The task that each spelling, made plain, stands for."""
+    """The task of each accepted spelling; the keys are spellings as `_plain` writes them."""
     names = {_plain(name): name for name in TASKS}
     return names | {_plain(text): row.name for row in TASKS.values() for text in (row.short, *row.aliases) if text}
 

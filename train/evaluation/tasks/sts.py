@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.measures.correlation import Correlations, correlate, cosine
 from train.evaluation.measures.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.tasks.kind import Column, Kind, Scores, Task
 from una_fast.errors import InputError, counted
@@ -32,7 +32,7 @@ SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """Pairs of sentences with their gold scores; `subsets` cut the pairs into consecutive parts, in order."""
+    """Pairs of sentences with their gold scores; `subsets` are consecutive parts of the pairs, in order."""
 
     kind = "sts"
     name: str
@@ -52,7 +52,7 @@ class StsTask(Task):
 
     @property
     def n_empty(self) -> int:
-        """Sentences without a word: encoded as special tokens alone, as SentEval does."""
+        """Number of sentences without a word, which are encoded as special tokens alone, as in SentEval."""
         return sum(not text for text in (*self.first, *self.second))
 
     def texts(self) -> list[list[str]]:
@@ -68,8 +68,10 @@ class StsTask(Task):
         """Correlations of similarities (pairs,) with the gold scores."""
         return correlate(similarity, self.gold, self.subsets)
 
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: Protocol) -> tuple[Scores, list[str]]:
-        """Correlations, alignment and uniformity, and what makes one of them undefined."""
+    def score(
+        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
+    ) -> tuple[Scores, list[str]]:
+        """Correlations, alignment and uniformity, and a note for each correlation that is undefined."""
         similarity = self.similarity(embeddings, rows)
         found = self.correlations(similarity)
         first, second = (embeddings[side[self.gold >= ALIGNMENT_SCORE]] for side in rows)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from train.evaluation.measures.classifier import FAST, FULL, FitSettings
 from train.evaluation.measures.validation import Accuracies, Labelled, cross_validated, nested_folds, split_validated
-from train.evaluation.protocol import Protocol
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import normalise_spaces, read_columns, read_lines
 from train.evaluation.tasks.kind import Column, Kind, Scores, Task
 from una_fast.errors import InputError
@@ -33,7 +33,7 @@ class Split:
     """Examples in SentEval's order (by length, then class), on which its folds depend."""
 
     first: list[str]
-    second: list[str] | None  # of a task on pairs
+    second: list[str] | None  # None unless the task is on pairs
     labels: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Split:
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """A task by its splits: "train" alone, "train" and "test", or "train", "dev" and "test"."""
+    """A task with its splits: "train" alone, "train" and "test", or "train", "dev" and "test"."""
 
     kind = "transfer"
     name: str
@@ -63,7 +63,9 @@ class TransferTask(Task):
         """The sentences of each split, or the first and the second sentences of its pairs."""
         return [texts for split in self.splits.values() for texts in split.texts]
 
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: Protocol) -> tuple[Scores, list[str]]:
+    def score(
+        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
+    ) -> tuple[Scores, list[str]]:
         """Accuracies on dev and on test in percent."""
         accuracies = self.classify([embeddings[side] for side in rows], settings_of(protocol.mode))
         scores: Scores = {"examples": self.sizes, "dev_accuracy": accuracies.dev, "accuracy": accuracies.test}
@@ -86,7 +88,7 @@ class TransferTask(Task):
 
 
 def settings_of(mode: str) -> FitSettings:
-    """How the classifier is fitted in a mode of the protocol."""
+    """The settings of the classifier in a mode of the protocol."""
     return FULL if mode == "test" else FAST
 
 
@@ -116,14 +118,14 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
 
 
 def f1(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """F1 of class 1 in percent; 0 where no example is or was called 1."""
+    """F1 of class 1 in percent; 0 if no example has or is predicted to have class 1."""
     hits = int(((predicted == 1) & (labels == 1)).sum())
     called = int((predicted == 1).sum() + (labels == 1).sum())
     return 200 * hits / called if called else 0.0
 
 
 def _features(embeddings: list[NDArray]) -> Tensor:
-    """Embeddings (n, D) of sentences; of pairs, |u - v| beside u v, (n, 2 D)."""
+    """The classifier's input: embeddings (n, D) of sentences, or |u - v| and u * v of pairs side by side, (n, 2 D)."""
     first, *others = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
     if not others:
         return first
@@ -132,7 +134,7 @@ def _features(embeddings: list[NDArray]) -> Tensor:
 
 
 def _in_order(first: list[str], labels: list[int], second: list[str] | None = None) -> Split:
-    """The split in the order that SentEval sorts it into: words of first, words of second, class."""
+    """The split in SentEval's order: by number of words of the first sentence, then of the second, then by class."""
     first = normalise_spaces(first)
     second = None if second is None else normalise_spaces(second)
 
@@ -151,7 +153,7 @@ def _read_binary(folder: Path, name: str) -> TransferTask:
     texts: list[str] = []
     labels: list[int] = []
     for label, file in zip((1, 0), BINARY_FILES[name], strict=True):
-        # Latin-1, as SentEval reads these files: its published figures are of those characters
+        # Latin-1, because SentEval reads these files so and its published figures depend on it
         lines = read_lines(folder / file, "latin-1")
         texts += lines
         labels += [label] * len(lines)
@@ -175,7 +177,7 @@ def _read_trec(folder: Path) -> TransferTask:
         for number, line in enumerate(read_lines(path, "latin-1"), start=1):
             label, _, rest = line.partition(":")
             labels.append(_class_in(label, TREC_CLASSES, path, number))
-            texts.append(rest.partition(" ")[2])  # after the fine class
+            texts.append(rest.partition(" ")[2])  # the text after the fine class
         splits[split] = _in_order(texts, labels)
     return TransferTask("TREC", splits, len(TREC_CLASSES))
 

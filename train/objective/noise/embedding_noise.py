@@ -24,9 +24,9 @@ class EmbeddingNoise:
     seed: int
 
     def __call__(self, views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
-        """Embeddings (V, B, D) from those of the whole step. rows: int64 (B,); a step of one sentence stays as it is.
+        """Embeddings (V, B, D) with noise from those of the whole step. rows: int64 (B,), of the index.
 
-        A view that the step does not have is passed over, as negatives are on most steps.
+        A step of one sentence does not change. A view that the step lacks is skipped, as negatives are on most steps.
         """
         if len(rows) < 2:
             return views
@@ -34,6 +34,6 @@ class EmbeddingNoise:
         return torch.stack([self._change(z, v, epoch, rows) if v in chosen else z for v, z in enumerate(views)])
 
     def _change(self, z: Tensor, view: int, epoch: int, rows: NDArray[np.int64]) -> Tensor:
-        # a seed of its own: with that of the negatives, the words replaced would decide the noise
+        # not the seed of the negatives: with that, the noise would depend on which words are replaced
         seed = xxhash.xxh3_64_intdigest(f"noise {self.name} {view} {self.seed}".encode())
         return NOISES[self.name].load()(z, z.detach(), EmbeddingDraws(seed, epoch, rows), self.strength)
