@@ -1,4 +1,4 @@
-"""docs/tokenizers.md, from the families of the tests, what una_fast says of each, and the lines compared."""
+"""The text of docs/tokenizers.md: the tests' tokenizer families, how each gets its ids, and the lines compared."""
 
 from __future__ import annotations
 
