@@ -29,8 +29,8 @@ are compared with those of the tokenizer itself.
 
 `python tools/make_tokenizer_table.py` writes this page from the tokenizers of the tests, small ones with the pipelines
 of the models named here. "Lines compared" counts sentences of Wikipedia on which every id was equal, for tokenizers
-with these pipelines and some 32,000 sub-words; it is counted by `python -m bench.parity.check_anchors FILE --json
-bench/results/tokenizers.json`.
+with these pipelines and some 32,000 sub-words; it is counted by
+`python -m bench.parity.check_anchors FILE --json bench/results/tokenizers.json`.
 
 {table}
 
