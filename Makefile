@@ -1,9 +1,11 @@
-# Needs Python 3.10 to 3.13, a C compiler and make. The first target run sets up .venv; PYTHON=python3.12 picks another Python.
+# Needs Python 3.10 to 3.13, a C compiler and make. The first target that runs sets up .venv; PYTHON=python3.12 chooses
+# its Python.
 .PHONY: demo test bench bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-# processes of `make test`: a core each, up to eight, since each takes some 2 GB; WORKERS=0 runs one after the other
+# processes of `make test`: one for each core, at most eight, because each takes some 2 GB; WORKERS=0 runs the tests
+# one after the other
 WORKERS ?= logical
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
@@ -18,13 +20,13 @@ bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
 	$(BIN)/python -m bench.report
 
-# CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch) are options
+# optional: CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch)
 bench-gpu: kernels .venv/peers
 	$(BIN)/python -m bench.training.train_gpu $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(DEV),--dev "$(DEV)") \
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(RELEASED),--released "$(RELEASED)") $(if $(PARTS),--only $(PARTS))
 	$(BIN)/python -m bench.report
 
-# fails on a warning: a dead link, a name that is not there
+# fails on a warning, such as a dead link or an unknown name
 docs: kernels
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
@@ -35,15 +37,15 @@ lint: .venv/packages
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint una_fast/_kernels
 	$(BIN)/codespell
 
-# setup.py knows what has changed: a second when nothing has
+# setup.py rebuilds only what has changed; without a change it takes a second
 kernels: .venv/packages
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 clean:
 	find una_fast -name "*.so" -delete; rm -rf .venv build dist runs/demo *.egg-info
 
-# constraints.txt holds every version, so torch is never a newer one. The build itself runs in .venv, not in isolation:
-# what it builds with is held by the same file, whichever pip this Python came with.
+# constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
+# the packages that it builds with, for any version of pip.
 .venv/packages: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy

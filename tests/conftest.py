@@ -1,4 +1,4 @@
-"""What every test may use: the shared data, the packaged encoder, a tiny one of the same tokenizer."""
+"""Fixtures for all tests: the shared data, the packaged encoder, and a tiny encoder with the same tokenizer."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: a test never waits for a network
-if "PYTEST_XDIST_WORKER" in os.environ:  # a worker a core: threads of its own would only wait for the others
+os.environ["HF_HUB_OFFLINE"] = "1"  # set before transformers is imported, so that no test waits for a network
+if "PYTEST_XDIST_WORKER" in os.environ:  # one worker runs on each core: more threads would wait for the others
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # of the tokenizers
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # threads of the tokenizers
 
-# The same examples in every run: a failure is the code's. HYPOTHESIS_PROFILE=explore looks for more.
+# Every run has the same examples, so a new failure comes from the code. HYPOTHESIS_PROFILE=explore tries more examples.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
@@ -19,7 +19,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder UNA_FAST_DATA names, with senteval/ and corpora/ in it."""
+    """The folder that UNA_FAST_DATA names; it holds senteval/ and corpora/."""
     name = os.environ.get("UNA_FAST_DATA")
     if not name:
         pytest.skip("needs real data: set UNA_FAST_DATA to a folder that holds senteval/ and corpora/")

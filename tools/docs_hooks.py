@@ -1,4 +1,4 @@
-"""Hooks of the docs build: the options of a command, as its own ``--help`` prints them, into the commands page."""
+"""Hook of the docs build: it writes the ``--help`` of each command into the commands page."""
 
 from __future__ import annotations
 

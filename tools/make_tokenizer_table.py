@@ -1,4 +1,4 @@
-"""Write docs/tokenizers.md: the tokenizers of the tests, how each makes its ids, and the lines compared.
+"""Write docs/tokenizers.md: the tokenizers of the tests, how each gets its ids, and the lines compared.
 
 python tools/make_tokenizer_table.py
 """

@@ -42,7 +42,7 @@ def random_window(rng):
 
 
 def fuzz_corpus(seed: int) -> Counter:
-    """All kernels on one random corpus; how many rows each took."""
+    """Check all kernels on one random corpus; returns the number of rows that each was given."""
     rng = np.random.default_rng(seed)
     n_terms = int(rng.integers(2, 200))
     rows = [*random_rows(rng, ROWS_A_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]

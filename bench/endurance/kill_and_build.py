@@ -1,10 +1,11 @@
-"""Builds in stages that are killed at random moments till they end: nothing is lost, and the bits are the same.
+"""Kill builds in stages at random moments until they end: each must end with the bits of a build without a kill.
 
     python -m bench.endurance.kill_and_build CORPUS [--kills 60] [--json FILE]
 
-In turn the whole process tree of a build by two processes is killed, one of these processes, and one of the two worker
-processes of a Dask cluster. A build that was stopped is started again till it ends; then its arrays are compared with
-those of the build in memory, and the next build starts. Kills are counted by the stage that they fell in.
+One build after the other is killed in three ways in turn: the whole process tree of a build by two processes, one of
+these two processes, or one of the two worker processes of a Dask cluster. A build that was stopped is started again
+until it ends; then its arrays are compared with those of the build in memory. Kills are counted by the stage in which
+they happened.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ if __name__ == "__main__":
         sys.exit(2)
 """
 KINDS = ("tree", "worker", "dask")
-MOST_FILES = 12  # that a build may finish before it is killed; a build of the corpus below has some seventy
+MOST_FILES = 12  # files that a build may finish before it is killed, of some seventy
 
 
 def start(kind: str, corpus: Path, folder: Path) -> subprocess.Popen[str]:
-    """A build in processes of its own, which says each stage as it begins."""
+    """Start a build in a process of its own, which prints the name of each stage when the stage begins."""
     script = folder.parent / "builder.py"
     script.write_text(BUILDER)
     command = [sys.executable, str(script), kind, str(corpus), str(folder)]
@@ -69,7 +70,7 @@ def start(kind: str, corpus: Path, folder: Path) -> subprocess.Popen[str]:
 
 
 def wait_for_files(folder: Path, n: int, builder: subprocess.Popen[str]) -> None:
-    """Wait till a build has finished `n` tasks, or has ended."""
+    """Wait until a build has finished `n` tasks, or has ended."""
     work = work_folder(folder)
     known = names_in(work)
     while builder.poll() is None and len(names_in(work) - known) < n:
@@ -85,13 +86,13 @@ def names_in(work: Path) -> set[str]:
 
 
 def workers_of(builder: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes that run tasks: not those that only watch over others."""
+    """The processes that run tasks: those without children, except the resource tracker."""
     children = psutil.Process(builder.pid).children(recursive=True)
     return [c for c in children if not c.children() and "tracker" not in " ".join(c.cmdline())]
 
 
 def kill(kind: str, builder: subprocess.Popen[str], moments: random.Random) -> bool:
-    """Kill the tree or a worker; False where the build had ended before."""
+    """Kill the tree or a worker; False if the build had already ended."""
     if builder.poll() is not None:
         return False
     try:
@@ -106,7 +107,7 @@ def kill(kind: str, builder: subprocess.Popen[str], moments: random.Random) -> b
 
 
 def build_with_kills(kind: str, corpus: Path, folder: Path, moments: random.Random, counts: Counter[str]) -> None:
-    """Start and kill builds of `folder` until it is there."""
+    """Start and kill builds of `folder` until the folder exists."""
     while not folder.exists():
         builder = start(kind, corpus, folder)
         assert builder.stdout is not None
@@ -126,7 +127,7 @@ def build_with_kills(kind: str, corpus: Path, folder: Path, moments: random.Rand
 
 
 def stage_at_kill(folder: Path, stages: list[str]) -> str:
-    """The last stage that was begun, of a build that did not end; "any" of one that went on."""
+    """The last stage that had begun if the build did not end; "any" if it ended in spite of the kill."""
     return "any" if folder.exists() else (stages or ["start"])[-1]
 
 

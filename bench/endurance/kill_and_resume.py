@@ -1,4 +1,4 @@
-"""kill -9 at random moments, saving included, then --resume: every run must end bit-equal to an uninterrupted one.
+"""kill -9 at random moments, also during saves, then --resume: every run must end bit-equal to one without kills.
 
 ``python -m bench.endurance.kill_and_resume --kills 50 --nproc 1 2``: a tiny encoder is trained again and again, each
 run killed several times before it may finish. Weights, optimiser state, best/ and all lines of metrics.jsonl
@@ -25,10 +25,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import small_runs as training  # noqa: E402
 
 KILLS_A_RUN = 5
-STEPS = {"epochs": 40, "eval_every": 25, "save_every": 2}  # 360 steps, so that most moments lie within a save
+STEPS = {"epochs": 40, "eval_every": 25, "save_every": 2}  # 360 steps; saves are so frequent that most kills hit one
 LONGEST_WAIT = 2.5  # seconds of training before a kill, at most
 LONGEST_RUN = 3600  # seconds
-EARLY = 0.15  # share of kills at any moment of the start, before the first new step
+EARLY = 0.15  # share of kills that may come before the first new checkpoint
 
 
 def tiny_encoder(folder: Path) -> Path:
@@ -44,13 +44,13 @@ def tiny_encoder(folder: Path) -> Path:
 
 
 def lines_of(output: Path) -> int:
-    """Size of metrics.jsonl, by which a run shows that it takes steps."""
+    """Size of metrics.jsonl in bytes, 0 if there is none; it grows with each step."""
     path = output / "metrics.jsonl"
     return path.stat().st_size if path.is_file() else 0
 
 
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
-    """Kill the whole process group at a random moment; False if the run had ended before."""
+    """Kill the whole process group at a random moment; False if the run had already ended."""
     if chance.random() < EARLY:
         time.sleep(chance.uniform(0, 10))
     else:
@@ -68,7 +68,7 @@ def kill_at_random(process, output: Path, chance: random.Random) -> bool:
 def run_with_kills(
     values: dict, chance: random.Random, kills: int, start: Callable[[dict], Any] = training.start
 ) -> int:
-    """One run killed up to `kills` times and then let finish; the number of kills. start: starts a process."""
+    """Kill one run up to `kills` times and then let it finish; returns the number of kills. start: starts a process."""
     output, done = Path(values["output"]), 0
     while True:
         resume = (output / "last" / "checkpoint.json").is_file()
@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50, help="for each number of ranks [50]")
     parser.add_argument("--nproc", type=int, nargs="+", default=[1, 2], help="numbers of ranks [1 2]")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments [0]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills [0]")
     options = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     chance = random.Random(options.seed)

@@ -1,10 +1,10 @@
-"""How many small mistakes the tests notice: mutants of a seeded sample of each part, killed or not, by mutmut.
+"""How many small mistakes the tests notice: mutmut makes a seeded sample of mutants of each part and runs the tests.
 
     python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30]
 
-mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. The
-checkout is copied, so nothing here changes. Results go to bench/results/mutation.json, a part at a time. Why a
-survivor is no mistake stands in equivalent_mutants.json beside this file.
+mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. It
+works on a copy of the checkout. The results of each part are added to bench/results/mutation.json.
+equivalent_mutants.json, beside this file, says of some surviving mutants why they change nothing that a test could see.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMNS = ["part", "run", "of", "killed", "equivalent", "left", "killed or equiv
 
 
 class Part(NamedTuple):
-    """modules: globs of the files that are changed; tests: what is run; sample: mutants at --share 1."""
+    """modules: globs of the files that are changed; tests: the test files; sample: number of mutants at --share 1."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
@@ -73,7 +73,7 @@ PARTS = {
 
 
 def copy_checkout(folder: Path) -> None:
-    """The tracked files and the compiled kernels."""
+    """Copy the tracked files and the compiled kernels to `folder`."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     kernels = [path.relative_to(ROOT) for path in (ROOT / "una_fast").rglob("*.so")]
     for path in [*map(Path, listed.stdout.decode().splitlines()), *kernels]:
@@ -83,7 +83,7 @@ def copy_checkout(folder: Path) -> None:
 
 
 def configure(folder: Path, part: Part) -> None:
-    """mutmut's settings, in the copy's pyproject.toml."""
+    """Write mutmut's settings into the copy's pyproject.toml."""
     settings = {
         "source_paths": ["una_fast", "train", "una_fast_cli"],
         "only_mutate": list(part.modules),
@@ -98,7 +98,7 @@ def configure(folder: Path, part: Part) -> None:
 
 
 def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> str:
-    """What mutmut says; it is interrupted after so many seconds, and what it has found by then stays."""
+    """The output of mutmut, which is killed after `seconds`; it keeps the results that it has by then."""
     process = subprocess.Popen(
         [*MUTMUT, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
@@ -111,7 +111,7 @@ def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> s
 
 
 def mutants_of(folder: Path) -> list[str]:
-    """Names of all mutants: they are made, and the tests of each function noted, before a name is looked for."""
+    """Names of all mutants: mutmut makes them, and finds each function's tests, before it looks for the given name."""
     said = run_mutmut(folder, "run", "--max-children", "1", "no-such-mutant")
     if "nothing matches" not in said:
         raise SystemExit(f"mutmut made no mutants:\n{said[-3000:]}")
@@ -127,7 +127,7 @@ def change_of(folder: Path, mutant: str) -> dict[str, str]:
 
 
 def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
-    """Draw the mutants of a part, run as many as the time allows, those of quick tests first, and say which survive."""
+    """Draw mutants of a part, run as many as the time allows, quick tests first; returns counts and survivors."""
     part = PARTS[name]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -151,13 +151,13 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
 
 
 def explain(survivors: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The survivors, each with the reason why it is no mistake where one is known."""
+    """The survivors, each with the reason why it changes nothing that a test could see, or ""."""
     known = {(one["from"], one["to"]): one["why"] for one in json.loads(EXPLAINED.read_text(encoding="utf-8"))}
     return [{**one, "why": known.get((one["from"], one["to"]), "")} for one in survivors]
 
 
 def as_table(parts: dict[str, Any]) -> dict[str, Any]:
-    """What bench.report puts into docs/benchmarks.md."""
+    """The table that bench.report writes into docs/benchmarks.md."""
     rows = [_row(name, one) for name, one in parts.items()]
     total = [sum(int(row[i]) for row in rows) for i in range(1, 6)]
     rows.append(["all", *map(str, total), _percent(total[2] + total[3], total[0])])
@@ -178,7 +178,7 @@ def _percent(share: int, whole: int) -> str:
 
 
 def save(name: str, part: dict[str, Any]) -> None:
-    """Put the results of a part beside those of the others."""
+    """Add the results of a part to the file of results."""
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
     saved["measured"][name] = part
     for one in saved["measured"].values():
@@ -190,9 +190,9 @@ def save(name: str, part: dict[str, Any]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--seed", type=int, default=0, help="of the sample [0]")
-    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of mutants [1.0]")
-    parser.add_argument("--minutes", type=float, default=30, help="for the mutants of a part, at most [30]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample [0]")
+    parser.add_argument("--share", type=float, default=1.0, help="multiplies the number of mutants of each part [1.0]")
+    parser.add_argument("--minutes", type=float, default=30, help="time limit for the mutants of a part [30]")
     options = parser.parse_args(arguments)
     for name in options.part:
         part = mutate(name, options.seed, options.share, 60 * options.minutes)

@@ -1,4 +1,4 @@
-"""Original sentences -> token ids: all of them once, and a batch of them, beside the fast tokenizer."""
+"""Original sentences -> token ids: all sentences at once, and single batches, compared with the fast tokenizer."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ TOKENIZER_SENTENCES = 20_000
 
 
 def test_bind(note, size: int, corpus: Path, tokenizer: Any) -> None:
-    index = una_fast.build_index(corpus)  # not saved, so nothing is kept from one round to the next
+    index = una_fast.build_index(corpus)  # not saved: a saved index would keep the token ids of the first round
     rounds = 3 if size < 1_000_000 else 1
     bound = note(BIND, size, "una_fast, terms included", size, lambda: TokenIds(index, tokenizer), rounds)
     assert len(bound.sentences) == size

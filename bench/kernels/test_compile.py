@@ -1,4 +1,4 @@
-"""What a process pays before its first kernel runs: Numba's compilation, once a machine, and its cache after that."""
+"""Time before a process's first kernel runs: Numba compiles once on a machine, and loads its cache after that."""
 
 import subprocess
 import sys
@@ -24,11 +24,11 @@ def test_numba_kernels_become_ready(note, tmp_path: Path, cached: bool) -> None:
         seconds_to_warm_up(tmp_path / "full")
     label = "Numba kernels from the cache" if cached else "Numba kernels compiled"
     seconds = note("before the first call", 0, label, 0, lambda: seconds_to_warm_up(next(folders)), rounds=1)
-    note.benchmark.extra_info["seconds"] = seconds  # of the kernels alone: the round is mostly Python's start
+    note.benchmark.extra_info["seconds"] = seconds  # time of the kernels alone: most of the round is Python's start
 
 
 def seconds_to_warm_up(cache: Path) -> float:
-    """In a process of its own, without the imports."""
+    """Seconds that the kernels take in a process of its own, without the imports."""
     environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": ":".join(sys.path)}
     out = subprocess.run([sys.executable, "-c", CHILD], env=environment, check=True, capture_output=True, text=True)
     return float(out.stdout)

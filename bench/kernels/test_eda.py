@@ -1,4 +1,4 @@
-"""Random swap and deletion of rows of an index, as text and as ids, beside nlpaug's."""
+"""Random swap and deletion of rows of an index, as text and as ids, compared with nlpaug."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Text file -> saved index -> mapped index: time and peak memory, beside the plain reference."""
+"""Text file -> saved index -> mapped index: time and peak memory, compared with the plain reference."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def test_load(note, size: int, index: una_fast.Index) -> None:
 
 
 def _peak_mib(corpus: Path, folder: Path) -> float:
-    """The highest resident memory of a process that does nothing else, MiB."""
+    """Peak resident memory, in MiB, of a process that only builds and saves the index."""
     out = subprocess.run(
         [sys.executable, "-c", CHILD, corpus, folder], check=True, capture_output=True, text=True
     ).stdout

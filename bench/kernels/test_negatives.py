@@ -1,4 +1,4 @@
-"""Rows -> negatives: batch sizes, threads, radii, beside the plain reference, the tokenizer and nlpaug."""
+"""Rows -> negatives, by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from support import reference
 
 IDS, RADII, TEXT = "negative_ids", "negative_ids by radius", "negatives as text"
 BATCH = 4_096
-CALLS = 16  # batches a round: rows are fresh in each, so nothing is in cache that training would not find there
+CALLS = 16  # batches a round, each of other rows: as in training, the rows are not in cache
 REFERENCE_SENTENCES = 200
 TOKENIZER_SENTENCES = 4_096
 NLPAUG_SENTENCES = 50

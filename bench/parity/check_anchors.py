@@ -1,12 +1,13 @@
-"""Every sentence of a corpus as token ids, made by the index and by the tokenizer itself: the times, any difference.
+"""Compare the token ids of every sentence of a corpus, and their times, with those of the tokenizer itself.
 
     python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
         [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--json bench/results/tokenizers.json]
 
-The tokenizer is called as its users call it, on a list of sentences; the list is cut, because a million of its results
-take 8 GB. Both take the same cores in the same run. A tokenizer is a family of tests/support/tokenizer_families.py,
-trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the packaged one), or a folder or a name
-on the hub. The numbers of lines compared, in --json, are a column of docs/tokenizers.md.
+The tokenizer is called on lists of sentences, as its users call it, at most --lines-a-call at a time, because its
+results for a million sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a family of
+tests/support/tokenizer_families.py, trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the
+packaged one), or a folder or a name on the hub. The numbers of lines compared, in --json, are a column of
+docs/tokenizers.md.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
 
 
 class Clock:
-    """Seconds on the wall and of all cores, summed over the calls it times."""
+    """Wall-clock and processor seconds of the calls that it times."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, float]] = []
@@ -78,9 +79,9 @@ def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
-    """Print the times of a tokenizer; the number of sentences with other ids.
+    """Print the times of a tokenizer; returns the number of sentences whose ids differ.
 
-    Rounds of ours stand between the calls of the tokenizer, so that a machine that others use slows both down.
+    The rounds of una_fast come between the calls of the tokenizer, so that other programs slow down both alike.
     """
     tokenizer = load_tokenizer(name, index)
     ours, terms, theirs = Clock(), Clock(), Clock()
@@ -105,7 +106,7 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
 
 
 def record(file: Path, name: str, lines: int) -> None:
-    """Note in `file` that so many lines were compared and none differed, unless as many were before."""
+    """Note in `file` that `lines` lines were compared and none differed, unless a larger number stands there."""
     found = json.loads(file.read_text()) if file.exists() else {}
     found[name] = max(lines, found.get(name, 0))
     file.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")

@@ -1,10 +1,10 @@
-"""A trained model in mteb's STS tasks, beside `train.evaluate`, without a network: mteb gets its pairs from SentEval.
+"""Compare mteb's STS scores of a model with those of `train.evaluate`, without a network: mteb gets SentEval's pairs.
 
     python -m bench.parity.check_mteb --model runs/una/best --data senteval
 
-Needs `pip install mteb`. Columns: pairs in mteb's own data (by the statistics that it ships) and here, Spearman x 100
-of mteb's run of SentenceTransformer(model) and of ours. mteb's SICK-R is all of SICK, SentEval's its test split: a row
-each. Exit code 1 if a difference is above TOLERANCE.
+Needs `pip install mteb`. Columns: the pairs in mteb's own data (by the statistics that mteb ships) and the pairs here;
+Spearman x 100 by mteb's run of SentenceTransformer(model) and by `train.evaluate`. mteb's SICK-R is all of SICK,
+SentEval's is the test split: there is a row for each. Exit code 1 if a difference is above TOLERANCE.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 
 SICK_FILES = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
-TOLERANCE = 0.01  # Spearman x 100; mteb takes cosines in float32, we in float64, so near ties rank otherwise
+TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in float64, so near ties may change places
 
 
 def all_of_sick(downstream: Path) -> StsTask:
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer that reads [CLS]")
     parser.add_argument("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", module="mteb")  # it asks the hub for metadata, in vain
+    warnings.filterwarnings("ignore", module="mteb")  # it cannot reach the hub for metadata
     try:
         downstream = downstream_folder(options.data)
         tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]

@@ -1,10 +1,10 @@
-"""The dev evaluation of training beside the released code's, on the same model and pairs.
+"""Compare training's dev evaluation, its score and time, with the released code's on the same model and pairs.
 
     python -m bench.parity.compare_dev --released UNA --model FOLDER --dev sts-dev.csv [--threads 2] [--repeats 3]
 
-`--released` is a checkout of ClaudiaShu/UNA: its data set, its model and its `evaluate` run as they are written,
-every sentence padded to 32 tokens, 256 pairs a batch. Only its logger and its augmentation, which evaluation does
-not touch, are stood in for. Tokenising is outside the time of both.
+`--released` is a checkout of ClaudiaShu/UNA: its data set, its model and its `evaluate` run unchanged, with every
+sentence padded to 32 tokens and 256 pairs a batch. Only its logger and its augmentation, which evaluation does not use,
+are replaced by stand-ins. Neither time includes tokenising.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-    for _ in range(options.repeats):  # in turn, so that a busy machine is busy for all
+    for _ in range(options.repeats):  # in turn, so that other load slows down all alike
         for name, evaluate in kinds.items():
             begun = time.perf_counter(), time.process_time()
             score = evaluate()

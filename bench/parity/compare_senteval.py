@@ -1,10 +1,10 @@
-"""Our scores beside upstream SentEval's, on the same model and files, with the time of both.
+"""Compare our scores and times with those of upstream SentEval on the same model and files.
 
     python -m bench.parity.compare_senteval --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
         [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
 
-`--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; nothing of it is changed
-on the disk. What it needs of an older Python and of a GPU is stood in for while it runs.
+`--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; its files
+are not changed. Functions of older Python versions and of a GPU that it calls are replaced while it runs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from una_fast.errors import InputError
 
 
 class Clock:
-    """Seconds by the wall and of all cores together; the latter hold on a machine that others use too."""
+    """Wall-clock seconds, and processor seconds of all cores, which depend less on other load."""
 
     wall = cpu = 0.0
 
@@ -45,7 +45,7 @@ class Clock:
 
 
 def load_senteval(folder: Path):
-    """The `senteval` package of a checkout, with what newer versions and a machine without a GPU lack."""
+    """The `senteval` package of a checkout, with replacements for what newer Pythons or this machine do not have."""
     if not (folder / "senteval" / "engine.py").is_file():
         raise InputError(f"--senteval {folder}: holds no senteval/engine.py")
     sys.path.insert(0, str(folder))
@@ -57,7 +57,7 @@ def load_senteval(folder: Path):
         torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_: self
         classifier = importlib.import_module("senteval.tools.classifier").MLP
         original = classifier.__init__
-        # its switch for data that stay in host memory is the only one that does not ask for a GPU
+        # only with its switch for data in host memory does it run without a GPU
         classifier.__init__ = lambda self, *args, **kwargs: original(self, *args, **{**kwargs, "cudaEfficient": True})
     return senteval
 
@@ -80,7 +80,7 @@ def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict,
 
 
 def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
-    """SentEval's score x 100 as SimCSE reports it, and the pairs or examples it was made of."""
+    """SentEval's score x 100 as SimCSE reports it, and its number of pairs or examples."""
     if task in ("STSBenchmark", "SICKRelatedness"):
         return 100 * float(result[split]["spearman"][0]), result[split]["nsamples"]
     if "all" in result:
@@ -90,7 +90,7 @@ def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
 
 
 def our_score(results, task: str, split: str) -> tuple[float, int]:
-    """The same of ours."""
+    """Our score x 100, and its number of pairs or examples."""
     if pairs := results.scores["sts"].get(task):
         return 100 * pairs["spearman"]["all"], pairs["pairs"]
     scores = results.scores["transfer"][task]
@@ -99,7 +99,7 @@ def our_score(results, task: str, split: str) -> tuple[float, int]:
 
 
 def compare(options: argparse.Namespace) -> list[dict]:
-    """A row a pooling and task."""
+    """A row for each pooling and task."""
     downstream = downstream_folder(options.data)
     names = task_names(options.tasks, options.mode)
     senteval = load_senteval(options.senteval)
@@ -137,7 +137,7 @@ def compare(options: argparse.Namespace) -> list[dict]:
 
 
 def expected_size(task: str, split: str) -> int | None:
-    """Pairs of the paper's table of test sizes, or examples that SentEval's documentation names."""
+    """The number of pairs in the paper's table of test sizes, or of examples in SentEval's documentation."""
     sizes = TASKS[task].sizes
     return sizes.get(split, sizes.get("train"))
 
@@ -158,7 +158,7 @@ def format_row(row: dict) -> str:
 
 
 def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
-    """The scores as bench/report.py takes a table: tasks across, SentEval and ours one below the other."""
+    """The scores as a table for bench/report.py: tasks are columns; SentEval and ours are rows."""
     tasks = list(dict.fromkeys(row["task"] for row in rows if row["task"] != "all"))
     lines, ratios = [], []
     for pooling in dict.fromkeys(row["pooling"] for row in rows):

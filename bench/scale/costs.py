@@ -1,4 +1,4 @@
-"""What an index of any size costs, by stage: reckoned from what a million sentences were measured to take.
+"""Estimates of the cost of an index of any size, by stage, from the measured cost of a million sentences.
 
 python -m bench.scale.costs      # the tables of docs/cluster.md
 """
@@ -16,8 +16,8 @@ MEASURED_AT = 1_000_000  # sentences
 HEAPS = 0.64  # V grows as N to this power: 23,515 terms in 10,000 sentences of Wikipedia, 451,691 in 1,000,000
 BY_VOCABULARY = ("rank",)  # stages whose work grows with V, not with N
 MOST_MACHINES = {"finish": 2}  # two arrays are nearly all of an index, and one process reads one for its checksum
-TEXT_BYTES = 129  # of a sentence of Wikipedia
-SLICES = 8  # reads of a file of a split for one hash range, at most
+TEXT_BYTES = 129  # mean length of a sentence of Wikipedia
+SLICES = 8  # reads at most of a split's file for one hash range
 STAGES = ("scan", "merge", "rank", "label", "write", "finish")
 SIZES = (10**6, 10**9, 10**10)
 MACHINES = (1, 8, 64)
@@ -25,7 +25,7 @@ MACHINES = (1, 8, 64)
 
 @dataclass(frozen=True)
 class Machine:
-    """cores; disk: bytes a second of a machine's own disk; link: of its network; shared: of the storage of them all."""
+    """cores; bytes a second: disk: a machine's own disk; link: its network; shared: the storage of all machines."""
 
     cores: int = 16
     disk: float = 2e9
@@ -33,17 +33,17 @@ class Machine:
     shared: float = 10e9
 
     def latency(self, machines: int) -> float:
-        """Seconds of a small read, of its own disk or of what machines share."""
+        """Seconds of a small read, from the machine's own disk or from shared storage."""
         return 1e-4 if machines == 1 else 5e-4
 
     def bandwidth(self, machines: int) -> float:
-        """Bytes a second that a build moves: on its own disk, or between so many machines and what they share."""
+        """Bytes a second that a build moves: on its own disk, or between `machines` machines and shared storage."""
         return self.disk if machines == 1 else min(machines * self.link, self.shared)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one stage: seconds; bytes that cross the network; bytes on the disk at its end at most."""
+    """Cost of one stage: seconds; network: bytes transferred; disk: bytes at its end, at most."""
 
     seconds: float
     network: float
@@ -51,7 +51,7 @@ class Cost:
 
 
 def small_reads(stage: str, n_documents: int) -> float:
-    """Reads of a slice: each hash range of each split, where these meet."""
+    """Number of small reads of a stage that reads each hash range of each split; 0 for other stages."""
     if stage not in ("merge", "write"):
         return 0
     text = n_documents * TEXT_BYTES
@@ -59,7 +59,7 @@ def small_reads(stage: str, n_documents: int) -> float:
 
 
 def costs(n_documents: int, machines: int, machine: Machine | None = None) -> dict[str, Cost]:
-    """The cost of each stage: processors and storage work at once, and the slower of the two decides."""
+    """The cost of each stage: processors and storage work at the same time, and the slower one determines the time."""
     machine = machine or Machine()
     stages = json.loads(RESULTS.read_text())["million"]["stages"]
     found = {}
@@ -77,7 +77,7 @@ def costs(n_documents: int, machines: int, machine: Machine | None = None) -> di
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that suits."""
+    """Seconds as text in s, min or h."""
     for limit, size, unit in ((100, 1, "s"), (6000, 60, "min"), (float("inf"), 3600, "h")):
         if seconds < limit:
             value = seconds / size

@@ -1,8 +1,8 @@
-"""A large corpus: a given one many times, with words altered so that the vocabulary grows; a shard a copy.
+"""Write a large corpus: copies of a given one, with words altered so that the vocabulary grows; a shard for each copy.
 
     python -m bench.scale.large_corpus wiki_large.txt.gz --copies 20 --output FOLDER
 
-In copy k > 0 every fourth distinct chunk, another quarter each time, gets an ending of letters that names the copy.
+In copy k > 0 every fourth distinct chunk, another quarter in each copy, gets an ending of letters that depends on k.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from una_fast.corpus.sources import open_sources
 from una_fast.parallel import Workers
 
 ROWS_AT_ONCE = 1 << 17
-ALTERED = 4  # one chunk in so many
+ALTERED = 4  # one chunk of this many is altered
 
 
 def read(corpus: str) -> tuple[list[str], Ragged]:
-    """The distinct chunks of a corpus, and its documents as their ids."""
+    """The distinct chunks of a corpus, and its documents as ids of chunks."""
     table = ChunkTable()
     with Workers(None) as workers:
         for source in open_sources(corpus, Reading()):
@@ -32,7 +32,7 @@ def read(corpus: str) -> tuple[list[str], Ragged]:
 
 
 def altered(chunks: list[str], copy: int) -> StringTable:
-    """The chunks as they stand in a copy, each with a space behind it."""
+    """The chunks as they are in a copy, each followed by a space."""
     ending = chr(ord("a") + copy % 26) + chr(ord("a") + copy // 26) + "q"
     texts = [
         f"{chunk}{ending} " if copy and chunk.isalpha() and (number + copy) % ALTERED == 0 else f"{chunk} "
@@ -42,7 +42,7 @@ def altered(chunks: list[str], copy: int) -> StringTable:
 
 
 def write_copy(path: Path, chunks: StringTable, sentences: Ragged) -> None:
-    """One shard: a document a line."""
+    """Write one shard, one document a line."""
     with path.open("wb") as file:
         for row in range(0, len(sentences), ROWS_AT_ONCE):
             bounds = sentences.indptr[row : row + ROWS_AT_ONCE + 1]

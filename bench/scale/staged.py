@@ -1,9 +1,9 @@
-"""A build in stages, measured: seconds and disk by stage, and the memory of the whole process tree.
+"""Measure a build in stages: seconds and disk by stage, and the memory of the whole process tree.
 
     python -m bench.scale.staged FOLDER_OF_SHARDS --output INDEX --memory 2GiB [--workers 2] [--in-memory] [--json FILE]
 
---workers: Dask processes of one thread each, which run the stages; without it, threads of one process do. Memory is
-sampled ten times a second: the sum of the proportional set sizes of a process and all its children.
+--workers: number of Dask processes, of one thread each, that run the stages; without it, threads of one process run
+them. Memory is sampled ten times a second: the sum of the proportional set sizes of a process and all its children.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ INTERVAL = 0.1  # s
 
 
 def tree_memory(process: psutil.Process) -> int:
-    """Bytes of a process and its children; a page that several map counts once."""
+    """Bytes of a process and its children; a page that several of them map counts once."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         try:
             total += one.memory_full_info().pss
-        except psutil.Error:  # it has ended
+        except psutil.Error:  # the process has ended
             continue
     return total
 
 
 def tree_work(process: psutil.Process) -> dict[str, float]:
-    """What a process and its children have done: seconds of processor time, and MiB that they read and wrote."""
+    """Seconds of processor time, and MiB read and written, by a process and its children so far."""
     done = {"cpu_seconds": 0.0, "read_mib": 0.0, "written_mib": 0.0}
     for one in [process, *process.children(recursive=True)]:
         try:
@@ -51,7 +51,7 @@ def tree_work(process: psutil.Process) -> dict[str, float]:
 
 
 class Stages:
-    """Seconds, peak memory and peak disk by stage, seen from inside of the process that builds."""
+    """Seconds, peak memory and peak disk by stage, measured inside the process that builds."""
 
     def __init__(self, folder: Path):
         self.by_stage: dict[str, dict[str, float]] = {}
@@ -69,7 +69,7 @@ class Stages:
         opened = Index.open
 
         def opening(*arguments: Any) -> Index:
-            self.enter("open")  # its arrays are mapped: pages that were read count, and the system may take them back
+            self.enter("open")  # mapped arrays: their pages count as memory once read, but the system may drop them
             return opened(*arguments)
 
         Index.open = opening  # type: ignore[method-assign, assignment]
@@ -96,7 +96,7 @@ class Stages:
 
     def _disk(self) -> int:
         files = [path for place in self._places if place.exists() for path in place.rglob("*")]
-        sizes = {}  # by file: two names of one are one
+        sizes = {}  # by inode: a file with two names counts once
         for path in files:
             try:
                 about = path.stat()

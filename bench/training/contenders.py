@@ -1,7 +1,7 @@
-"""A training step measured: contenders on the same sentences, and what all of them start from.
+"""The contenders whose training step is measured, all on the same sentences and the same encoder.
 
-Contenders: this project's step, the released code's step, imported from a checkout of it, and sentence-transformers'
-trainer. Steps are numbered; negatives are used where ALPHA divides the number, as in training.
+They are this project's step, the released code's step (imported from a checkout), and sentence-transformers' trainer.
+Steps are numbered; negatives are used where ALPHA divides the number, as in training.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ MAX_LENGTH, ALPHA = 32, 5
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to train. take: does the steps of these numbers and returns the seconds of one, their mean."""
+    """A way to train. take: does the steps with the given numbers and returns the mean seconds of a step."""
 
     name: str
-    precision: str | None  # whose peak its utilisation is of; None where no encoder runs
+    precision: str | None  # whose peak rate utilisation is relative to; None if no encoder runs
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Stands for a Plan whose steps are those of `numbers`; rows holds the rows of each step in turn."""
+    """Stands in for a Plan with the steps `numbers`; rows: the rows of the index of a step."""
 
     numbers: Sequence[int]
     rows: Callable[[int], NDArray[np.int64]]
@@ -58,7 +58,7 @@ class Chosen:
 
 
 class Bench:
-    """The corpus, its batches and what every contender starts from."""
+    """The corpus, its batches, and the settings that all contenders share."""
 
     def __init__(
         self, corpus: str, model: str, folder: str, device: str, batch: int, clock: Callable[[], float]
@@ -76,11 +76,11 @@ class Bench:
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:
-        """Rows of the index of a step; a short corpus begins again."""
+        """Rows of the index of a step; a short corpus is used again from its start."""
         return self._rows[number % len(self._rows)]
 
     def seconds(self, work: Callable[[], object], steps: int) -> float:
-        """Time of `work` by step, the device's included."""
+        """Seconds of `work` divided by `steps`, work on the device included."""
         self._wait()
         begun = self.clock()
         work()
@@ -92,7 +92,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def maker(self, n_parts: int | None = None) -> BatchMaker:
-        """What makes this project's batches on the device."""
+        """The object that makes this project's batches for the device."""
         on_gpu = self.device.type == "cuda"
         negatives = Altered(self.una)
         return BatchMaker(
@@ -102,7 +102,7 @@ class Bench:
         )  # fmt: skip
 
     def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
-        """This project's step, its batches made by the thread that makes them in training."""
+        """This project's step; its batches are made by a background thread, as in training."""
         run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
         encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
@@ -112,7 +112,7 @@ class Bench:
         def take(steps: Sequence[int]) -> float:
             batches = Prefetcher(Chosen(steps, self.rows), make, 0)
             if self.device.type == "cuda":
-                repeat_exactly()  # as in training; other contenders choose for themselves
+                repeat_exactly()  # as in training; other contenders have their own settings
             try:
                 return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
             finally:
@@ -123,7 +123,7 @@ class Bench:
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:
-        """The making of batches: what the background thread does beside a step."""
+        """Making batches alone, which the background thread does during a step."""
         make = self.maker()
 
         def take(steps: Sequence[int]) -> float:
@@ -132,7 +132,7 @@ class Bench:
         return Contender("(batches alone)", None, take)
 
     def released(self, folder: str) -> Contender:
-        """The released code's step as its train() writes it; making its negatives is not counted."""
+        """The released code's step, as in its train(); the time to make its negatives is not counted."""
         simcse, args = _released_trainer(folder, str(self.values["model"]), self.tokenizer, self.device.type)
 
         def step(sample: dict[str, list[str]], number: int) -> None:
@@ -144,7 +144,7 @@ class Bench:
             simcse.optimizer.zero_grad()
             loss.backward()
             simcse.optimizer.step()
-            loss.item()  # it writes the loss into its bar
+            loss.item()  # the released code shows the loss in its bar
 
         def take(steps: Sequence[int]) -> float:
             samples = [self._released_sample(i) for i in steps]
@@ -168,13 +168,13 @@ class Bench:
         model.max_seq_length = MAX_LENGTH
 
         def take(steps: Sequence[int]) -> float:
-            first = [steps[0]] * (2 if self.device.type == "cpu" else 5)  # its first steps set up what later ones use
+            first = [steps[0]] * (2 if self.device.type == "cpu" else 5)  # not measured: they set up buffers
             return self._run_sentence_transformers(model, precision, [*first, *steps], len(steps))
 
         return Contender(f"sentence-transformers, {precision}", precision, take, negatives=False)
 
     def _run_sentence_transformers(self, model: Any, precision: str, steps: list[int], measured: int) -> float:
-        """Seconds a step of the last `measured` of the steps."""
+        """Seconds a step, over the last `measured` steps."""
         from datasets import Dataset
         from sentence_transformers import SentenceTransformerTrainer
         from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
@@ -229,9 +229,9 @@ def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -
 def measure(
     contenders: Sequence[Contender], rounds: int, plain: int, negatives: int, warm_up: Sequence[int] = (1,)
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds of a step by contender, {"plain": [...], "negatives": [...]}, one figure a round.
+    """Seconds of a step by contender, {"plain": [...], "negatives": [...]}, one figure for each round.
 
-    Contenders take turns within each round, so that a busy machine is busy for all. A turn is `negatives` steps with
+    Contenders take turns within each round, so that other load slows down all alike. A turn is `negatives` steps with
     negatives, then `plain` ones without.
     """
     found: dict[str, dict[str, list[float]]] = {}

@@ -28,12 +28,12 @@ BASE = "released code, fp32"
 
 
 def mean_step(plain: float | None, negatives: float | None) -> float | None:
-    """Seconds of a step over training, where every ALPHA-th has negatives."""
+    """Mean seconds of a step in training, where every ALPHA-th step has negatives."""
     return None if plain is None or negatives is None else plain + (negatives - plain) / ALPHA
 
 
 def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, contenders: Iterable[Contender]) -> dict:
-    """What a results file keeps of each contender: medians over the rounds, seconds, and utilisation."""
+    """What a results file holds for each contender: median seconds over the rounds, and utilisation."""
     steps = [bench.maker()(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
     config = load_config(str(bench.values["model"]), 0.1)
     lengths = [part["attention_mask"].sum(1).numpy() for batch in steps for part in batch.parts]
@@ -53,7 +53,7 @@ def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, cont
 
 
 def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Lines of COLUMNS; an empty cell where nothing was measured."""
+    """Rows with the cells of COLUMNS; a cell is empty where nothing was measured."""
     base = kept.get(BASE)
     lines = []
     for name, one in kept.items():
@@ -75,7 +75,7 @@ def shown(number: float | None, digits: int) -> str:
 
 
 def step_table(title: str, kept: Mapping[str, Mapping[str, Any]], note: str) -> dict[str, Any]:
-    """A table as bench/report.py takes it."""
+    """A table in the form that bench/report.py reads."""
     peaks = {
         f"{name.split(', ')[1]} {one['peak'] / 1e12:,.1f} TFLOP/s ({one['peak_from']})"
         for name, one in kept.items()
@@ -111,12 +111,12 @@ def show(tables: Iterable[dict[str, Any]]) -> None:
 
 
 def sizes(model: str) -> str:
-    """An encoder by its size: the name of its folder may say nothing."""
+    """A name for an encoder, from its sizes: the name of its folder may be arbitrary."""
     config = load_config(model, 0.1)
     return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
 
 
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
-    """Keep the tables for bench/report.py, and what they were made of."""
+    """Save the tables for bench/report.py, and the figures from which they were made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"tables": tables, "measured": measured}, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Time of a training step on this CPU, beside the released code's step and sentence-transformers' trainer.
+"""Time of a training step on this CPU, compared with the released code's and with sentence-transformers' trainer.
 
 ``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER``: the released settings (batch
 64, two views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", default=str(RESULTS / "train_cpu.json"), help="where the result goes")
-    parser.add_argument("--processor-time", action="store_true", help="for a busy machine: one thread, processor time")
+    parser.add_argument("--processor-time", action="store_true", help="processor time of one thread, for busy machines")
     options = parser.parse_args(argv)
     quiet()
     torch.set_num_threads(1 if options.processor_time else n_cores(None))

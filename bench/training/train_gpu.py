@@ -1,9 +1,9 @@
-"""Training on a GPU, measured: steps beside the released code's and sentence-transformers', and a whole epoch.
+"""Measure training on a GPU: a step, compared with the released code and sentence-transformers, and a whole epoch.
 
 ``python -m bench.training.train_gpu [--corpus FILE] [--dev FILE] [--released FOLDER] [--model FOLDER]``: batch 64, two
-views of 32 tokens at most, dropout 0.1, and a BERT-base of random weights where no model is given: its time is that of
-a trained one. ``--only steps`` or ``--only epoch`` does a part; results of parts are kept together in the file as long
-as machine, model and corpus are the same.
+views of 32 tokens at most, dropout 0.1. Without --model the encoder is a BERT-base of random weights, which takes the
+same time as a trained one. ``--only steps`` or ``--only epoch`` measures one part; the file keeps the results of the
+other part if machine, model and corpus are the same.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tokenizer", help="folder of the tokenizer of the random BERT-base [the packaged MiniLM's]")
     parser.add_argument("--released", help="checkout of the authors' code")
     parser.add_argument("--only", choices=("steps", "epoch"), nargs="+", default=("steps", "epoch"))
-    parser.add_argument("--contenders", help="measure those alone whose name contains this")
+    parser.add_argument("--contenders", help="measure only contenders whose name contains this")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="plain steps a turn; a quarter as many with negatives")
@@ -92,7 +92,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
-    """Measure what was asked for, and save it beside what an earlier call measured."""
+    """Measure the parts of --only, and save them with the results of earlier calls."""
     corpus = options.corpus or str(write_corpus(folder))
     model = options.model or str(random_bert(folder / "bert-base", options.tokenizer))
     about = {
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     if "steps" in options.only:
         kept["steps"].update(measure_steps(options, corpus, model, folder))
         save(Path(options.json), tables(kept), kept)
-        gc.collect()  # the contenders' memory, for the epoch
+        gc.collect()  # free the contenders' memory before the epoch
         torch.cuda.empty_cache()
     if "epoch" in options.only:
         for compile in options.epoch_compile:
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
 
 
 def earlier(path: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds of the same machine, model and corpus; else nothing yet."""
+    """The saved results of the same machine, model and corpus; empty ones if there are none."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))["measured"]
     except (OSError, ValueError, KeyError):
@@ -125,7 +125,7 @@ def earlier(path: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def random_bert(folder: Path, tokenizer_folder: str | None) -> Path:
-    """A BERT-base with random weights and the vocabulary of a tokenizer that is on hand."""
+    """A BERT-base with random weights and the vocabulary of the given or the packaged tokenizer."""
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder or packaged_encoder())
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=len(tokenizer)), add_pooling_layer=False).save_pretrained(folder)
@@ -140,13 +140,13 @@ def measure_steps(options: argparse.Namespace, corpus: str, model: str, folder: 
     if not contenders:
         raise InputError(f"--contenders {options.contenders}: no contender has that in its name")
     plain = options.steps
-    warm_up = range(2 * ALPHA) if plain > 2 * ALPHA else range(2)  # captures and compiles every shape
+    warm_up = range(2 * ALPHA) if plain > 2 * ALPHA else range(2)  # every shape is captured and compiled here
     found = measure(contenders, options.rounds, plain, max(1, plain // 4), warm_up)
     return summarise(found, bench, contenders)
 
 
 def all_contenders(bench: Bench, options: argparse.Namespace) -> Iterator[Contender]:
-    """Those whose name holds what --contenders asks for, and whose packages are here."""
+    """The contenders whose name contains --contenders and whose packages are installed."""
 
     def wanted(name: str) -> bool:
         return (options.contenders or "") in name
@@ -172,7 +172,7 @@ def all_contenders(bench: Bench, options: argparse.Namespace) -> Iterator[Conten
 
 
 def measure_epoch(options: argparse.Namespace, corpus: str, model: str, compile: str) -> dict[str, Any]:
-    """One epoch by the command that a user types; what its run.json says of it."""
+    """Run one epoch by the command that a user types; returns the times of its run.json."""
     with tempfile.TemporaryDirectory(prefix="epoch") as output:
         command = [
             sys.executable, "-m", "train.ddp", "--nproc", "1", "--corpus", corpus, "--model", model, "--output", output,
@@ -191,7 +191,7 @@ def measure_epoch(options: argparse.Namespace, corpus: str, model: str, compile:
 
 
 def tables(kept: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of the steps, the epochs, and where an epoch's time goes."""
+    """The tables of steps, of epochs, and of the shares of an epoch's time."""
     about = kept["about"]
     setting = (
         f"{about['model']}, {about['corpus']}, batch {about['batch']}, two views of {MAX_LENGTH} tokens at most, "
@@ -210,7 +210,7 @@ def tables(kept: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def epoch_tables(epochs: dict[str, Any], steps: dict[str, Any], note: str) -> list[dict[str, Any]]:
-    """How long an epoch took, and the share of its phases."""
+    """The tables of an epoch's time and of the shares of its phases."""
     lines, shares = [], []
     for compile, one in epochs.items():
         taken = one["steps"]

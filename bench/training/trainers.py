@@ -1,10 +1,11 @@
 """sentence-transformers' trainer with negatives of each kind, and without: seconds a step and preparation time.
 
-``python -m bench.training.trainers --corpus FILE --model FOLDER``: MultipleNegativesRankingLoss, 32 tokens, the data
-loader in the process of training, so that what a way costs is seen and not hidden beside the encoder. The ways take
-turns on as many steps; each figure is the median of the turns. Shares of a step are of processor time, which other
-programs of the machine disturb less: that of a batch, made on one thread, over that of a step divided by its threads.
-A share of negatives is what a batch takes beyond one of the same columns read from a file: 0 where it takes less.
+``python -m bench.training.trainers --corpus FILE --model FOLDER``: MultipleNegativesRankingLoss, 32 tokens. The data
+loader has no workers: in the process of training, the time of a batch adds to that of the step and can be seen. The
+ways take turns of the same number of steps; each figure is the median of the turns. Shares of a step are shares of
+processor time, which other programs disturb less: the time of a batch, made on one thread, divided by the time of a
+step over its threads. The share of negatives is the time of a batch beyond that of a batch with the same columns from a
+file, at least 0.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ FROZEN = "UNA's negatives of one epoch, in a file"
 
 @dataclass
 class Seconds:
-    """Times of the turns."""
+    """Seconds of each turn."""
 
     wall: list[float] = field(default_factory=list)
-    processor: list[float] = field(default_factory=list)  # of all threads together
+    processor: list[float] = field(default_factory=list)  # processor time of all threads together
 
     def add(self, begun: Moment, ended: Moment, n: int) -> None:
-        """What one of `n` took between two moments."""
+        """Add the seconds of one of `n` steps or batches that were made between two moments."""
         self.wall.append((ended[0] - begun[0]) / n)
         self.processor.append((ended[1] - begun[1]) / n)
 
@@ -64,7 +65,7 @@ class Seconds:
 
 @dataclass
 class Way:
-    """A way to train, and what was measured of it: seconds. prepare: gives what the trainer reads, and its collator."""
+    """A way to train, and its measured seconds. prepare: returns the dataset and the collator for the trainer."""
 
     name: str
     prepare: Callable[[], tuple[Dataset, RowCollator | None]]
@@ -75,7 +76,7 @@ class Way:
 
 
 class Bench:
-    """The sentences, the encoder, and how long each way takes with them."""
+    """The sentences and the encoder, on which each way is measured."""
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options, self.folder = options, folder
@@ -89,7 +90,7 @@ class Bench:
             )
 
     def ways(self) -> list[Way]:
-        """All contenders."""
+        """All ways."""
         return [
             Way("no negatives", self.no_negatives, 2),
             Way(FROZEN, self.frozen, 3),
@@ -99,26 +100,26 @@ class Bench:
         ]
 
     def no_negatives(self) -> tuple[Dataset, None]:
-        """Each sentence twice."""
+        """Each sentence as anchor and as positive."""
         return Dataset.from_dict({"anchor": self.texts, "positive": self.texts}), None
 
     def by_text(self) -> tuple[Dataset, None]:
-        """Drawn as text, tokenized by the trainer's collator."""
+        """Negatives are drawn as text, and tokenized by the trainer's collator."""
         negatives = Negatives(una_fast.Augmenter(self.index("text"), n_jobs=1))
         return negatives.select(Dataset.from_dict({"text": self.texts})).with_transform(negatives), None
 
     def by_rows(self) -> tuple[Dataset, RowCollator]:
-        """Drawn as token ids."""
+        """Negatives are drawn as token ids."""
         una = una_fast.Augmenter(self.index("rows"), tokenizer=self.model.tokenizer, n_jobs=1)
         return row_dataset(una), RowCollator(una, MAX_LENGTH)
 
     def frozen(self) -> tuple[Dataset, None]:
-        """The columns of `by_text`, drawn once."""
+        """The columns of `by_text`, drawn once before training."""
         columns, _ = self.by_text()
         return Dataset.from_dict(columns[:]), None
 
     def mined(self) -> tuple[Dataset, None]:
-        """What sentence-transformers finds for each sentence with the encoder itself."""
+        """Negatives that sentence-transformers finds for each sentence with the encoder itself."""
         pairs, _ = self.no_negatives()
         return mine_hard_negatives(
             pairs, self.model, num_negatives=1, range_min=1, batch_size=self.options.batch_size, verbose=False
@@ -131,7 +132,7 @@ class Bench:
         return index
 
     def turn(self, way: Way, dataset: Dataset, collator: RowCollator | None) -> None:
-        """Measure some batches by themselves, then as many steps."""
+        """Measure some batches without training, then the same number of steps."""
         options, ends = self.options, list[Moment]()
         trainer = SentenceTransformerTrainer(
             self.model, self._arguments(), dataset, loss=MultipleNegativesRankingLoss(self.model),
@@ -157,7 +158,7 @@ class Bench:
 
 
 class _Clock(TrainerCallback):
-    """Notes when each step has ended, on the device too."""
+    """Records the moment when each step has ended, on the device too."""
 
     def __init__(self, ends: list[Moment]) -> None:
         self.ends = ends
@@ -169,7 +170,7 @@ class _Clock(TrainerCallback):
 
 
 def now() -> Moment:
-    """The time, and what all threads of this process have used of the processor."""
+    """Wall-clock seconds, and processor seconds of all threads of this process."""
     return time.perf_counter(), time.process_time()
 
 
@@ -194,12 +195,12 @@ def run(options: argparse.Namespace, folder: Path) -> None:
 
 
 def table(ways: Sequence[Way], bench: Bench) -> dict[str, Any]:
-    """A table as bench/report.py takes it."""
+    """A table in the form that bench/report.py reads."""
     _, frozen = next(way.batches.medians() for way in ways if way.name == FROZEN)
     rows, options = [], bench.options
     for way in ways:
         (batch, busy), (step, used) = way.batches.medians(), way.steps.medians()
-        alone = used / torch.get_num_threads() if options.device == "cpu" else step  # what a step takes undisturbed
+        alone = used / torch.get_num_threads() if options.device == "cpu" else step  # time of a step without other load
         added = f"{100 * max(0, busy - frozen) / alone:.2f} %" if way.name.startswith("UNA by") else ""
         times = [f"{way.preparation:,.1f}", f"{1e3 * batch:.2f}", f"{1e3 * step:,.1f}"]
         rows.append([way.name, *times, f"{options.batch_size / step:,.0f}", f"{100 * busy / alone:.2f} %", added])

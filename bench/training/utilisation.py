@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation: operations that a training step needs, over what the device could do in its time."""
+"""Model FLOPs utilisation: operations that a training step needs, divided by those possible in its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 from train.encoder.onednn import use_onednn
 
-# Dense TFLOP/s of the vendor's data sheets: fp32 outside the matrix units, bf16 and fp16 in them with fp32 sums
+# Dense TFLOP/s of the vendor's data sheets: fp32 without the matrix units, bf16 and fp16 with them and with fp32 sums
 PEAKS = {
     "NVIDIA H200": {"fp32": 67, "bf16": 989, "fp16": 989},
     "NVIDIA H100 80GB HBM3": {"fp32": 67, "bf16": 989, "fp16": 989},
@@ -23,7 +23,7 @@ PEAKS = {
     "NVIDIA L4": {"fp32": 30.3, "bf16": 121, "fp16": 121},
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-SIZES = (1024, 2048)  # of the square products that find a peak: larger ones are no faster on a CPU
+SIZES = (1024, 2048)  # widths of the square products that measure a peak; larger ones have no higher rate on a CPU
 FORMULA = (
     "Utilisation: 3 x (2 n (4 D^2 + 2 D F) + 4 n^2 D) operations a layer for a sentence of n tokens, padding not "
     "counted (D width, F inner width; 3: a backward pass is two forward ones), over the peak"
@@ -33,7 +33,7 @@ FORMULA = (
 def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
     """Operations of a training step over sentences of `lengths` tokens, special ones included, int64 (rows,).
 
-    Two for a multiplication and its addition. Embeddings, norms, the head and the loss are not counted: under 1 %.
+    A multiplication and its addition count as two. Embeddings, norms, the head and the loss are not counted: under 1 %.
     """
     width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     n = lengths.astype(np.float64)
@@ -41,7 +41,7 @@ def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
 
 
 def peak(precision: str, device: torch.device) -> tuple[float, str]:
-    """Operations a second that utilisation is measured against, and where the figure is from."""
+    """Peak operations a second of the device, and the source of this figure."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     if name in PEAKS:
         return PEAKS[name][precision] * 1e12, "data sheet"
@@ -49,7 +49,7 @@ def peak(precision: str, device: torch.device) -> tuple[float, str]:
 
 
 def _product_rate(size: int, dtype: torch.dtype, device: torch.device) -> float:
-    """Operations a second of the fastest of some square products."""
+    """Operations a second of the fastest of five square products."""
     layer = nn.Linear(size, size, bias=False, device=device, dtype=dtype)
     use_onednn(layer)
     x = torch.randn(size, size, device=device, dtype=dtype)

@@ -1,4 +1,4 @@
-"""A loop of one's own around a DataLoader: python FILE [MODEL TEXT]."""
+"""A training loop of your own with a DataLoader: python FILE [MODEL TEXT]."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Negatives of one epoch, frozen in a file that any other program reads: python FILE [TEXT OUTPUT]."""
+"""Write the negatives of one epoch to a file for any other program: python FILE [TEXT OUTPUT]."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The Trainer of transformers on a model and a loss of one's own: python FILE [MODEL TEXT]."""
+"""The Trainer of transformers with your own model and loss: python FILE [MODEL TEXT]."""
 
 import sys
 
@@ -14,7 +14,7 @@ MODEL, TEXT = sys.argv[1:] or ("bert-base-uncased", "sentences.txt")
 
 
 class Contrastive(torch.nn.Module):
-    """[CLS] of the last layer, and anchors against all positives and negatives of the batch."""
+    """Embeds by [CLS] of the last layer; the loss compares anchors with all positives and negatives of the batch."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

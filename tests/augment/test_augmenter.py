@@ -82,7 +82,7 @@ def test_text_has_the_same_negative_in_every_batch_and_another_in_every_epoch(in
 
 
 def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
-    """For every number of documents: a difference in the last bit makes one of equal words the highest."""
+    """For every number of documents: with a difference in the last bit, one of two equal words would score higher."""
     for n in range(2, 2000):
         expected = inverse_document_frequency(np.ones(3), n)
         assert inverse_document_frequency(1, n) == expected[0] == expected[2], n

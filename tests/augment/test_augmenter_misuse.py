@@ -1,4 +1,4 @@
-"""A sentence for every setting out of range and every wrong argument of an augmenter."""
+"""Every setting out of range and every wrong argument of an augmenter is refused with one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EDA against its plain reference, draw for draw; its guarantees, its shares, and where its synonyms come from."""
+"""EDA against its plain reference, draw for draw: when it changes a text, how many words, and its synonyms."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_rows_and_text_are_the_reference_draw_for_draw(operation, sentences, str
 def test_each_word_is_deleted_with_its_probability(strength):
     eda = EDA(una_fast.build_index([LONG] * 4000), "delete", strength)
     gone = np.array([20 - len(text.split()) for text in eda.texts(range(4000))])
-    exact = strength + (1 - strength) ** 20 / 20  # one goes where none would
+    exact = strength + (1 - strength) ** 20 / 20  # if none is drawn, one is deleted all the same
     assert gone.mean() / 20 == pytest.approx(exact, abs=4 * (strength * (1 - strength) / 80_000) ** 0.5)
     assert gone.min() == 1
 
@@ -110,7 +110,7 @@ def test_a_file_of_synonyms(tmp_path):
 
 
 class FakeWordNet:
-    """Two attributes of nltk.corpus.wordnet; its data are not fetched by a test."""
+    """Two attributes of nltk.corpus.wordnet: tests do not download its data."""
 
     def __init__(self, is_there: bool):
         self._is_there = is_there

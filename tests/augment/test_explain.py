@@ -1,4 +1,4 @@
-"""`explain` says what `augment` did, and why."""
+"""`explain` says which words `augment` replaced, and why."""
 
 from __future__ import annotations
 

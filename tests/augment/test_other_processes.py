@@ -1,4 +1,4 @@
-"""An index and an augmenter saved, sent to another process, and held by a forked one."""
+"""An index and an augmenter that are saved, sent to another process, or inherited by a forked process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
     una_fast.build_index(CORPUS * 50).save("index")
     una = una_fast.Augmenter(una_fast.load_index("index"), beta=0.7, variant="released", seed=9)
     sent = pickle.dumps(una)
-    assert len(sent) < 1000  # the path travels, not the arrays
+    assert len(sent) < 1000  # the path is pickled, not the arrays
     monkeypatch.chdir("/")
     again = pickle.loads(sent)
     assert again.negatives(range(7)) == una.negatives(range(7))
@@ -65,7 +65,7 @@ def test_a_forked_process_has_threads_of_its_own(minilm):
     index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 100)])
     una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
     rows = list(range(2048))
-    for _ in range(2):  # at rest both threads wait for work, which the child's copy of the pool would hand to nobody
+    for _ in range(2):  # starts both threads of the pool; a forked child has neither
         expected = una.negative_ids(rows)["input_ids"].tolist()
     context = multiprocessing.get_context("fork")
     equal = context.Value("b", False)

@@ -1,4 +1,4 @@
-"""Windows: their ends, what a radius may be and comes to, and the warning of a wide one."""
+"""Windows: their ends, the values that a radius may have, its number of ranks, and the warning about a wide window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The draws: exact values, and the law they follow (chi-square at fixed seeds, so no test is random)."""
+"""The draws: exact values, and their distribution (chi-square at fixed seeds, so no test is random)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def term_scores(max_tfidf) -> TermScores:
 
 
 def replacements(rules, term, n=N_DRAWS, p=1.0):
-    """What a one-word row of `term` becomes in n rows."""
+    """The replacements of `term` in n rows that hold this word alone."""
     ids = np.full(n, term, dtype=ID)
     indptr, zeros = np.arange(n + 1), np.zeros(n, dtype=ID)
     out = np.empty(n, dtype=ID)
@@ -31,9 +31,9 @@ def replacements(rules, term, n=N_DRAWS, p=1.0):
 
 
 SCORES = {
-    "like": np.linspace(2.0, 1.5, 60),  # as inside a real window: nearly every first candidate is kept
+    "like": np.linspace(2.0, 1.5, 60),  # as in a real window: nearly every first candidate is accepted
     "steep": 2.0 ** -np.arange(60.0),
-    "towering": np.array([1000.0, *np.linspace(1.0, 0.5, 59)]),  # the envelope refuses nearly all: inversion decides
+    "towering": np.array([1000.0, *np.linspace(1.0, 0.5, 59)]),  # nearly all are rejected: inversion draws
     "zero tail": np.array([*np.linspace(1.0, 0.5, 20), *np.zeros(40)]),
     "all zero": np.zeros(60),
 }
@@ -51,13 +51,13 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
     weights = reference.candidate_weights(scores.tolist(), window, excluded, replace)
     total = sum(weights.values())
     found = np.bincount(replacements(rules, term), minlength=60)
-    assert all(found[j] == 0 for j in range(60) if weights.get(j, 0) == 0)  # never outside, never the term itself
+    assert all(found[j] == 0 for j in range(60) if weights.get(j, 0) == 0)  # not outside, not the term itself
     expected = {j: N_DRAWS * w / total for j, w in weights.items() if w > 0}
     common = [j for j, e in expected.items() if e >= 5]
     rare = [j for j in expected if j not in common]
     observed = [*found[common], found[rare].sum()]
     counts = [*(expected[j] for j in common), sum(expected[j] for j in rare)]
-    if rare and counts[-1] < 1:  # too rare to test by count: none should be frequent
+    if rare and counts[-1] < 1:  # too few are expected for a chi-square: they must be few
         assert observed[-1] < 20
         observed, counts = observed[:-1], counts[:-1]
         counts = list(np.array(counts) * sum(observed) / sum(counts))
@@ -97,7 +97,7 @@ def test_neighbouring_rows_positions_and_epochs_are_uncorrelated():
 
 
 def test_the_output_of_one_seed_is_fixed():
-    """Frozen values: a change of them is a change of every published negative."""
+    """Fixed values: if they change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
     kernel = Negatives(words, law(term_scores(SCORES["like"]), 10, window=("rank", 12), seed=42))
     out = np.empty_like(words.values)

@@ -1,4 +1,4 @@
-"""surface="kept": the sentence as it is written, but for the words that are replaced."""
+"""surface="kept": the sentence as it is written, except for the replaced words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every text augmentation of the registry: rows, text, ids, draw sets, processes."""
+"""Tests that every text augmentation of the registry passes: rows, text, ids, draw sets, processes."""
 
 from __future__ import annotations
 

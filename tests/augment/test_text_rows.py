@@ -1,4 +1,4 @@
-"""Text that is given rather than indexed: all of it at once by the kernels, against each sentence by plain Python."""
+"""Text that is not in the index: many texts by the kernels, compared with one sentence at a time in plain Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SENTENCE = text | st.sampled_from(LINES) | st.builds("{} {}".format, text, st.sa
 
 @pytest.fixture(scope="module")
 def augmenters():
-    """Of both variants; even a few texts are split at once."""
+    """Augmenters of both variants; here even a few texts are split all at once."""
     index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(una_fast.corpus.texts, "FEW", 0)
@@ -31,7 +31,7 @@ def augmenters():
 
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:
-    """The words one by one; an unseen word is a negative number, one for each distinct word of the sentence."""
+    """The negative, made word by word; each distinct unseen word has a negative id of its own."""
     words = word_tokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
     known = una.index.term_ids

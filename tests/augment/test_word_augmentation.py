@@ -1,4 +1,4 @@
-"""A text augmentation written in Python has what all of them have, and the draws of the kernels."""
+"""A text augmentation written in Python has the methods of all others, and the same draws as the kernels."""
 
 import pickle
 
@@ -15,7 +15,7 @@ TEXTS = [*training_lines()[:60], ""]
 
 
 class Rotation(WordAugmentation):
-    """Moves the first words of a sentence to its end, as many as are drawn."""
+    """Moves a drawn number of first words of a sentence to its end."""
 
     def edit(self, words: list[str], draws: RowDraws) -> list[str]:
         at = int(draws.below(len(words), 1)[0, 0])

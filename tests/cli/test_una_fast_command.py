@@ -1,4 +1,4 @@
-"""`una-fast`: its commands, bad input and closed pipes, and a user's train.py that is not in its way."""
+"""`una-fast`: its commands, bad input, closed pipes, and a folder with a user's train.py."""
 
 import json
 import os
@@ -20,7 +20,7 @@ import sys
 from una_fast_cli.main import main
 if __name__ == "__main__":
     sys.exit(main())
-"""  # as pip writes an entry point
+"""  # the script that pip writes for an entry point
 USERS = "import pathlib\npathlib.Path('was_run').touch()\n"  # a user's own train.py
 
 
@@ -38,7 +38,7 @@ def folder(corpus):
 
 @pytest.fixture
 def script(tmp_path):
-    """The installed script's stand-in, to be run in the folder of a user who has a train.py."""
+    """Runs a stand-in of the installed script in the folder of a user who has a train.py."""
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "train.py").write_text(USERS)
     path = tmp_path / "bin" / "una-fast"
@@ -168,7 +168,7 @@ def test_bad_input_gets_one_sentence(capsys, tmp_path, monkeypatch, arguments, m
     monkeypatch.chdir(tmp_path)
     try:
         assert message in refusal(capsys, *arguments)
-    except SystemExit as left:  # train ends its process itself
+    except SystemExit as left:  # `train` calls sys.exit itself
         assert left.code == 2 and message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -192,12 +192,12 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
     line = f"{sys.executable} -m una_fast_cli negatives --index {folder} --corpus {many} --radius 3 | head -1"
     ran = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout)["row"] == 0
-    (said,) = ran.stderr.splitlines()  # few words for a radius, one line
+    (said,) = ran.stderr.splitlines()  # the only line: a warning, because the corpus has few words
     assert said.startswith("warning: radius=3: a window holds up to 7 of the")
 
 
 def test_a_users_train_py_is_neither_run_nor_in_the_way(script, tmp_path, tiny_model):
-    """Two ranks: the script, the fork server and the ranks all have to find our package."""
+    """With two ranks: the script, the fork server and the ranks must all find our package."""
     values = options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0)
     arguments = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", *listed(value))]
     ran = script("train", *arguments)

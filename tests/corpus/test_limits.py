@@ -1,4 +1,4 @@
-"""Lines and documents without end are refused before they fill the memory."""
+"""Endless lines and documents are refused before they fill the memory."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Frames, folders, globs and further formats give their documents; what does not look as it was meant is said."""
+"""Data frames, folders, globs and other formats give their documents; input that looks wrong gives a warning."""
 
 import bz2
 import gzip
@@ -252,7 +252,7 @@ def test_links_in_circles_and_other_odd_paths(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_folder_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests may run as root, who may read everything; so the system's answer is made up."""
+    """Tests may run as root, who may read everything, so the test raises the system's error itself."""
     folder = folder_of_files(tmp_path / "data")
 
     def refused(path: Any) -> Any:

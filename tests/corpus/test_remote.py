@@ -1,4 +1,4 @@
-"""Corpora that lie elsewhere: by Arrow's file systems and fsspec's, as one file, a glob, or a folder of shards."""
+"""Remote corpora, read by Arrow's file systems and fsspec's, as one file, a glob, or a folder of shards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def in_memory(folder):
-    """The same in fsspec's file system in memory."""
+    """The same files in fsspec's in-memory file system."""
     files = fsspec.filesystem("memory")
     files.put(f"{folder}/", "/corpus/", recursive=True)
     yield "memory://corpus"
@@ -42,7 +42,7 @@ def in_memory(folder):
 
 @pytest.fixture
 def server(folder):
-    """An HTTP server of the folder; it answers no request for a part of a file."""
+    """An HTTP server of the folder that does not support requests for a part of a file."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -62,7 +62,7 @@ def test_a_remote_corpus_gives_the_index_of_the_local_one(folder, in_memory, wha
 
 
 def test_a_remote_corpus_is_built_in_stages(folder, in_memory, tmp_path, monkeypatch):
-    """Parts of remote files are read by themselves."""
+    """Parts of remote files are read separately."""
     local = una_fast.build_index(folder)
     cut(monkeypatch, split_bytes=100)
     index = una_fast.build_index(in_memory, folder=tmp_path / "index", memory="1GB", executor=Calling())

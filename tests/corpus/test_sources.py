@@ -1,4 +1,4 @@
-"""Every kind of corpus gives the same documents, and bad ones say what is wrong, where, and what to do."""
+"""Every kind of corpus gives the same documents; a message says what is wrong with one, where, and what to do."""
 
 import gzip
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pyte
     write, lines = WRITERS[name]
     path = tmp_path / name
     write(path, lines)
-    options = {"quoting": True if path.suffix == ".tsv" else None}  # that is how the writer writes
+    options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
     assert read(path, **options) == read(str(path), **options) == read([path], **options) == lines
     monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 5)
     monkeypatch.setattr("una_fast.corpus.table_files.BATCH_ROWS", 3)

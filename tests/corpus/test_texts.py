@@ -1,4 +1,4 @@
-"""Texts split all at once by the kernels of a corpus, against one by one."""
+"""Texts that are split all at once, by the kernels for a corpus, compared with texts split one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled Treebank rules against NLTK, word for word."""
+"""The compiled Treebank rules give NLTK's words."""
 
 import re
 import sys

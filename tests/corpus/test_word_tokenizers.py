@@ -1,4 +1,4 @@
-"""Word tokenizers: named, of other libraries, by import path; known again by what they do. Scripts without spaces."""
+"""Word tokenizers by name, of other libraries and by import path; how an index knows them; scripts without spaces."""
 
 import pickle
 import re

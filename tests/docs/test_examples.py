@@ -21,7 +21,7 @@ from una_fast.index.copies import upload_index
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n<!-- not run: (.+?) -->)?", re.MULTILINE | re.DOTALL)
-# commands that need more than a test can give, each with its reason
+# commands that a test cannot run, each with its reason
 NOT_RUN = {
     "make": "the targets are read from the Makefile below",
     "pip": "it changes the environment",
@@ -49,7 +49,7 @@ SENTENCES = [
 
 
 def blocks() -> Iterator[tuple[str, str, str]]:
-    """(page, language, code) of every block that is to run."""
+    """(page, language, code) of every block that must run."""
     for page in PAGES:
         for language, code, reason in BLOCK.findall(page.read_text(encoding="utf-8")):
             if not reason:
@@ -57,14 +57,14 @@ def blocks() -> Iterator[tuple[str, str, str]]:
 
 
 def commands(code: str) -> list[str]:
-    """The commands of a shell block, continued lines joined and comments taken away."""
+    """The commands of a shell block, with continued lines joined and without comments."""
     lines = code.replace("\\\n", " ").splitlines()
     return [" ".join(shlex.split(line, comments=True)) for line in lines if shlex.split(line, comments=True)]
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
-    """A folder with what the examples name: sentences.txt, an index, an encoder, scored pairs, a finished run."""
+    """A folder with the examples' files: sentences.txt, an index, an encoder, scored pairs, a finished run."""
     folder = tmp_path_factory.mktemp("examples")
     text = "".join(f"{sentence}\n" for sentence in SENTENCES)
     for name in ("sentences.txt", "paraphrases.txt"):
@@ -83,12 +83,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
 
 @pytest.fixture
 def folder(prepared: Path, tmp_path: Path) -> Path:
-    """A copy of it for one example, which so depends on no other one."""
+    """A copy of that folder for one example, so that no example depends on another."""
     return Path(shutil.copytree(prepared, tmp_path / "examples", symlinks=True))
 
 
 def as_typed(command: str, folder: Path) -> list[str]:
-    """The words of a command of the docs; a training takes two steps, into a folder of its own."""
+    """The words of a command of the docs; a training takes only two steps, and writes to a folder of its own."""
     words = shlex.split(command)
     assert words[0] in ("python", "una-fast"), command
     if "train.ddp" in words and "--resume" not in words:
@@ -102,7 +102,7 @@ def as_typed(command: str, folder: Path) -> list[str]:
 
 
 def run_in_shell(command: str, folder: Path) -> None:
-    """Run a command of the docs as its reader does."""
+    """Run a command of the docs in a process, as a reader does."""
     words = as_typed(command, folder)
     program = [sys.executable] if words[0] == "python" else [str(Path(sys.executable).with_name(words[0]))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -113,7 +113,7 @@ def run_in_shell(command: str, folder: Path) -> None:
 
 
 def run_here(command: str, folder: Path) -> None:
-    """Run a command of the docs inside this process, which has torch already: the same `main`, the same arguments."""
+    """Run a command of the docs in this process, which has imported torch: the same `main` with the same arguments."""
     words = as_typed(command, folder)
     if words[0] == "python":
         assert words[1] == "-m", command
@@ -142,12 +142,12 @@ def shell_commands() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "command"), shell_commands())
 def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    run = run_in_shell if "train.paper" in command else run_here  # it starts commands itself
+    run = run_in_shell if "train.paper" in command else run_here  # train.paper starts other commands
     run(command, folder)
 
 
 def test_the_installed_commands_run(folder: Path) -> None:
-    """The script and a module, each by a Python of its own; the run of `folder` was made so too."""
+    """Run the script and a module in processes of their own, as the run in `folder` was made."""
     run_in_shell("una-fast explain --index index 'She plays the violin'", folder)
     run_in_shell("python -m train.report runs/una --output report.html", folder)
 

@@ -1,4 +1,4 @@
-"""The scripts of docs/examples run, whole, on a small text and a tiny encoder."""
+"""The scripts of docs/examples run unchanged on a small text and a tiny encoder."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""`python -m train.evaluate` on small files in SentEval's layout: what it prints, keeps, and says of bad input."""
+"""`python -m train.evaluate` on small files in SentEval's layout: what it prints and saves, and its messages."""
 
 import io
 import json
@@ -23,7 +23,7 @@ WORDS = "a man is playing the guitar while two dogs run in rain near old stone b
 
 
 def pair(i: int) -> tuple[str, str]:
-    """Two sentences that share more words the larger i % 6 is."""
+    """Two sentences; the larger i % 6, the more words they share."""
     first = [WORDS[(i + k) % len(WORDS)] for k in range(6)]
     second = first[: i % 6] + [WORDS[(3 * i + 7 * k) % len(WORDS)] for k in range(6 - i % 6)]
     return " ".join(first), " ".join(second)
@@ -304,7 +304,7 @@ class OwnConfig(BertConfig):
 def test_code_of_a_model_runs_only_if_trusted(
     data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Even where standard input answers "y" to whoever asks."""
+    """Even if standard input answers "y" to every question."""
     folder, marker = tmp_path / "own", tmp_path / "marker"
     shutil.copytree(tiny_model, folder)
     (folder / "code.py").write_text(CODE.format(marker=str(marker)))

@@ -1,4 +1,4 @@
-"""A new task is a file and a row: one is made here, and the command scores it beside SentEval's."""
+"""A new task needs a file and a row: a test adds one, and the command scores it with SentEval's tasks."""
 
 import ast
 import json

@@ -25,7 +25,7 @@ from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.sts import StsTask, load_dev
 from una_fast.errors import InputError
 
-# frozen: raw [CLS] of the packaged MiniLM on STS-B dev. SimCSE's SentEval gives the same to all digits here, by
+# fixed values: raw [CLS] of the packaged MiniLM on STS-B dev. SimCSE's SentEval gives the same digits, by
 # `python -m bench.parity.compare_senteval --mode dev --tasks STSBenchmark`
 MINILM_STSB_DEV = 0.7973146
 
@@ -264,7 +264,7 @@ def test_packed_linears_change_nothing_but_rounding_and_leave_the_model_as_it_wa
                 half = model.encode(batch)
     torch.testing.assert_close(packed, plain, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(half.float(), plain, atol=0.05, rtol=0.05)
-    assert not torch.allclose(half.float(), plain, atol=1e-5)  # autocast's own arithmetic, not oneDNN's float32
+    assert not torch.allclose(half.float(), plain, atol=1e-5)  # so autocast computed it, not oneDNN in float32
     assert not any("forward" in vars(module) for module in model.network.modules())
 
 

@@ -1,4 +1,4 @@
-"""Transfer tasks: readers, and the batched classifier against one model at a time under autograd."""
+"""Transfer tasks: their readers, and the batched classifiers compared with single ones trained by autograd."""
 
 import copy
 from pathlib import Path
@@ -21,7 +21,7 @@ BRISK = FitSettings(folds=3, optimiser="rmsprop", batch_size=16, tenacity=3, pas
 
 
 def separable(n: int, n_classes: int = 2, width: int = 6, seed: int = 0) -> Labelled:
-    """Classes along axes, with enough noise that no fit is perfect."""
+    """Points of classes along the axes, with so much noise that no classifier is perfect."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_classes, n)
     features = rng.normal(size=(n, width)) + 1.2 * np.eye(n_classes, width)[labels]

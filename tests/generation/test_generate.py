@@ -1,4 +1,4 @@
-"""`python -m train.generate`: aligned files whatever the batches and ranks, stopped and gone on with, and bad input."""
+"""`python -m train.generate`: aligned files for any batches and ranks, stops and --resume, and bad input."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ from train.generation.parts import Part, folder_of, summary_of
 from train.job.material import Material
 
 ROOT = Path(__file__).parents[2]
-BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # what a model of many line breaks may write
+BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # words of a model that writes line breaks
 LINES = 70
 
 
@@ -41,7 +41,7 @@ def arguments(corpus, output, *extra, kind="paraphrase"):
 
 
 def generate(corpus, output, *extra, kind="paraphrase"):
-    """The exit code."""
+    """Run the command; returns its exit code."""
     return main(arguments(corpus, output, *extra, kind=kind))
 
 
@@ -53,7 +53,7 @@ def refusal(capsys, *words):
 
 @pytest.fixture(scope="module")
 def written(models, corpus, tmp_path_factory):
-    """The output of the T5, in one go."""
+    """The output of the T5, written without a stop."""
     output = tmp_path_factory.mktemp("written") / "paraphrases.txt"
     assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ") == 0
     return output
@@ -76,7 +76,7 @@ def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_
         assert output.read_bytes() == written.read_bytes()
     other = tmp_path / "other.txt"
     assert generate(corpus, other, "--model", models["t5"], "--prefix", "") == 0
-    assert other.read_bytes() != written.read_bytes()  # the prefix was read
+    assert other.read_bytes() != written.read_bytes()  # so the prefix has an effect
 
 
 def test_two_ranks_write_what_one_does(models, corpus, written, tmp_path, monkeypatch):
@@ -99,7 +99,7 @@ if __name__ == "__main__":
 
 
 def after(batches, action, monkeypatch):
-    """Do `action` once so many batches were written in this process."""
+    """Call `action` once this process has written `batches` batches."""
     append, count = Part.append, []
 
     def counted(part, records):
@@ -176,7 +176,7 @@ def test_a_model_of_line_breaks_and_of_nothing_writes_a_line_each(corpus, tmp_pa
     assert notes["folded"] > 0 and f"{notes['folded']} with line breaks in the text" in capsys.readouterr().err
     silent = save(tmp_path / "silent", "t5", ["\n"])
     assert generate(corpus, tmp_path / "same.txt", "--model", silent, "--max-source-length", 5) == 0
-    assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()  # an empty text falls back to the sentence
+    assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()  # for an empty text, the sentence is written
     said = capsys.readouterr().err
     assert f"{LINES - 2} with an empty text" in said and "longer than --max-source-length" in said
 
@@ -247,5 +247,5 @@ def test_another_corpus_or_other_settings_are_refused_on_resume(models, corpus, 
     resumed = arguments(own, output, "--model", models["t5"], "--resume")
     assert "beams was 2 and is now 3" in refusal(capsys, *resumed, "--beams", 3)
     assert "of other models" in refusal(capsys, *resumed, "--model", models["bart"])
-    own.write_bytes(corpus.read_bytes()[:-9])  # cut short since
+    own.write_bytes(corpus.read_bytes()[:-9])  # the corpus was cut short meanwhile
     assert "of other corpus" in refusal(capsys, *resumed)

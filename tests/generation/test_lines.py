@@ -1,4 +1,4 @@
-"""Text as one line, and the shares of the ranks."""
+"""Texts made into one line each, and the sentences of each rank."""
 
 import numpy as np
 from hypothesis import given

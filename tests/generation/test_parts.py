@@ -1,4 +1,4 @@
-"""The folder of a job that is not finished: what is kept, what is refused, what is merged."""
+"""The folder of an unfinished job: what is kept, refused and merged."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Ranks as processes: what one says of bad input, and what becomes of the others when one dies."""
+"""Ranks as processes: one finds bad input, or dies, and the others stop."""
 
 import signal
 
@@ -19,7 +19,7 @@ def test_a_rank_that_dies_is_named_and_the_others_stop(monkeypatch):
     monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_dies)
     wrote = []
     assert run_ranks(None, DEVICES, DONE, Stop(), wrote.append) == "rank 1 died (exit code -9)"
-    assert wrote in ([], [3])  # the other rank may not have begun
+    assert wrote in ([], [3])  # [] if the other rank had not begun
 
 
 def test_bad_input_of_a_rank_is_raised_and_the_others_stop(monkeypatch):

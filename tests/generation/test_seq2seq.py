@@ -1,4 +1,4 @@
-"""Seq2seq models: the same text in any batch, sentences that are cut, and models that are none."""
+"""Seq2seq models: the same text in any batch, sentences that are cut, and models of other kinds, which are refused."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
     together = writer.write(rows)
     assert together == [writer.write([row])[0] for row in rows]
     assert together[::-1] == writer.write(rows[::-1])
-    assert len(set(together)) > 6 and len({len(text.split()) for text in together}) > 1  # it depends on the sentence
+    assert len(set(together)) > 6 and len({len(text.split()) for text in together}) > 1  # texts differ
 
 
 def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):

@@ -1,4 +1,4 @@
-"""What a GPU alone can show; every test is skipped without one. CUDA_VISIBLE_DEVICES chooses it."""
+"""Tests that need a GPU, and are skipped without one. CUDA_VISIBLE_DEVICES chooses it."""
 
 import json
 
@@ -24,7 +24,7 @@ COMPILE = ["off", "graphs", "layers", "both"]
 
 @pytest.fixture(autouse=True)
 def as_in_a_run():
-    """The settings of a rank on a GPU, and PyTorch's own after the test."""
+    """Set the options of a rank on a GPU; restore PyTorch's defaults after the test."""
     repeat_exactly()
     yield
     torch.use_deterministic_algorithms(False)
@@ -33,7 +33,7 @@ def as_in_a_run():
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """Folder of runs that several tests look at."""
+    """A folder of runs that several tests use."""
     return tmp_path_factory.mktemp("gpu")
 
 
@@ -42,7 +42,7 @@ def values_on_gpu(folder, model, **changes):
 
 
 def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts=2):
-    """A trainer on the GPU and the batches of its run, which lie on the GPU."""
+    """A trainer on the GPU, and the batches of its run, on the GPU too."""
     gpu = torch.device("cuda", 0)
     run = Run(model=str(model), augment="una", learning_rate=1e-4, batch_size=8, precision=precision, compile=compile,
               device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
@@ -55,14 +55,14 @@ def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts
 
 @pytest.mark.parametrize("compile", COMPILE)
 def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
-    """fp32 without dropout: what is left is the order of additions."""
+    """In fp32 without dropout: the losses differ only by rounding, since sums have another order."""
     losses, _ = train_on_cpu(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
     trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
     assert [trainer.step(batch).item() for batch in batches] == pytest.approx(losses, abs=1e-4)
 
 
 def test_graphs_change_no_bit(tiny_model):
-    """The same kernels and the same dropout masks, replayed."""
+    """Graphs replay the same kernels with the same dropout masks."""
     states = []
     for compile in ("off", "graphs"):
         trainer, batches = make_trainer(tiny_model, compile=compile, n_parts=1)
@@ -73,7 +73,7 @@ def test_graphs_change_no_bit(tiny_model):
 
 
 def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model):
-    """Told by the trial before a capture, which leaves nothing behind: the next graphs are captured as ever."""
+    """The trial before a capture finds it, and leaves nothing behind: later graphs are captured as usual."""
     trainer, batches = make_trainer(tiny_model, n_parts=1)
 
     def look(module, inputs, output):
@@ -103,7 +103,7 @@ def test_masks_are_a_function_of_seed_and_step(tiny_model, compile):
 def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     trainer, batches = make_trainer(tiny_model, precision, compile)
     losses = LateLosses(torch.device("cuda", 0))
-    for batch in batches:  # captures and compiles every shape
+    for batch in batches:  # every shape is captured and compiled here
         trainer.step(batch)
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -111,7 +111,7 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
             losses.push(trainer.step(batch), {"step": batch.step})
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert not list(losses.due())  # none is due before LATE_STEPS more
+    assert not list(losses.due())  # none is due before another LATE_STEPS steps
     assert len(list(losses.due(all_of_them=True))) == LATE_STEPS
 
 
@@ -152,7 +152,7 @@ def test_resume_is_bit_equal(shared, tiny_model, compile, precision, grad_cache)
 
 
 def test_graphs_and_plain_runs_are_the_same_run(shared, tiny_model):
-    """Both as whole runs, evaluations included; --compile may change at a resume."""
+    """Compared as whole runs, with evaluations; --compile may change at a resume."""
     outputs = [shared / f"same-{compile}" for compile in ("off", "graphs")]
     for output in outputs:
         train_here(values_on_gpu(shared, tiny_model, compile=output.name.split("-")[1], output=str(output)))
@@ -187,7 +187,7 @@ def test_a_phase_lasts_as_long_as_the_gpu_works():
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("compile", ["off", "graphs"])
 def test_two_gpus_are_one(shared, tiny_model, compile):
-    """Gathering, averaging and the dev evaluation over NCCL; stopping and messages over gloo."""
+    """Embeddings, gradients and dev scores go over NCCL; stop requests and messages over gloo."""
     losses = []
     for nproc in (1, 2):
         output = shared / f"{nproc}-gpus-{compile}"

@@ -1,4 +1,4 @@
-"""An index that is opened, or bound to a tokenizer, while another one is saved under its name."""
+"""An index that is opened, or bound to a tokenizer, while another index is saved under its name."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_an_index_whose_folder_was_replaced_leaves_no_ids_there(folder):
     assert not list(folder.glob("*tokens*"))
     new = una_fast.load_index(folder)
     assert TokenIds(new, bert_uncased()).sentences.values.tolist() == ids_of(OTHER)
-    assert TokenIds(old, bert_uncased()).sentences.values.tolist() == ids_of(ONE)  # beside the ids of the new one
-    una_fast.build_index(ONE).save(folder)  # and the ids go with their index
+    assert TokenIds(old, bert_uncased()).sentences.values.tolist() == ids_of(ONE)  # the new ids are in the folder
+    una_fast.build_index(ONE).save(folder)  # replaces the ids with their index
     assert not list(folder.glob("*tokens*"))
 
 
@@ -63,7 +63,7 @@ def test_an_index_that_was_saved_binds_in_its_folder(tmp_path):
 
 
 def test_loads_and_binds_beside_saves_are_of_one_index(folder):
-    """Of 60 loads and 20 binds each is of one of the two indexes, whole."""
+    """Each of 60 loads and 20 binds gives one of the two indexes, never a mixture."""
     indexes = {tuple(texts): una_fast.build_index(texts) for texts in (ONE, OTHER)}
     expected = {texts: ids_of(texts) for texts in indexes}
 
@@ -94,7 +94,7 @@ def test_a_part_is_not_written_into_another_folder(tmp_path):
 
 
 def test_a_file_exchanged_while_it_is_read_is_seen_whole(tmp_path, monkeypatch):
-    """Between the checksum and the header a shorter file takes its place: it is opened once, so nothing is mixed."""
+    """A shorter file replaces it between the checks of checksum and header; the file is opened only once."""
     folder = tmp_path / "saved"
     save_arrays(folder, "index", 1, {}, {"ids": np.arange(10**5)})
     parse = files._parse

@@ -1,4 +1,4 @@
-"""An index copied to an address and back: whole or not at all, gone on with, and nothing of others touched."""
+"""An index copied to an address and back: complete or not at all, resumed after a stop; other files stay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def in_memory():
-    """An address in fsspec's file system in memory."""
+    """An address in fsspec's in-memory file system."""
     files = fsspec.filesystem("memory")
     yield "memory://copies/index"
     if files.exists("/copies"):
@@ -69,7 +69,7 @@ def test_a_copy_of_a_copy_is_the_index(built, tmp_path, in_memory):
         back = tmp_path / f"back-{number}"
         assert fetch_index(address, back) == size == sum(map(len, content(built).values()))
         assert content(back) == content(built)
-        assert upload_index(built, address) == fetch_index(address, back) == size  # there is nothing to do
+        assert upload_index(built, address) == fetch_index(address, back) == size  # all files are there already
     assert len(una_fast.load_index(back)) == 3
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -96,7 +96,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def stopping_at(monkeypatch, number):
-    """Stop the copy while it writes file `number`, of which half is there; the names written so far."""
+    """Stop the copy when half of file `number` is written; returns the list of names written so far."""
     write, written = Place.write, []
 
     def half(self, name, parts):
@@ -113,7 +113,7 @@ def stopping_at(monkeypatch, number):
 
 @pytest.mark.parametrize("direction", ["upload", "fetch"])
 def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(built, tmp_path, monkeypatch, direction):
-    n_files = len(content(built)) + 1  # and the note
+    n_files = len(content(built)) + 1  # and the note, manifest.json.copying
     for number in range(n_files):
         folder = tmp_path / f"copy-{number}"
         copy = partial(upload_index, built) if direction == "upload" else partial(fetch_index, f"file://{built}")
@@ -125,7 +125,7 @@ def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(built, 
         with monkeypatch.context() as patch:
             again = stopping_at(patch, n_files)
             copy(folder)
-        assert len(again) == n_files - max(number, 1 if number else 0)  # the half file and those behind it
+        assert len(again) == n_files - max(number, 1 if number else 0)  # the half-written file and all after it
         assert content(folder) == content(built)
         assert not folder.with_name(f".{folder.name}.fetching").exists()
 
@@ -177,7 +177,7 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
         fetch_index(broken, tmp_path / "back")
     assert not (tmp_path / "back").exists()
     assert not fsspec.filesystem("memory").exists(f"/copies/index/{MANIFEST}")
-    file.write_bytes(data)  # mended: the copy goes on
+    file.write_bytes(data)  # repaired: the copy goes on
     upload_index(broken, in_memory)
     fetch_index(in_memory, tmp_path / "back")
     assert content(tmp_path / "back") == content(built)

@@ -1,4 +1,4 @@
-"""Saving deletes what an earlier save wrote, and nothing else."""
+"""A save deletes the files of an earlier save, and no others."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_loop_of_links_is_refused(tmp_path):
 
 
 def test_a_file_that_does_not_fit_names_the_cause(tmp_path):
-    """numpy's own writer says "60107 requested and 0 written"."""
+    """numpy's own message would be "60107 requested and 0 written"."""
     script = """
 import resource, signal, sys
 from pathlib import Path
@@ -183,7 +183,7 @@ def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(folder, name, make):
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
 def test_what_may_not_be_read_is_refused_with_a_sentence(folder):
-    """Run as another user where the tests are run as root, who may read everything."""
+    """If the tests run as root, who may read everything, the script changes to another user."""
     script = """
 import os, sys
 from pathlib import Path
@@ -197,7 +197,7 @@ except InputError as error:
     print(error)
 """
     for path in (folder.parents[1], folder.parents[2]):
-        path.chmod(0o755)  # pytest's own folders are closed to others
+        path.chmod(0o755)  # pytest's folders are closed to other users
     for closed in (folder / "ids.npy", folder / "manifest.json", folder):
         mode = closed.stat().st_mode
         closed.chmod(0)

@@ -1,4 +1,4 @@
-"""Saves that are killed at random moments: there is always a whole folder, and nothing is left for long."""
+"""Saves that are killed at random moments: there is always a complete folder, and later saves clean up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_KILLS = int(os.environ.get("UNA_FAST_KILLS", "20"))
 
 
 def kill_a_saver(folder, how, delay):
-    """Kill a process that saves to `folder` again and again; returns the number of the last save that was complete."""
+    """Kill a process that saves to `folder` repeatedly; returns the number of its last complete save."""
     saver = subprocess.Popen(
         [sys.executable, "-c", SAVER, str(folder), how],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -58,7 +58,7 @@ def test_a_killed_save_leaves_the_old_folder_or_the_new_one(tmp_path, how):
 
 
 def test_a_folder_that_a_kill_left_aside_is_put_back(tmp_path, monkeypatch):
-    """Killed between the two renames, where folders cannot be exchanged."""
+    """A kill between the two renames, on a system that cannot exchange folders."""
 
     class Killed(BaseException):
         pass

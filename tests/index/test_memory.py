@@ -1,4 +1,4 @@
-"""Views of the whole corpus say their size before they take it."""
+"""Views of the whole corpus check their size before they take memory."""
 
 import warnings
 

@@ -1,6 +1,6 @@
-"""The bits of scores and draws.
+"""An index and its draws have the same bits on processors with other instruction sets.
 
-An index and its draws have the same bits on processors with other instructions: those are switched off.
+The test switches off the newer instructions.
 """
 
 import os
@@ -14,7 +14,7 @@ import una_fast
 from una_fast.index.layout import KIND, VERSION
 from una_fast.storage import load_arrays, save_arrays
 
-# what numpy and glibc take instead of what every x86-64 processor has; names that they do not know are warned of
+# instruction sets beyond those of every x86-64 processor; numpy and glibc warn about names that they do not know
 NUMPY_OFF = "X86_V4 X86_V3 AVX512_SPR AVX512_ICL AVX512_CNL AVX512_CLX AVX512_SKX AVX512F AVX512CD AVX2 FMA3 F16C AVX"
 GLIBC_OFF = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4"
 
@@ -50,7 +50,7 @@ for name, value in parts.items():
 
 
 def parts(**environment: str) -> dict[str, str]:
-    """The hash of each part, of a process with these variables."""
+    """The hash of each part, computed in a process with these environment variables."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         env={**os.environ, **environment},
@@ -73,7 +73,7 @@ def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
 
 
 def test_an_index_of_before_keeps_its_fingerprint_and_scores(tmp_path: Path) -> None:
-    """It may differ from one built now in the last bit of a score, so it does not have the fingerprint of that."""
+    """Its scores may differ in the last bit from those of a new index, so its fingerprint must differ too."""
     index = una_fast.build_index(["the cat sat", "on the mat", "a dog, a cat"])
     index.save(tmp_path / "index")
     meta, arrays, _ = load_arrays(tmp_path / "index", KIND, VERSION)

@@ -1,4 +1,4 @@
-"""A build in stages is the build in memory, bit for bit, however it is cut and whatever runs it."""
+"""A build in stages gives the bits of the build in memory, for any split and any executor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ built = partial(una_fast.build_index, memory="1GB")
 
 
 def same(one, other):
-    """Both indexes hold the same bits."""
+    """Whether both indexes hold the same bits."""
     for array in DTYPES:
         a, b = (array_of(index, array) for index in (one, other))
         assert a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8)), array
@@ -127,7 +127,7 @@ def test_errors_in_a_part_of_a_file_name_its_line(tmp_path, monkeypatch, line, s
 
 
 def test_words_by_parts_of_bytes_are_those_of_whole_lines(tmp_path, monkeypatch):
-    """Wherever a file is cut, lines stay whole, a last line without an end included."""
+    """Lines stay whole wherever a file is cut, also a last line without a line end."""
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(LINES))
     for split_bytes in (1, 7, 33, 1000):

@@ -1,4 +1,4 @@
-"""Builds in stages that are stopped, killed, or find the disk full: nothing is lost, and the next run goes on."""
+"""Builds in stages that are stopped, killed, or find the disk full: no work is lost, and the next run goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from una_fast.index.staged.work import work_folder
 from una_fast.storage.packs import Pack, write_pack
 from una_fast.storage.place import lock_folder
 
-STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # every so many writes; 1 takes two minutes
+STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # a failure at every STEP-th write; 1 takes two minutes
 OLD = ["an index that stood there", "before the build"]
 
 
@@ -46,7 +46,7 @@ def build(corpus, tmp_path, monkeypatch):
 
 @pytest.fixture
 def n_syncs(build, tmp_path, monkeypatch):
-    """How many writes a build has."""
+    """The number of writes of a build."""
     with monkeypatch.context() as patch:
         calls = failing_syncs(patch, at=0, error=None)
         build(folder=tmp_path / "counted")
@@ -55,7 +55,7 @@ def n_syncs(build, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", [disk_full(), Killed()], ids=["disk full", "killed"])
 def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path, n_syncs, monkeypatch, error):
-    """The old index stands until the new one is whole; no two runs begin from nothing."""
+    """The old index stays until the new one is complete, and the next run goes on."""
     expected = una_fast.build_index(corpus)
     stopped = set()
     for at in range(1, n_syncs, STEP):
@@ -79,7 +79,7 @@ def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path,
 
 
 def test_what_is_done_is_not_done_again(build, n_syncs, monkeypatch):
-    """Stopped after most of its writes, a build has few left."""
+    """A build that was stopped after most of its writes has few left to do."""
     with monkeypatch.context() as patch:
         failing_syncs(patch, n_syncs - 12, Killed())
         with pytest.raises(Killed):
@@ -172,7 +172,7 @@ def test_a_damaged_file_of_a_stage_is_named_and_made_again(build, corpus, tmp_pa
             build()
     for path in list(work_folder(tmp_path / "index").glob(f"{stage}-*"))[:2]:
         path.write_bytes(path.read_bytes()[:-1])
-        with suppress(InputError):  # of a file that no stage reads again
+        with suppress(InputError):  # not raised if no stage reads the file again
             build()
             break
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What an index says of its corpus: equation 2, shapes and dtypes, the same bytes for any number of threads."""
+"""The statistics in an index: equation 2, shapes and dtypes, and the same bytes for any number of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of arrays: what was saved comes back; anything else is refused with a sentence."""
+"""Folders of arrays: the saved arrays are loaded again; any other content is refused with a message."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_saving_again_replaces_and_leaves_nothing_behind(folder):
     before = load_arrays(folder, "index", 3)[1]["ids"]
     save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
     assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [0, 0, 0]
-    assert before[-1] == 999  # who has the old one open keeps it
+    assert before[-1] == 999  # an open array of the old folder stays readable
     assert [path.name for path in folder.parent.iterdir()] == ["saved"]
 
 
@@ -54,7 +54,7 @@ def test_a_flipped_bit_anywhere_is_refused(folder, name):
         changed[at] ^= 1
         path.write_bytes(changed)
         if name == "manifest.json" and at == len(content) - 1:
-            continue  # the newline at the end
+            continue  # this is the last newline
         with pytest.raises(InputError, match=r"damaged|not a saved|version"):
             load_arrays(folder, "index", 3)
 
@@ -142,7 +142,7 @@ def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
 
     def let_another_in(path, target):
         rename(path, target)
-        if path == folder:  # moved aside, and now another process is faster to put its own there
+        if path == folder:  # it was moved aside; now another process saves first
             monkeypatch.undo()
             save_arrays(folder, "index", 3, {}, {"ids": np.array([1])})
 
@@ -154,7 +154,7 @@ def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
 
 
 def test_loads_beside_saves_never_fail_or_mix(tmp_path):
-    """Equal contents and others in turn: two threads save, two load, and what is loaded is of one save."""
+    """Two threads save, each content twice, and two load: each load gives the arrays of a single save."""
 
     def save(first):
         for i in range(first, first + 40):

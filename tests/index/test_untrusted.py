@@ -1,4 +1,4 @@
-"""Folders that somebody else made: every checksum is right, and what they hold is not."""
+"""Folders that somebody else made: all checksums are right, but the content is wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from una_fast.index.layout import DTYPES, KIND, VERSION
 from una_fast.storage import load_arrays, save_arrays
 from una_fast.storage.content import wrong_bounds, wrong_rows, wrong_strings
 
-BITS = range(8) if os.environ.get("UNA_FAST_EVERY_BIT") else (0, 5)  # 5: capital letters and small ones
+BITS = range(8) if os.environ.get("UNA_FAST_EVERY_BIT") else (0, 5)  # bit 5 turns capital letters into small ones
 TEXTS = ["\u00e9t\u00e9 in the cat's \U0001f600", "The cat sat.", "", "a dog ran far", "the cat ran"]
 
 
@@ -139,7 +139,7 @@ def test_a_manifest_of_other_types_is_refused(tmp_path, key, value):
     else:
         assert key in ("part_of", "meta", "checksums")
         assert found.meta == (value if key == "meta" else {"a": 1})
-    save_arrays(folder.with_name("next"), "index", 1, {}, {})  # and no part of it is trusted by a save beside it
+    save_arrays(folder.with_name("next"), "index", 1, {}, {})  # a save beside it trusts no part of it
     reseal(folder, manifest)
 
 
@@ -181,7 +181,7 @@ def test_every_flip_in_the_manifest_is_refused(content, tmp_path):
 
 
 def test_every_flip_in_a_header_with_its_checksum_made_right_is_refused_or_harmless(tmp_path):
-    """A header that another program wrote: what is loaded is what was saved, or nothing."""
+    """A header of another program: the saved values are loaded, or nothing."""
     folder, values = tmp_path / "saved", np.arange(12, dtype=np.int32)
     save_arrays(folder, "index", 1, {}, {"ids": values})
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -197,7 +197,7 @@ def test_every_flip_in_a_header_with_its_checksum_made_right_is_refused_or_harml
                 found = load_arrays(folder, "index", 1).arrays["ids"]
             except InputError:
                 continue
-            # the same bytes, at most under another type of the same size, which the index's own checks see
+            # the same bytes; the type may be another of the same size, which the index's checks find
             assert found.view(np.int32).tolist() == values.tolist()
 
 

@@ -1,4 +1,4 @@
-"""A folder is read and checked once on a machine: a mark says so, and a changed file is read again."""
+"""A folder is read and checked once on a machine and then has a mark; a changed file is read again."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """The files that were read whole, as they are; marks are kept for small files and new ones too."""
+    """The names of files that were read whole, in order; here small and new files get marks too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(verified, "SMALLEST", 0)
     monkeypatch.setattr(verified, "SETTLED", 0)
@@ -77,7 +77,7 @@ def test_a_changed_file_is_read_again(folder: Path, read: list[str], keep_times:
 
 
 def test_content_of_others_is_checked_before_it_is_marked(folder: Path, read: list[str]) -> None:
-    """Checksums that fit, and an id outside: refused each time, never marked."""
+    """If an id is out of range, right checksums do not help: the folder is refused each time and gets no mark."""
     meta, arrays, _ = load_arrays(folder, KIND, VERSION)
     save_arrays(folder, KIND, VERSION, meta, {**arrays, "words_values": arrays["words_values"] + np.int32(1)})
     for _ in range(2):

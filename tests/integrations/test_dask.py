@@ -1,4 +1,4 @@
-"""An index built by the workers of a Dask cluster: the same bits, and a sentence for each cluster that cannot."""
+"""An index built by a Dask cluster has the same bits; a cluster that cannot build it gets a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two workers in this process: no process to start, and all else as on machines of their own."""
+    """Two workers in this process: no processes have to start, but the workers act as on machines of their own."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
     ) as cluster:

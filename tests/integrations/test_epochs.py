@@ -1,4 +1,4 @@
-"""The epoch that all processes share. Another process imports this file: what it imports is kept light."""
+"""The epoch that all processes share. Other processes import this file, so it imports little."""
 
 import gc
 import multiprocessing
@@ -10,7 +10,7 @@ from una_fast.integrations.epochs import SharedEpoch
 
 
 def read_epochs(epoch, pipe):
-    """In another process: answer each question with the epoch."""
+    """Runs in another process: answers each request with the epoch."""
     while pipe.recv():
         pipe.send(epoch.value)
 
@@ -40,7 +40,7 @@ def test_the_epoch_leaves_no_file_behind():
     del epoch
     gc.collect()
     assert not path.exists() and copied.value == 4
-    late = pickle.loads(travelling)  # nobody is left to move it
+    late = pickle.loads(travelling)  # its owner is gone: the value stays
     assert late.value == 4 and late._path != path
 
 
@@ -56,6 +56,6 @@ def test_epochs_are_counted_from_where_a_run_goes_on():
     callback = EpochCallback(told.append)
     for begun, expected in [(None, [0, 1, 2]), (2.6, [2, 3, 4]), (1.0, [1, 2, 3])]:
         callback.on_train_begin(None, State(begun), None)
-        for epoch in expected:  # streamed data has no length: state.epoch says nothing there
+        for epoch in expected:  # streamed data has no length, so state.epoch is of no use
             callback.on_epoch_begin(None, State(0.1), None)
             assert told[-1] == epoch

@@ -1,6 +1,6 @@
-"""A trained encoder as ONNX and as OpenVINO, by sentence-transformers' own means.
+"""A trained encoder as ONNX and as OpenVINO, exported by sentence-transformers.
 
-The packages that export want other versions of transformers than constraints.txt has; docs/integrations.md says which.
+The packages that export need other versions of transformers than constraints.txt has: see docs/integrations.md.
 """
 
 import numpy as np

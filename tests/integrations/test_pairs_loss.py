@@ -1,4 +1,4 @@
-"""The loss of the paper's code in sentence-transformers' trainer, and their own losses with these negatives."""
+"""The loss of the paper's code in sentence-transformers' trainer, and other losses with UNA's negatives."""
 
 import math
 
@@ -21,7 +21,7 @@ from una_fast.losses import pairs
 
 
 class Given(nn.Module):
-    """A model whose embeddings are what it is given, times one more at each call, as dropout makes each pass differ."""
+    """A model that returns its input plus 0.01 for each call so far: like dropout, each pass differs."""
 
     def __init__(self):
         super().__init__()
@@ -58,7 +58,7 @@ def test_evaluations_and_alpha_0_take_no_negatives(views):
 def test_a_loss_that_is_not_told_its_step_says_so(views):
     with pytest.raises(una_fast.InputError, match=r"add loss\.callback\(\) to the trainer's callbacks"):
         PairsLoss(Given())(views)
-    PairsLoss(Given(), alpha=1)(views)  # every step: none need be known
+    PairsLoss(Given(), alpha=1)(views)  # negatives on every step: the loss need not know it
 
 
 def test_bad_settings_are_named(views):
@@ -101,7 +101,7 @@ def trainer(index, tiny_model, output, make_loss, by_rows, callbacks=(), **argum
 
 
 def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_path):
-    """Each of four steps is two batches: the batches of steps 0 and 2 have four views, the others two."""
+    """Each of four steps has two batches: those of steps 0 and 2 have four views, the others two."""
     run = trainer(
         index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, gradient_accumulation_steps=2
     )
@@ -126,6 +126,6 @@ def test_losses_train_with_both_ways(index, tiny_model, tmp_path, loss, by_rows)
     run = trainer(index, tiny_model, tmp_path, loss, by_rows, max_steps=2, learning_rate=1e-3)
     before = [weights.clone() for weights in run.model.parameters()]
     found = run.train().training_loss
-    # a model of random weights finds its positive among 4 with 4 negatives no better than by chance, or little better
+    # random weights find the positive among 4 positives and 4 negatives about as often as chance does
     assert math.isfinite(found) and 0 < found < 3 * math.log(16)
     assert any(not torch.equal(one, other) for one, other in zip(before, run.model.parameters(), strict=True))

@@ -1,4 +1,4 @@
-"""Rows of the index as batches: what the collators return is what the tokenizer makes of the texts."""
+"""Rows of the index as batches: the collators return the ids that the tokenizer makes of the texts."""
 
 import pickle
 
@@ -41,7 +41,7 @@ def test_rows_with_a_word_are_the_dataset(una):
 
 
 def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, index):
-    """So any loss of theirs takes them."""
+    """So every loss of sentence-transformers can read them."""
     model = SentenceTransformer(str(tiny_model), device="cpu")
     model.max_seq_length = 32
     una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
@@ -84,7 +84,7 @@ def test_the_positive_may_be_another_row(una):
 
 
 def prompted(tokenizer, prompt, texts, length):
-    """What the tokenizer makes of prompt + text, without the columns that are padding alone."""
+    """The tokenizer's ids of prompt + text, without columns of padding alone."""
     ids = tokenizer(
         [prompt + text for text in texts], truncation=True, padding="max_length", max_length=length, return_tensors="pt"
     )

@@ -1,4 +1,4 @@
-"""Workers of a DataLoader, however they were started. They import this file: what it imports is kept light."""
+"""Workers of a DataLoader, for each way to start processes. They import this file, so it imports little."""
 
 import multiprocessing
 
@@ -13,7 +13,7 @@ TEXTS = ["The river flows north", "A market opens in the garden", "Music fills t
 
 
 class Both:
-    """Negatives of rows in both ways: as the text of a dataset with a transform, and as ids of a collator."""
+    """Negatives of rows in both ways: as text, by a dataset with a transform, and as ids, by a collator."""
 
     def __init__(self, dataset, collator):
         self.dataset, self.collator = dataset, collator
@@ -47,5 +47,5 @@ def test_workers_see_the_epoch_move(una, method):
         collator.set_epoch(epoch)
         found = list(batches)
         assert [text for texts, _ in found for text in texts] == una.augment(TEXTS, epoch)
-        negative_ids = [views[2] for _, ids in found for views in ids]  # of anchor, positive, negative
+        negative_ids = [views[2] for _, ids in found for views in ids]  # the views are anchor, positive, negative
         assert negative_ids == una.token_ids(range(len(TEXTS)), epoch)["input_ids"].tolist()

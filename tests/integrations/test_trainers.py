@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(folder, tiny_model):
-    """What one process without workers sees."""
+    """The negatives that one process without workers gets."""
     return {kind: record(kind, folder, tiny_model) for kind in KINDS}
 
 
@@ -50,7 +50,7 @@ def test_workers_see_what_one_process_sees(alone, folder, tiny_model, kind, work
 
 @pytest.fixture(scope="module")
 def ranks(folder, tiny_model):
-    """What each of two ranks found."""
+    """The records of each of two ranks."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = str(listener.getsockname()[1])
@@ -78,7 +78,7 @@ def test_two_ranks_see_what_one_sees(alone, ranks, kind):
 
 
 def test_a_loss_over_all_ranks_is_that_of_one(ranks):
-    """Its gradient is the number of ranks times as large: the mean that DDP takes then is that of one rank."""
+    """Each rank's gradient is multiplied by the number of ranks, so DDP's mean equals the gradient of one rank."""
     loss, gradient = pairs_loss(embeddings())
     assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)
     found = torch.cat([torch.tensor(rank["gradient"]) for rank in ranks], dim=1)
@@ -87,7 +87,7 @@ def test_a_loss_over_all_ranks_is_that_of_one(ranks):
 
 @pytest.mark.parametrize("step", [2, 6])
 def test_a_resumed_epoch_goes_on_with_its_negatives(alone, folder, tiny_model, step):
-    """A checkpoint inside the first of two epochs of 4 steps, and one inside the second."""
+    """From a checkpoint in the first of two epochs of 4 steps, and from one in the second."""
     output = {"output_dir": str(folder / f"stopped{step}"), "save_strategy": "steps", "save_steps": step}
     record("rows", folder, tiny_model, max_steps=step, **output)
     resumed = record(

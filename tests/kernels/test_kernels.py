@@ -1,4 +1,4 @@
-"""Every kernel against its plain reference, on corpora that hypothesis makes: exact values, ends, ties."""
+"""Every kernel against its plain reference, on corpora by hypothesis: exact values, ends of the ranking, ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logarithms are correctly rounded: compared with 60 decimal digits, on ratios, hard ones included."""
+"""Logarithms are correctly rounded: compared with 60 decimal digits, on ratios that include the hardest ones found."""
 
 import math
 from decimal import Context, Decimal
@@ -46,15 +46,15 @@ def test_near_one(x: float, bits: int) -> None:
 
 
 def test_ratios_of_a_corpus() -> None:
-    """Every n_t / n of short documents, and 4,000 N_t / N: where numpy's logarithms differ between processors."""
+    """Every n_t / n of short documents, and 4,000 N_t / N; here numpy's logarithms differ between processors."""
     ratios = [count / length for length in range(1, 150) for count in range(1, min(length, 8) + 1)]
     assert filled(logarithm.fill_log1p, ratios) == [reference.ln1p(ratio) for ratio in ratios]
     shares = [n / 999_983 for n in range(1, 4_000)]
     assert filled(logarithm.fill_log, shares) == [reference.ln(share) for share in shares]
 
 
-# ratios whose logarithm lies nearest to the middle of two doubles, as found among 3,000,000: they lie
-# within 2**-19 of half a unit of it
+# of 3,000,000 ratios, those whose logarithm is nearest to the middle of two doubles: the distance is below 2**-19 of
+# half a unit in the last place
 HARD = [41965 / 2753536, 946622 / 6692389, 188483 / 6815137, 823319 / 8743492, 369792 / 3127903]
 
 
@@ -84,7 +84,7 @@ def test_the_ends() -> None:
 
 
 def test_many_values_at_once_are_each_their_own() -> None:
-    """More distinct values than are remembered, repeated, in place and at once from both ends."""
+    """More distinct values than the cache holds, repeated, and written over the input."""
     values = np.tile(np.arange(1, 6_000) / 6_001, 2)
     out = values.copy()
     logarithm.fill_log1p(out, out)

@@ -1,4 +1,4 @@
-"""Numba's cache: processes and threads that start at once compile once, and all get kernels that work."""
+"""Numba's cache: if processes and threads start at once, one compiles, and all get kernels that work."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_processes_that_start_together_compile_once(tmp_path):
     assert [process.returncode for process in running] == [0] * 4
     assert {result for result, _ in printed} == {"[0, 0, 2] [2, 2, 3]"}
     misses = sorted(int(count) for _, count in printed)
-    assert misses[:3] == [0, 0, 0]  # three found what the first one compiled
+    assert misses[:3] == [0, 0, 0]  # three loaded the kernels that one compiled
     assert misses[3] > 0
 
 
 def test_kernels_work_where_no_cache_can_be_written():
-    no_place = run({**ENVIRONMENT, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"})  # none outside of IPython
+    no_place = run({**ENVIRONMENT, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"})  # none here
     assert no_place.communicate(timeout=120)[0].startswith("[0, 0, 2] [2, 2, 3]")

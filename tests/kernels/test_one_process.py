@@ -1,4 +1,4 @@
-"""The lock around compiling: whatever lies at its place, a build neither fails nor waits for long."""
+"""The lock around compilation: whatever file is in its place, a process neither fails nor waits for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command owes its user at once: --help and a refusal, without waiting for torch."""
+"""Every command prints --help, and refuses a wrong call, without importing torch."""
 
 import importlib
 import subprocess
@@ -64,7 +64,7 @@ def test_help_and_refusals_do_not_wait_for_torch(module: str) -> None:
 
 @pytest.mark.parametrize(("module", "arguments", "message"), MISTAKES)
 def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, arguments, message, capsys) -> None:
-    """In `una-fast`, which prints what the commands below it raise, and as `python -m`."""
+    """As `una-fast COMMAND`, which prints the errors of its commands, and as `python -m`."""
     own = importlib.import_module(module).main
     try:
         code = own(arguments.split())

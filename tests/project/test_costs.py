@@ -1,4 +1,4 @@
-"""The page on large corpora says what the committed figures and the cost model say."""
+"""docs/cluster.md has the tables of the cost model, and the model fits the committed figures."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_the_page_shows_the_tables_of_the_model():
 
 
 def test_the_model_foretells_the_disk_of_twenty_million_sentences():
-    """From a million; at most twice what was measured, for words of a larger corpus repeat more, and never less."""
+    """Estimates are at least the measured figures, and at most twice: words repeat more in a larger corpus."""
     measured = json.loads(costs.RESULTS.read_text())["twenty_million"]["threads"]["stages"]
     for stage in ("scan", "merge", "rank", "write"):
         told = costs.costs(20_000_000, 1)[stage].disk / 2**20

@@ -20,13 +20,13 @@ WIKI_TEXT = "".join(f"Sentence number {i} of the stand-in .\n" for i in range(40
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves files as the hub does: HEAD with checksum and size, GET with ranges; may hang up in the middle."""
+    """Serves files as the hub does: HEAD with checksum and size, GET with ranges; it can close a connection early."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.files = files
         self.checksums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-        self.hang_up_after: int | None = None  # bytes, once
+        self.hang_up_after: int | None = None  # bytes of one answer before the connection is closed, once
         self.ranges: list[str] = []
 
 
@@ -82,7 +82,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     server = Hub({WIKI: WIKI_TEXT, SENTEVAL: archive(stsb)})
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)  # of 10 MB nothing would be kept
+    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)  # by default, 10 MB
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -102,7 +102,7 @@ def test_both_files_are_fetched_checked_and_laid_out(
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {WIKI, "sts-test.csv"}
     hub.files.clear()
-    assert main(["--to", str(tmp_path)]) == 0  # nothing is fetched twice
+    assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
 
 def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupted_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path
     hub.hang_up_after = 50_000
     try:
         fetch("wiki", tmp_path)
-    except InputError as error:  # a hub library that does not retry by itself
+    except InputError as error:  # raised by a hub library that does not retry by itself
         assert "the download goes on" in str(error)
         fetch("wiki", tmp_path)
     assert hub.ranges and int(hub.ranges[-1].removeprefix("bytes=").split("-")[0]) > 0
@@ -141,7 +141,7 @@ def test_checksums_are_sha256_or_gits(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"hello\n")
     assert has_checksum(path, hashlib.sha256(b"hello\n").hexdigest())
-    assert has_checksum(path, "ce013625030ba8dba906f756967f9e9ca394464a")  # git hash-object
+    assert has_checksum(path, "ce013625030ba8dba906f756967f9e9ca394464a")  # by git hash-object
     assert not has_checksum(path, "0" * 40)
     with pytest.raises(InputError, match="names no checksum"):
         has_checksum(path, "weak")

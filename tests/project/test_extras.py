@@ -1,4 +1,4 @@
-"""What works without the packages of the extras, and what the others say without them."""
+"""Which features work without the packages of the extras, and the messages of the others."""
 
 import os
 import re

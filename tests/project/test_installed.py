@@ -1,4 +1,4 @@
-"""An installed wheel: what the library needs no extra for, with the same negatives on every system and processor.
+"""An installed wheel: features that need no extra, with the same negatives on every system and processor.
 
 `cibuildwheel` runs this file beside each wheel that it builds, away from the source. It needs pytest alone.
 """
@@ -27,7 +27,7 @@ SENTENCES = [
     "An engine of the old treaty, isn't it?",
     "The naïve café owner paid 12.50 for the garden",
 ] * 2
-# the law of the draws, epoch 3: any other processor, compiler or system gives the same
+# fixed negatives of epoch 3: every processor, compiler and system must give the same
 DRAWN = [
     "the tonight hall river river the old flows north",
     "opens market music market the quiet garden",

@@ -1,4 +1,4 @@
-"""The order of the modules, and habits that no module may have, read from the source itself."""
+"""The order of imports between modules, and calls that no module may make, read from the source."""
 
 import ast
 import graphlib
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# the way of the data: a room imports only from itself and from rooms before it
+# in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
     version _kernels errors extras lazy citation arrays
     parallel memory storage corpus index tokens augment losses integrations
@@ -66,7 +66,7 @@ def own_imports() -> dict[str, set[str]]:
 
 
 def room(module: str) -> tuple[int, int]:
-    """The place of a module's room on the way of the data: of its package, and in its package."""
+    """The place of a module's room in the order of the data: (its package, its place in the package)."""
     package, name, *_ = module.split(".")
     return [*ROOMS].index(package), ROOMS[package].index(name)
 
@@ -92,7 +92,7 @@ def test_no_circle_of_imports() -> None:
     graph: dict[str, set[str]] = {}
     for module, other in edges:
         graph.setdefault(module, set()).add(other)
-    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the cycle
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=name_of)

@@ -1,4 +1,4 @@
-"""The project around the code: versions, constraints, demo data, a wheel away from its source."""
+"""Version numbers, constraints, the demo's data, and a wheel that is used away from the source."""
 
 import os
 import re
@@ -82,14 +82,14 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 
 
 def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
-    library = tmp_path / "lib"  # not build/lib, where modules stay that have gone since
+    library = tmp_path / "lib"  # not build/lib, where deleted modules remain
     folder = ROOT / "una_fast" / "_kernels"
     sources = {path.with_suffix("").relative_to(ROOT) for path in folder.rglob("*.pyx")}
     for compiled in folder.rglob("*.so"):
         place = compiled.relative_to(ROOT)
         if place.with_name(place.name.split(".")[0]) in sources:
             (library / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(compiled, library / place)  # newer than its source, so not compiled again: that takes a minute
+            shutil.copy(compiled, library / place)  # newer than its source, so that no minute of compilation is needed
     build = ["build", "--build-lib", library]
     wheel_of = ["bdist_wheel", "--bdist-dir", tmp_path / "bdist", "--dist-dir", tmp_path]
     subprocess.run([sys.executable, "setup.py", *build, *wheel_of], cwd=ROOT, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""`bench.training.trainers` on a tiny model: the table that it writes, and a sentence for bad input."""
+"""`bench.training.trainers` on a tiny model: the table that it writes, and its message for bad input."""
 
 import json
 

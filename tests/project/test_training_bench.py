@@ -1,4 +1,4 @@
-"""`train_cpu` and `train_gpu` of `bench.training` on a tiny model: what they write, and a sentence for bad input."""
+"""`train_cpu` and `train_gpu` of `bench.training` on a tiny model: their tables, and messages for bad input."""
 
 import json
 
@@ -19,7 +19,7 @@ def corpus(tmp_path):
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch):
-    """A tiny model gains nothing from more."""
+    """Use one thread: a tiny model gains nothing from more."""
     threads = torch.get_num_threads()
     monkeypatch.setattr(train_cpu, "n_cores", lambda n_jobs: 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -49,7 +49,7 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
     assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
     assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "batches", "--batch-size", "4") == 0
-    assert list(json.loads(path.read_text())["measured"]["steps"]) == ["(batches alone)"]  # another setting
+    assert list(json.loads(path.read_text())["measured"]["steps"]) == ["(batches alone)"]  # another batch
 
 
 def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Numbers -> series -> plotly's figures, each checked against plotly's own schema."""
+"""Numbers -> series -> plotly's figures, each checked against plotly's schema."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from train.report.curves import MOST_POINTS, binned_means, mean_and_band, smooth
 
 
 def checked(chart: dict[str, Any] | None) -> dict[str, Any]:
-    """The chart, if plotly takes it with real colours for the page's."""
+    """The chart, after plotly has accepted it with colours in place of the page's variables."""
     assert chart is not None
     plotly.graph_objects.Figure(json.loads(re.sub(r"var\(--\w+\)( \d+%)?", "#000000", json.dumps(chart))))
     return chart
@@ -23,7 +23,7 @@ def checked(chart: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def test_a_smoothed_curve_forgets_its_start() -> None:
-    """A first loss of 100 shows in its own window alone; a running mean of weight 0.9 would say 9 at step 24."""
+    """A first loss of 100 affects its own window only; a running mean of weight 0.9 would be 9 at step 24."""
     points = [(step, 100.0 if step == 0 else 1.0) for step in range(100)]
     values = dict(smooth(points))
     assert values[0] > 10
@@ -33,7 +33,7 @@ def test_a_smoothed_curve_forgets_its_start() -> None:
 def test_smoothing_is_centred_and_skips_nan() -> None:
     assert smooth([(0, 5.0), (1, 5.0), (2, math.nan), (3, 5.0)]) == [(0, 5.0), (1, 5.0), (3, 5.0)]
     rising = dict(smooth([(step, 2.0 * step) for step in range(200)]))
-    assert all(rising[step] == pytest.approx(2 * step) for step in range(50, 150))  # a mean of the past would lag
+    assert all(rising[step] == pytest.approx(2 * step) for step in range(50, 150))  # a mean of the past is lower
 
 
 def test_means_by_bin_and_over_seeds() -> None:
@@ -41,7 +41,7 @@ def test_means_by_bin_and_over_seeds() -> None:
     assert binned_means(points) == [(0.25, pytest.approx(0.2)), (5.0, 0.9)]
     assert binned_means([(3.0, 0.5), (3.0, 0.7)]) == [(3.0, pytest.approx(0.6))]
     mean, band = mean_and_band([[(1, 2.0), (2, 4.0)], [(1, 4.0), (3, 9.0)]])
-    assert mean == [(1, 3.0)]  # steps that both have
+    assert mean == [(1, 3.0)]  # only steps of both runs
     assert band == [(1, pytest.approx(3 - math.sqrt(2)), pytest.approx(3 + math.sqrt(2)))]
 
 
@@ -60,7 +60,7 @@ def test_lines_are_drawn_with_their_bands_and_without_what_is_not_a_number() -> 
     points = [(0.0, 1.0), (1.0, math.nan), (2.0, -3.0), (3.0, 7.0)]
     band = [(0.0, 0.5, 1.5), (3.0, 2.0, 12.0)]
     chart = checked(line_chart([Line("a <b> & 'c'", 0, points, band), Line("one", 0, points, thin=True)], "x", "y"))
-    area, thin_line, line = chart["data"]  # the thick line above all
+    area, thin_line, line = chart["data"]  # the thick line is drawn last
     assert (line["x"], line["y"]) == ([0, 2, 3], [1, -3, 7])
     assert (area["x"], area["y"]) == ([0, 3, 3, 0], [1.5, 12, 2, 0.5])
     assert line["name"] == "a &lt;b&gt; &amp; 'c'"
@@ -89,7 +89,7 @@ def test_columns_show_every_run_and_whiskers_of_a_deviation() -> None:
     chart = checked(columns_chart(marks, {"STS12": "STS 12", "STS13": "STS 13"}, "score"))
     runs, mean, alone = chart["data"]
     assert (runs["y"], alone["y"]) == ([70, 74], [71])
-    assert (mean["x"], mean["y"]) == (["STS12"], [72])  # a run alone has no whiskers
+    assert (mean["x"], mean["y"]) == (["STS12"], [72])  # a single run has no whiskers
     assert mean["error_y"]["array"] == [pytest.approx(2.82843)]
     low, high = chart["layout"]["yaxis"]["range"]
     assert 68 < low < 69.17 and 74.83 < high < 76
@@ -98,7 +98,7 @@ def test_columns_show_every_run_and_whiskers_of_a_deviation() -> None:
 
 
 def test_equal_values_have_room_around_them() -> None:
-    """An axis from a value to itself would show nothing."""
+    """An axis from a value to the same value would show nothing."""
     one = checked(columns_chart([Marks("a", 0, {"STS12": [70.0]})], {"STS12": ""}, "y"))["layout"]["yaxis"]["range"]
     assert one[0] < 69 and one[1] > 71
     zero = checked(scatter([(0.0, 0.0)], [(0.0, 0.0)], 0, ("x", "y"), (0.0, 0.0)))["layout"]["yaxis"]["range"]

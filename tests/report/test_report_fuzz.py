@@ -1,4 +1,4 @@
-"""Runs whose files hold anything: the report ends with a page or with one sentence, never with a traceback."""
+"""Runs with arbitrary files: the report ends with a page or with one sentence, never with a traceback."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ def places(value: Any, path: tuple = ()) -> list[tuple]:
 
 
 def changed(value: Any, path: tuple, new: Any) -> Any:
-    """A copy of a value with something else in one place."""
+    """A copy of a value with `new` in one place."""
     if not path:
         return new
     value = copy.deepcopy(value)

@@ -1,4 +1,4 @@
-"""`python -m train.report`: one page that is whole, says what it shows, and asks nothing of the network."""
+"""`python -m train.report`: one page that is complete, names what it shows, and loads nothing from a network."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ LARGEST_PAGE = 6e6  # bytes
 
 @pytest.fixture
 def four_runs(tmp_path: Path) -> Path:
-    """Two settings of two seeds each; one of them with an index to show negatives of."""
+    """Two settings of two seeds each; one of them has an index, from which negatives are shown."""
     index = tmp_path / "index"
     una_fast.build_index(TEXTS).save(index)
     for seed, score in ((42, 0.80), (0, 0.82)):
@@ -51,7 +51,7 @@ def test_samples_are_the_runs_own_negatives(four_runs: Path) -> None:
 
 
 class Page(HTMLParser):
-    """What a page would fetch, its visible text, its charts, and whether its tags close."""
+    """The addresses that a page loads, its visible text, its charts, and its unclosed tags."""
 
     void = frozenset(("meta", "link", "br", "!doctype"))
 
@@ -126,7 +126,7 @@ def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_not_there_yet_do_not_count(tmp_path: Path) -> None:
-    """Of two seeds one is still in training: its group's score is that of one run."""
+    """One of two seeds is still in training, so the group's score is that of the other."""
     for seed in (1, 2):
         write_run(tmp_path / f"seed-{seed}", 0.8, seed=seed)
     (tmp_path / "seed-2" / "run.json").write_text(
@@ -175,7 +175,7 @@ def test_without_plotly_a_sentence_names_the_extra(
 
 
 def test_seeds_are_tabled_without_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`train.ddp --seeds` reads runs too, and needs no chart."""
+    """`train.ddp --seeds` reads runs too, but draws no chart."""
     for name in [name for name in sys.modules if name.split(".")[0] == "plotly" or name.startswith("train.report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "plotly", None)

@@ -1,4 +1,4 @@
-"""The report of a folder of train.paper: its tables beside the paper's figures, and the curves of numbered rows."""
+"""The report of a folder of train.paper: its tables with the paper's figures, and curves of rows that are numbers."""
 
 import json
 

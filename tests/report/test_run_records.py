@@ -1,4 +1,4 @@
-"""Folders -> records, groups and differences: what is read, what is left out, what is compared with what."""
+"""Folders -> records, groups and differences: which files are read or left out, and which runs are compared."""
 
 import json
 import math
@@ -52,7 +52,7 @@ def test_names_are_as_short_as_tells_runs_apart(two_settings: Path) -> None:
 
 
 def test_a_group_is_called_by_its_folders(tmp_path: Path) -> None:
-    """Seeds of one command by their common folder; of mixed folders each run by its own."""
+    """Seeds of one command have the name of their common folder; runs of mixed folders have their own."""
     for i in range(5):
         write_run(tmp_path / "mine" / f"try-{i}", 0.5, seed=i, beta=0.1)
     for seed in (1, 2):
@@ -85,7 +85,7 @@ def test_runs_without_a_common_seed_are_compared_by_their_means(tmp_path: Path) 
     write_run(tmp_path / "a", 0.8, seed=1)
     write_run(tmp_path / "b", 0.7, seed=2, augment="una")
     groups, marked = groups_with_baseline(find_runs([tmp_path / "b"]), tmp_path / "a", [])
-    assert marked is not None and [group.label for group in groups] == ["a", "b"]  # the baseline joins the runs
+    assert marked is not None and [group.label for group in groups] == ["a", "b"]  # the baseline is added to the runs
     found = differences(groups[1], marked)["stsb_dev"]
     assert (found.n_pairs, found.mean) == (0, pytest.approx(-0.1)) and math.isnan(found.deviation)
 
@@ -109,7 +109,7 @@ def test_a_mean_of_fewer_than_seven_tasks_is_not_called_the_average(tmp_path: Pa
     assert scores["all"]["STS average"] == pytest.approx(0.7)
 
 
-# --- files that are not as training leaves them ---
+# --- files other than those of a finished training ---
 
 
 def test_a_line_cut_short_by_a_kill_is_left_out_and_a_broken_one_noted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`python -m train.paper`: each table at small scale, what is there already, and bad input."""
+"""`python -m train.paper`: each table at small scale, finished runs that are used again, and bad input."""
 
 import json
 
@@ -18,7 +18,7 @@ SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBe
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A corpus, STS-B alone of SentEval's data, and a seq2seq model."""
+    """A corpus, STS-B of SentEval's data, and a seq2seq model."""
     folder = tmp_path_factory.mktemp("paper")
     small_runs.write_corpus(folder / "corpus.txt")
     small_runs.write_senteval(folder)
@@ -35,7 +35,7 @@ def ranks_here(monkeypatch):
 
 @pytest.fixture
 def paper(folder, tiny_model, monkeypatch):
-    """Runs the command with small settings; the exit code and table.json."""
+    """Runs the command with small settings; returns the exit code and table.json."""
 
     def run(name, *more, output=folder / "output"):
         own = ["--model", tiny_model, "--corpus", folder / "corpus.txt", "--data", folder, "--output", output]
@@ -69,7 +69,7 @@ def test_the_average_of_each_printed_row_is_that_of_its_tasks():
     assert len(rows) == 8 + 12 + 16
     for row in rows:
         figures = [row.cells[score].paper for score in STS]
-        assert figures[-1] == pytest.approx(sum(figures[:-1]) / 7, abs=1.5e-4), row.name  # Mirror-BERT has three digits
+        assert figures[-1] == pytest.approx(sum(figures[:-1]) / 7, abs=1.5e-4), row.name  # Mirror-BERT: 3 digits
 
 
 def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, capsys, monkeypatch):
@@ -96,7 +96,7 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
 
 
 def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
-    """One folder: rows that are the same run in several tables are trained once, paraphrases are written once."""
+    """In one folder, a run that several tables share is trained once, and paraphrases are written once."""
     output = tmp_path / "output"
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
@@ -115,7 +115,7 @@ def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, cap
         for row in table["rows"]:
             if "STSBenchmark" in row["paper"] and row["name"] != "DCLR-BERT":
                 assert -1 <= row["measured"]["STSBenchmark"] <= 1, row
-                assert row["measured"]["average"] is None  # one task is no average of seven
+                assert row["measured"]["average"] is None  # one task does not give the average of seven
     assert "DCLR-BERT: its authors name no model on the hub" in " ".join(capsys.readouterr().out.split())
     assert {path.name for path in (output / "texts").glob("*.txt")} == {"paraphrase.txt", "back-translation.txt"}
     assert len([*output.glob("runs/*/seed-*")]) == 8

@@ -1,4 +1,4 @@
-"""Text that hits the rules of the word tokenizer far more often than ordinary text does."""
+"""Text to which far more rules of the word tokenizer apply than to ordinary text."""
 
 from hypothesis import strategies as st
 

@@ -1,6 +1,6 @@
-"""Each kernel held against its plain reference on given input: one function a kernel, exact equality.
+"""Compare each kernel with its plain reference on given input: one function for each kernel, exact equality.
 
-`test_kernels.py` calls them with what hypothesis makes, `bench/endurance/fuzz_kernels.py` with millions of random rows.
+`test_kernels.py` calls them with hypothesis' examples, `bench/endurance/fuzz_kernels.py` with millions of random rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def ragged(rows) -> Ragged:
 
 
 def ranked(rows):
-    """The rows with ids that are ranks."""
+    """The rows with their ids replaced by ranks."""
     place = {term: i for i, term in enumerate(reference.ranking(rows))}
     return [[place[term] for term in row] for row in rows]
 
@@ -61,7 +61,7 @@ def law(
 
 
 def weigh(rules, words):
-    """first, z and p of each word, from the kernel."""
+    """`first`, z and p of each word, computed by the kernel."""
     first = np.empty(len(words.values), dtype=ID)
     z, p = np.empty((2, len(words.values)))
     replacement_probabilities(rules, words.values, words.indptr, first, z, p)
@@ -141,7 +141,7 @@ def check_probabilities(rows, setting):
 
 
 def check_negatives(rows, setting, window, seed, epoch):
-    """The fused kernel, and the same by its stages one after the other."""
+    """Check the fused kernel against the reference, and its stages, called one by one, against the kernel."""
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     rules = law(scores, len(rows), seed=seed, window=window, **setting)
@@ -157,7 +157,7 @@ def check_negatives(rows, setting, window, seed, epoch):
 
 
 def check_unseen(rows, text, setting, window):
-    """text: rows of term ids and of letters, which no term has."""
+    """text: rows of term ids, and of letters that stand for unseen words."""
     rows = ranked(rows)
     scores = score(rows)
     n_terms = len(scores.idf)
@@ -172,7 +172,7 @@ def check_unseen(rows, text, setting, window):
 
 
 def check_token_writes(terms, first_terms, rows, length, pads_left):
-    """terms: sub-words of each term; first_terms: the same at the start of a text, or None where it is no different."""
+    """terms: sub-words of each term; first_terms: the same at the start of a text, None if they are equal there."""
     table, words = ragged(terms), ragged(rows)
     suffix = [102, 103][: 1 + length % 2]
     other = table if first_terms is None else ragged(first_terms)
@@ -193,7 +193,7 @@ def assert_padded(ids, input_ids, attention_mask, pads_left):
 
 
 def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
-    """pieces: sub-words of each chunk; first_pieces: the same at the start of a text, or None where it is no different;
+    """pieces: sub-words of each chunk; first_pieces: the same at the start of a text, None if they are equal there;
     irregular: the chunks that cannot be joined; rows: the chunks of each sentence."""
     table, sentences, n = ragged([*pieces, *(first_pieces or [])]), ragged(rows), len(rows)
     offset = len(pieces) if first_pieces else 0
@@ -205,7 +205,7 @@ def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
     for start, stop in ((0, n // 2), (n // 2, n)):
         sentence_lengths(sentences.values, sentences.indptr, lengths, offset, row_lengths, start, stop)
     assert row_lengths.tolist() == [-1 if w else len(ids) for w, ids in zip(whole, spelled, strict=True)]
-    room = np.where(whole, 2, row_lengths)  # what the tokenizer makes of such a row may be shorter than its chunks
+    room = np.where(whole, 2, row_lengths)  # the tokenizer's ids of such a row may be fewer than those of its chunks
     bounds = np.concatenate([[0], np.cumsum(room)]).astype(POINTER)
     out = np.full(bounds[-1] + 1, 7777, dtype=dtype)
     for start, stop in ((n // 2, n), (0, n // 2)):
@@ -218,7 +218,7 @@ def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
 
 
 def check_padded_rows(sentences, rows, length, dtype, pads_left):
-    """sentences: sub-words of each; rows: which of them make the batch."""
+    """sentences: sub-words of each sentence; rows: the sentences of the batch."""
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     frame = Frame(np.array([101]), np.array(suffix), 9, pads_left)

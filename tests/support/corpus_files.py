@@ -1,4 +1,4 @@
-"""Small corpora in files of every kind, and what is read from them."""
+"""Small corpora in files of every kind, and the documents that are read from them."""
 
 import json
 from pathlib import Path
@@ -49,5 +49,5 @@ def written(tmp_path: Path, name: str, content: bytes) -> Path:
 
 
 def on_spaces(text: str) -> list[str]:
-    """A word tokenizer of a user's own, named by its import path."""
+    """A user's word tokenizer, named by its import path."""
     return text.split()

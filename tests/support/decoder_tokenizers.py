@@ -1,4 +1,4 @@
-"""Small tokenizers of the families that came with decoders: Qwen 3, Llama 2 and 3, Gemma, SuperBPE."""
+"""Small tokenizers of families that were made for decoder models: Qwen 3, Llama 2 and 3, Gemma, SuperBPE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def qwen3() -> PreTrainedTokenizerBase:
-    """As Qwen3-Embedding: the end of text after a text, padding on the left."""
+    """Like Qwen3-Embedding: an end-of-text token after each text, padding on the left."""
     vocabulary, merges = _train_byte_level(LLAMA3.replace("{1,3}", ""), ("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
     tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges, padding_side="left")
     tokenizer.backend_tokenizer.post_processor = template("", "<|endoftext|>", tokenizer.backend_tokenizer)
@@ -32,7 +32,7 @@ def qwen3() -> PreTrainedTokenizerBase:
 
 
 def llama3(pad_token: str | None = "<|end_of_text|>", padding_side: str = "left") -> PreTrainedTokenizerFast:
-    """As Llama 3, which has no padding token of its own: its users take the end of the text."""
+    """Like Llama 3, which has no padding token: its users take the end-of-text token."""
     special = ("<|begin_of_text|>", "<|end_of_text|>")
     tokenizer = _byte_level(LLAMA3, special)
     tokenizer.post_processor = template(special[0], "", tokenizer)
@@ -55,7 +55,7 @@ def superbpe() -> PreTrainedTokenizerFast:
 
 
 def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
-    """As EmbeddingGemma: <bos> and <eos> around a text, thousands of added tokens, runs of ▁ and of ends of lines."""
+    """Like EmbeddingGemma: <bos> and <eos> around a text, and thousands of added tokens, runs of ▁ and of line ends."""
     special = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
     vocabulary, merges = _train_marked(special)
     tokenizer = GemmaTokenizer(vocab=vocabulary, merges=merges, padding_side=padding_side)
@@ -72,7 +72,7 @@ def mmbert() -> PreTrainedTokenizerBase:
 
 
 def llama2() -> PreTrainedTokenizerBase:
-    """As transformers 5 makes it: Metaspace without a split, ▁ before the first word only."""
+    """As transformers 5 builds it: Metaspace without a split, ▁ before the first word only."""
     vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
     tokenizer = LlamaTokenizer(vocab=vocabulary, merges=merges)
     tokenizer.pad_token = "</s>"
@@ -81,7 +81,7 @@ def llama2() -> PreTrainedTokenizerBase:
 
 
 def llama2_file() -> PreTrainedTokenizerFast:
-    """As the file of Llama 2 has it: ▁ put before the text and in the place of each space, no pre-tokenizer."""
+    """As in the file of Llama 2: ▁ before the text and instead of each space, no pre-tokenizer."""
     vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
     model = models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     tokenizer = Tokenizer(model)
@@ -109,7 +109,7 @@ def _without_vocabulary(expression: str, model: models.Model | None = None) -> T
 
 
 def _byte_level(expression: str, special: tuple[str, ...]) -> Tokenizer:
-    """Byte-level BPE behind a split, as Llama 3 has it: a word that is a sub-word needs no merges."""
+    """Byte-level BPE after a split, as in Llama 3: a word that is in the vocabulary needs no merges."""
     vocabulary, merges = _train_byte_level(expression, special)
     tokenizer = _without_vocabulary(expression, models.BPE(vocabulary, merges, ignore_merges=True))
     tokenizer.add_special_tokens(list(special))

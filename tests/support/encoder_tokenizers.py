@@ -57,7 +57,7 @@ def modernbert() -> PreTrainedTokenizerFast:
 def xlm_roberta(
     split_white_space: bool = True, collapse: bool = False, scheme: str = "always"
 ) -> PreTrainedTokenizerFast:
-    """SentencePiece Unigram with its own nmt_nfkc character map; without `split_white_space` as older files have it."""
+    """SentencePiece Unigram with its nmt_nfkc character map; without `split_white_space` as in older files."""
     unigrams, character_map = sentencepiece_unigrams()
     tokenizer = Tokenizer(models.Unigram([(token, 0.0) for token in ROBERTA_SPECIAL] + unigrams, unk_id=3))
     steps = [normalizers.Precompiled(character_map)]
@@ -79,7 +79,7 @@ def deberta() -> PreTrainedTokenizerBase:
 
 
 def deberta_converted() -> PreTrainedTokenizerFast:
-    """As transformers 4 converts the slow tokenizer: both ends stripped, SentencePiece's character map."""
+    """As transformers 4 converts the slow tokenizer: spaces at both ends stripped, SentencePiece's character map."""
     tokenizer = Tokenizer(models.Unigram(_deberta_vocabulary(), unk_id=3))
     steps = [normalizers.Strip(), normalizers.Precompiled(sentencepiece_unigrams()[1])]
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])

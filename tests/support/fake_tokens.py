@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 class FakeTokens:
-    """Token ids by row from a fixed generator, as TokenIds and Augmenter give them."""
+    """Token ids by row from a fixed generator, with the methods of TokenIds and Augmenter."""
 
     def __init__(self, key):
         self.key = key
@@ -42,12 +42,12 @@ class FakeTokens:
 
 
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
-    """A sentence, itself, and a negative that has nothing to do with it."""
+    """Views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
     return Views(Sentences(kind(0)), None, Altered(kind(1)) if negatives else None, max_length, alpha, negative_views)
 
 
 def train(model, **settings):
-    """Losses and weights of 20 steps, the last one uneven; parts of a step as `n_parts` says."""
+    """The losses of 20 steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
     n_parts = settings.pop("n_parts", 2)
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
     encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)

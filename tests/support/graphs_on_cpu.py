@@ -1,4 +1,4 @@
-"""CUDA graphs without a GPU: who owns which buffer, and when its content is lost."""
+"""A stand-in for CUDA graphs on a CPU: which object owns a buffer, and when its content is overwritten."""
 
 import torch
 
@@ -6,13 +6,13 @@ from train.encoder import graphs
 
 
 class OnCpu:
-    """Stands for train.encoder.graphs.Captured as far as memory goes: one buffer for inputs, activations and output.
+    """Uses memory like train.encoder.graphs.Captured: one buffer for inputs, activations and output.
 
-    A second forward before the backward of the first spoils the first, as it does on a GPU.
+    As on a GPU, a second forward before the backward of the first overwrites the first one's activations.
     """
 
     def __init__(self, run, trained, part, memory):
-        torch.rand(7)  # trials draw random numbers
+        torch.rand(7)  # the trials before a capture draw random numbers
         self.run, self.trained = run, trained
         self.inputs = {name: tensor.clone() for name, tensor in part.items()}
         self.output = run(self.inputs).detach()
@@ -29,7 +29,7 @@ class OnCpu:
 
 
 def stand_in(replace=setattr):
-    """Let train.encoder.graphs.Graphs work on a CPU in this process; replace: setattr, or pytest's, which undoes it."""
+    """Let train.encoder.graphs.Graphs work on a CPU here. replace: setattr, or monkeypatch.setattr to undo it."""
     replace(graphs, "Captured", OnCpu)
     replace(torch.cuda, "graph_pool_handle", object)
     replace(torch.cuda, "get_rng_state", lambda device: None)

@@ -1,4 +1,4 @@
-"""A stand-in for the Hugging Face hub: what its HTTP interface does when a folder is uploaded."""
+"""A stand-in for the Hugging Face hub: its HTTP interface for uploads of a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWNER = "somebody"
 
 
 class Hub(ThreadingHTTPServer):
-    """Repositories by name, and what was asked. refusal: the status that uploads are answered with, if any."""
+    """Repositories by name, and the requests. refusal: HTTP status with which uploads are refused, if any."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -44,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Hub
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Print no log."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self.create(json.loads(body))
         if self.server.refusal:
             return self.answer({"error": "No"}, self.server.refusal)
-        if self.path == "/api/validate-yaml":  # of the model card
+        if self.path == "/api/validate-yaml":  # checks the model card
             return self.answer({"errors": [], "warnings": []})
         if "/preupload/" in self.path:
             return self.say_how(json.loads(body))
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer({"url": f"{self.server.url}/{name}"}, 409 if known else 200)
 
     def say_how(self, asked: dict[str, Any]) -> None:
-        """Weights go to a store of large files, all else into the commit."""
+        """Answer that weights go to the store of large files, and all other files into the commit."""
         modes = {True: "lfs", False: "regular"}
         files = [
             {"path": file["path"], "uploadMode": modes[file["path"].endswith(".safetensors")], "shouldIgnore": False}

@@ -1,7 +1,7 @@
-"""Training commands in processes of their own that need not import torch again: forked from one that has.
+"""Training commands in processes of their own, forked from a process that has already imported torch.
 
-Importing takes a command 3 s of processor time, and the fork server of its ranks as much. A test of what happens to a
-run, not of how Python starts, forks both: the same processes in the same groups, with the same signals.
+Imports take 3 s of processor time in a command, and as much in the fork server of its ranks. Tests of a run, not of its
+start, fork both instead: they get the same processes in the same process groups, with the same signals.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from train.steps.signals import STOP_SIGNALS
 
 PRELOADED = [
     "train.job.launch", "train.job.seeds", "train.job.score_best", "support.prepared_commands",
-    "transformers.models.bert.modeling_bert",  # half of what a rank imports
+    "transformers.models.bert.modeling_bert",  # takes half of a rank's import time
 ]  # fmt: skip
 
 
 def start_fork_server() -> None:
-    """Start the fork server of this process, which its own ranks are forked from too, with all that they import."""
+    """Start this process's fork server, from which its own ranks are forked too, with all modules that they import."""
     fork_server.start_fork_server(PRELOADED)
 
 
 class PreparedCommand:
-    """A running command, with the part of subprocess.Popen that the tests use."""
+    """A running command, with those methods of subprocess.Popen that the tests use."""
 
     def __init__(self, arguments: Sequence[str], folder: str) -> None:
         start_fork_server()
@@ -61,7 +61,7 @@ class PreparedCommand:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float | None = None) -> tuple[None, str]:
-        """Wait until the command, and all that holds its standard error, has ended; what was said there."""
+        """Wait until the command and all processes that hold its standard error have ended; returns that output."""
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(self.stderr.read()), daemon=True)
         reader.start()
@@ -73,7 +73,7 @@ class PreparedCommand:
 
 
 def _command(arguments: list[str], folder: str, environment: Mapping[str, str], errors: connection.Connection) -> None:
-    """What a shell does for a command, then the command."""
+    """Set up the process as a shell does, then run the command."""
     from train.ddp import main
 
     os.setsid()
@@ -82,10 +82,10 @@ def _command(arguments: list[str], folder: str, environment: Mapping[str, str], 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python sets it
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored, as nohup does
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Python's handler
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have made the tests ignore it
     util.spawnv_passfds = _fork_python  # type: ignore[attr-defined]
-    fork_server.start_fork_server()  # while this process has one thread
+    fork_server.start_fork_server()  # now, while this process has one thread
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     try:
         raise SystemExit(main(arguments))
@@ -94,7 +94,7 @@ def _command(arguments: list[str], folder: str, environment: Mapping[str, str], 
 
 
 def _fork_python(path: str, arguments: list[str], open_files: Sequence[int]) -> int:
-    """`python -c CODE` in a fork of this process: other files are closed and signals as they were, as after exec."""
+    """Run `python -c CODE` in a fork of this process. As after exec, other files are closed and signals are reset."""
     child = os.fork()
     if child:
         return child

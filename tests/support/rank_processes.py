@@ -1,4 +1,4 @@
-"""What may stand in for a rank of a job that writes text: one that dies, one that finds bad input."""
+"""Stand-ins for a rank of a job that writes text: one dies, one finds bad input, one only loads."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def one_refuses(rank, job, device, done, reply):
 
 
 def one_loads(rank, job, device, done, reply):
-    """Rank 1 never comes to write."""
+    """Rank 1 never begins to write."""
     if rank == 1:
         time.sleep(600)
     _write_until_stopped(reply)

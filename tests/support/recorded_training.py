@@ -1,4 +1,4 @@
-"""Trainings that keep which negatives each sentence had in each epoch; a command too, so that ranks can be started."""
+"""Trainings that record each sentence's negatives in each epoch; also a command, so that tests can start ranks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from una_fast.integrations import Negatives
 from una_fast.integrations import sentence_transformers as for_sentence_transformers
 from una_fast.integrations import transformers as for_transformers
 
-Seen = list[dict[str, str]]  # by epoch: the ids of a sentence -> those of its negative
-BATCH, ROWS = 4, 18  # two lines are blank: four batches an epoch, two on each of two ranks
+Seen = list[dict[str, str]]  # for each epoch: ids of a sentence -> ids of its negative
+BATCH, ROWS = 4, 18  # with two blank lines: four batches an epoch, or two on each of two ranks
 COMMON: dict[str, Any] = {
     "per_device_train_batch_size": BATCH, "num_train_epochs": 2, "use_cpu": True, "report_to": "none",
     "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True,
@@ -37,13 +37,13 @@ class Recorder(TrainerCallback):
         self.seen.append({})
 
     def note(self, anchors: dict[str, torch.Tensor], negatives: dict[str, torch.Tensor]) -> None:
-        """Keep the ids of a batch, padding left out."""
+        """Record the ids of a batch without padding."""
         for anchor, negative in zip(_ids(anchors), _ids(negatives), strict=True):
             self.seen[-1][anchor] = negative
 
 
 class RecordingLoss(nn.Module):
-    """A loss for sentence-transformers' trainer that keeps what it is given."""
+    """A loss for sentence-transformers' trainer that records its input."""
 
     def __init__(self, model: Any, recorder: Recorder) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class RecordingLoss(nn.Module):
 
 
 class RecordingModel(nn.Module):
-    """A model for the plain Trainer that keeps what it is given."""
+    """A model for the plain Trainer that records its input."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def _ids(features: dict[str, torch.Tensor]) -> list[str]:
 
 
 def record(kind: str, folder: Path, model: Path, resume: str | None = None, **arguments: Any) -> Seen:
-    """Train and return what was seen. kind: of KINDS; folder: holds index/; resume: a checkpoint."""
+    """Train and return the record. kind: one of KINDS; folder: it holds index/; resume: a checkpoint."""
     recorder = Recorder()
     settings = {**COMMON, "output_dir": str(folder / "output"), **arguments}
     make = _plain_trainer if kind == "trainer" else _sentence_transformer_trainer
@@ -120,7 +120,7 @@ def _augmenter(index: Path, tokenizer: Any) -> una_fast.Augmenter:
 
 
 class Given(nn.Module):
-    """A model whose embeddings are what it is given."""
+    """A model that returns its input as embeddings."""
 
     def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {"sentence_embedding": features["embedding"]}
@@ -142,7 +142,7 @@ def pairs_loss(views: torch.Tensor) -> tuple[float, list[Any]]:
 
 
 def main() -> None:
-    """Record the kinds on this rank of two, and its gradient of a loss over both: FOLDER MODEL RANK."""
+    """Record all kinds on one rank of two, and its gradient of a loss over both. Arguments: FOLDER MODEL RANK."""
     folder, model, rank = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     found: dict[str, Any] = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in KINDS}
     found["loss"], found["gradient"] = pairs_loss(embeddings()[:, 3 * rank : 3 * (rank + 1)])

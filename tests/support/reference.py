@@ -1,6 +1,6 @@
-"""Plain Python written from the paper's section 3, and from README's table where the paper is silent.
+"""Plain Python, written from section 3 of the paper; where the paper is silent, from docs/paper-and-released-code.md.
 
-Nothing of una_fast in it. A sentence is a list of words (or ids); scores are in dicts or lists.
+It imports nothing of una_fast. A sentence is a list of words (or ids); scores are in dicts or lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBERS = 128
 
 @functools.cache
 def ln(x):
-    """ln(x), correctly rounded: 60 digits decide every double."""
+    """ln(x), correctly rounded: 60 digits are enough for every double."""
     return float(Context(prec=60).ln(Decimal(x)))
 
 
@@ -67,12 +67,12 @@ def ranking(documents):
 
 
 def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf"):
-    """One p a word."""
+    """The probability of each word."""
     if not words or select == "random":
         return [beta] * len(words)
     z = tfidf(words, idf_of, unseen)
     lowest = min(z.values())
-    over = list(z) if variant == "paper" else words  # the mean C: over distinct terms, or over words
+    over = list(z) if variant == "paper" else words  # C is a mean over distinct terms, or over words
     total = 0.0
     for term in over:
         total += z[term] - lowest
@@ -81,7 +81,7 @@ def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf"):
     else:
         scale = beta / (total / len(over))
         p = [min(scale * (z[term] - lowest), 1.0) for term in words]
-    top = max(z, key=lambda term: z[term])  # the first of the highest
+    top = max(z, key=lambda term: z[term])  # the first term if several have the highest score
     if variant == "paper":
         return [1.0 if term == top else p[k] for k, term in enumerate(words)]
     if max(p) < 1:
@@ -101,7 +101,7 @@ def rank_window(scores, term, z, radius):
 
 
 def score_window(scores, term, z, distance):
-    """Ids whose score is within `distance`, and the next ranks."""
+    """Ids whose score is within `distance`, and the next rank on either side."""
     at = scores[term] if term is not None else z
     inside = [j for j, s in enumerate(scores) if abs(s - at) <= distance]
     place = term if term is not None else bisect.bisect_right([-s for s in scores], -z)
@@ -112,7 +112,7 @@ def score_window(scores, term, z, distance):
 
 
 def candidate_weights(scores, window, excluded, replace="tfidf"):
-    """Weight of each id of the window: the law of a replacement, before it is normalised."""
+    """Weight of each id of the window: the probability of a replacement before normalisation."""
     ids = [j for j in range(*window) if j != excluded]
     if replace == "random" or all(scores[j] == 0 for j in ids):
         return dict.fromkeys(ids, 1.0)
@@ -139,7 +139,7 @@ def unit(bits):
 
 
 def draw_replacement(scores, window, excluded, replace, bits_of):
-    """An id of the window by `candidate_weights`: uniform candidates, each kept in proportion to its weight."""
+    """An id of the window, drawn by rejection: candidates are uniform, and accepted in proportion to their weight."""
     start, stop = window
     envelope = 0.0 if replace == "random" else scores[start - start % 64]
     for number in range(1, TRIES + 1):
@@ -154,7 +154,7 @@ def draw_replacement(scores, window, excluded, replace, bits_of):
 
 
 def invert(ids, weights, u):
-    """The first id at which the cumulative weight exceeds u times the whole."""
+    """The first id at which the cumulative weight exceeds u times the total weight."""
     total = 0.0
     for weight in weights:
         total += weight
@@ -191,7 +191,7 @@ def negative(
     return out
 
 
-# --- EDA (Wei and Zou 2019, section 2), where it is silent as una_fast.EDA's docstring says ------------------------
+# --- EDA (Wei and Zou 2019, section 2; what it leaves open is as in una_fast.EDA's docstring) ----------------------
 
 
 def below(bits, n):
@@ -199,7 +199,7 @@ def below(bits, n):
 
 
 def edit(words, operation, strength, synonyms_of, bits_of):
-    """What the list `words` becomes. synonyms_of(word) -> list; bits_of(step, number) -> the draw."""
+    """The edited list of `words`. synonyms_of(word) -> list; bits_of(step, number) -> the draw."""
     if not words:
         return []
     if operation == "delete":

@@ -1,4 +1,4 @@
-"""Folders of runs as training leaves them, written without training."""
+"""Folders of runs, with the files that training writes, made without training."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKR
 
 
 def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None = None, **settings: Any) -> Path:
-    """A finished run with dev scores after 10 and 20 steps, `score` the last; a start score where one is given."""
+    """A finished run with dev scores after 10 and 20 steps, `score` the last; start: the score at step 0, if any."""
     folder.mkdir(parents=True)
     summary = {
         "status": "finished",

@@ -1,4 +1,4 @@
-"""Tiny seq2seq models with random weights: of a tokenizer of whole words, and a Marian with SentencePiece's."""
+"""Tiny seq2seq models with random weights, with a tokenizer of whole words; and a Marian with SentencePiece."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POSITIONS = 48
 
 
 def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
-    """A token a word, </s> at the end."""
+    """One token for each word, and </s> at the end."""
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -41,7 +41,7 @@ def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
         unk_token="<unk>",
         bos_token="<s>",
         padding_side="left",
-    )  # padding on the left, for models whose positions start there: the code must not take it over
+    )  # padding is on the left here; the code must pad on the right all the same
 
 
 def t5(size):
@@ -69,23 +69,23 @@ FAMILIES = {
     "bart": like_bart(BartConfig, BartForConditionalGeneration, start=3),
     "marian": like_bart(MarianConfig, MarianMTModel, start=0),
     "pegasus": like_bart(PegasusConfig, PegasusForConditionalGeneration, start=0),
-}  # weights far from equal, so that the search has no ties
+}  # the weights differ much, so that the search has no ties
 
 
 def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
-    """A folder with a model of the family and its tokenizer."""
+    """Save a model of the family and its tokenizer in `folder`."""
     own = tokenizer(words)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = FAMILIES[family](len(own))
-    model.generation_config.no_repeat_ngram_size = 1  # random weights would say one word for ever
+    model.generation_config.no_repeat_ngram_size = 1  # random weights would repeat one word forever
     model.save_pretrained(folder)
     own.save_pretrained(folder)
     return folder
 
 
 def save_marian(folder: Path) -> Path:
-    """A Marian as those on the hub are: two SentencePiece models and a vocabulary, whose last token is the padding."""
+    """A Marian like those on the hub: two SentencePiece models, and a vocabulary whose last token is the padding."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(training_lines()),
         model_prefix=str(folder / "units"),

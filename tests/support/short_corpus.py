@@ -1,4 +1,4 @@
-"""A corpus of seven sentences, three times: repeated words, words of one sentence, a blank line."""
+"""Seven sentences, repeated three times: some words occur twice in a sentence, some in one only; one is blank."""
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog .",

@@ -34,7 +34,7 @@ def write_corpus(path, sentences=70, seed=0):
 
 
 def write_dev(path):
-    """Pairs that share 0 to 5 of their 5 words, and as many points."""
+    """Write pairs that share 0 to 5 of their 5 words; the score is this number."""
     generator = np.random.default_rng(0)
     lines = []
     for i in range(24):
@@ -45,7 +45,7 @@ def write_dev(path):
 
 
 def write_senteval(folder):
-    """A folder of SentEval's data with STS-B alone, of 24 pairs."""
+    """A folder of SentEval's data with STS-B only, of 24 pairs."""
     path = folder / "senteval" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = write_dev(folder / "pairs.tsv").read_text().splitlines()
@@ -69,7 +69,7 @@ def options(folder, model, **changes):
 
 
 class RanksHere:
-    """Stands for train.job.launch.Supervisor: the run is trained inside this process."""
+    """Stands in for train.job.launch.Supervisor: trains the run inside this process."""
 
     number = 0
 
@@ -81,19 +81,19 @@ class RanksHere:
 
 
 def train_here(values, prepared=False):
-    """Train as the only rank, inside this process; the outcome."""
+    """Train as the only rank, inside this process; returns the outcome."""
     return work_here(prepare(make_run(values), say=lambda message: None))
 
 
 def free_port():
-    """A port of this machine that nobody listens on."""
+    """A port of this machine on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
 
 
 def work_here(run):
-    """Train a prepared run as the only rank, inside this process; the outcome."""
+    """Train a prepared run as the only rank, inside this process; returns the outcome."""
     alone = {
         "RANK": "0",
         "WORLD_SIZE": "1",
@@ -101,7 +101,7 @@ def work_here(run):
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),
     }
-    alone["LOCAL_WORLD_SIZE"] = "64"  # one thread: a tiny model gains nothing from more
+    alone["LOCAL_WORLD_SIZE"] = "64"  # gives this rank one thread: a tiny model gains nothing from more
     threads = torch.get_num_threads()
     with mock.patch.dict(os.environ, alone):
         try:
@@ -120,7 +120,7 @@ def command(values):
 
 
 def start_prepared(values):
-    """`start` without the seconds of imports: forked from a process that has made them."""
+    """Like `start`, without the seconds of imports: the process is forked from one that has imported all."""
     return PreparedCommand(command(values)[3:], str(ROOT))
 
 
@@ -151,7 +151,7 @@ def wait_for_step(process, output, step):
 
 
 def finish(process, timeout=240):
-    """The exit code of a run that was started, and what it said; one that does not end is killed, ranks and all."""
+    """The exit code and the output of a started run; a run that does not end is killed with its ranks."""
     try:
         _, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -162,13 +162,13 @@ def finish(process, timeout=240):
 
 
 def metrics(output):
-    """The lines of metrics.jsonl without the speed, which no two runs share."""
+    """The lines of metrics.jsonl without the speed, which differs between runs."""
     lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [{k: v for k, v in json.loads(line).items() if k != "sentences_per_second"} for line in lines]
 
 
 def final_state(output):
-    """The state that the last checkpoint holds."""
+    """The state in the last checkpoint."""
     pointer = json.loads((Path(output) / "last" / "checkpoint.json").read_text(encoding="utf-8"))
     return torch.load(Path(output) / "last" / pointer["state"], weights_only=True)
 

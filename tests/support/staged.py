@@ -1,4 +1,4 @@
-"""Builds in stages cut as small as a test wants them, and executors that stop or fail at a given point."""
+"""Settings that cut builds in stages into small tasks, an executor without threads, and failing writes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Calling(Executor):
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing catches it."""
+    """Stands in for the end of the process: no code catches it."""
 
 
 def cut(monkeypatch, split_bytes=40, n_partitions=3, n_ranges=3):
-    """Every build has splits of so many bytes of text, so many hash ranges and ranges of ranks, and syncs nothing."""
+    """Set the split size in bytes and the numbers of hash ranges and of ranges of ranks; switch off fsync."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.setattr(Budget, "split_bytes", lambda self: split_bytes)
     monkeypatch.setattr("una_fast.index.staged.sources.SMALLEST", split_bytes)
@@ -37,7 +37,7 @@ def cut(monkeypatch, split_bytes=40, n_partitions=3, n_ranges=3):
 
 
 def failing_syncs(monkeypatch, at, error):
-    """The call number `at` of fsync, which ends every write, raises; returns a list that grows with the calls."""
+    """Let call `at` of fsync, which ends every write, raise `error`; returns a list that grows with the calls."""
     calls = []
 
     def fsync(handle):

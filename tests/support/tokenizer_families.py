@@ -1,4 +1,4 @@
-"""A small tokenizer of every family that people train encoders with: the rows of docs/tokenizers.md."""
+"""A small tokenizer of each family that encoders use: the rows of docs/tokenizers.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["BY_TEXT", "FAMILIES", "bert_uncased", "roberta", "training_lines", "
 
 
 class Family(NamedTuple):
-    """models: whose tokenizers are like it; make: a new one."""
+    """models: the models with such a tokenizer; make: makes a new one."""
 
     models: str
     make: Callable[[], PreTrainedTokenizerBase]
@@ -58,4 +58,4 @@ FAMILIES = {
     "llama2": Family("Llama 2", llama2),
     "llama2_file": Family("Llama 2, the pipeline of its file", llama2_file),
 }
-BY_TEXT = {"superbpe": Family("SuperBPE", superbpe)}  # no ids word by word
+BY_TEXT = {"superbpe": Family("SuperBPE", superbpe)}  # these encode text by text

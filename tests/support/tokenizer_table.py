@@ -1,4 +1,4 @@
-"""docs/tokenizers.md, from the families of the tests, what una_fast says of each, and the lines compared."""
+"""The text of docs/tokenizers.md: the tests' tokenizer families, how each gets its ids, and the lines compared."""
 
 from __future__ import annotations
 
@@ -15,47 +15,52 @@ from una_fast.tokens.subwords import SubwordEncoder
 COMPARED = Path(__file__).parents[2] / "bench" / "results" / "tokenizers.json"
 PAGE = """# Tokenizers
 
-Token ids of sentences and negatives equal those that the tokenizer makes of the text. There are two ways to them:
+The token ids of sentences and negatives equal those that the tokenizer makes of the text. They are made in one of two
+ways:
 
 - **word by word**: each distinct word is encoded once, and a sentence or a negative is put together from its words in
-  about 1 us. This takes a reason why a word's ids do not depend on the words around it (below).
-- **text by text**: the tokenizer itself encodes every text, when its batch is made. It is right for every tokenizer,
+  about 1 us. una_fast does this only where the ids of a word do not depend on the words around it (reasons below).
+- **text by text**: the tokenizer itself encodes every text when its batch is made. This works with every tokenizer,
   slow (Python) ones included, and takes 50 to 500 us a sentence; a warning names the reason and the measured cost.
 
-This page is written by `python tools/make_tokenizer_table.py` from the tokenizers of the tests, which are trained to
-the pipelines of the models named here. The pipeline of a model depends on the version of transformers, and una_fast
-reads it from the tokenizer that it is given: at every bind, some hundred sentences and texts of random words are
-compared with the tokenizer. "Lines compared" counts sentences of Wikipedia on which every id was equal, with such
-tokenizers trained to some 32,000 sub-words: `python -m bench.parity.check_anchors FILE --json
-bench/results/tokenizers.json` counts them again.
+You need not choose: una_fast reads the pipeline from your tokenizer, because a model's pipeline depends on the version
+of transformers. Each time a tokenizer is bound to an index, the ids of some hundred sentences and texts of random words
+are compared with those of the tokenizer itself.
+
+`python tools/make_tokenizer_table.py` writes this page from the tokenizers of the tests, small ones with the pipelines
+of the models named here. "Lines compared" counts sentences of Wikipedia on which every id was equal, for tokenizers
+with these pipelines and some 32,000 sub-words; it is counted by
+`python -m bench.parity.check_anchors FILE --json bench/results/tokenizers.json`.
 
 {table}
 
 ## Why word by word is exact
 
-A word that holds an added token ("[MASK]"), or that a normaliser changes by what stands beside it, is found when the
-tokenizer is bound, and the texts that hold it are encoded whole.
+For each kind of pipeline there is a reason why the ids of a word do not depend on its neighbours:
 
 {reasons}
 
-The ids of a word "after a space" are those that follow "a" in "a " and the word, so that a space which a tokenizer puts
-before a text, or takes away there, makes no difference.
+There are exceptions: words that contain an added token ("[MASK]"), and words that a normaliser changes depending on
+their neighbours. They are found when the tokenizer is bound, and texts that contain one are encoded by the tokenizer.
+
+The ids of a word after a space are read from the text "a", space, word: they are those after "a". So it makes no
+difference whether a tokenizer adds or removes a space at the start of a text.
 
 ## What goes text by text
 
-- Tokenizers that are not of a kind above: SuperBPE, whose sub-words hold spaces; any other expression in a Split.
-- Slow (Python) tokenizers, and fast ones with a part that is written in Python.
-- Added tokens that hold a space; `truncation_side="left"` (set it to "right"); special tokens or padding with token
-  types other than 0 (XLNet).
+- Tokenizers of other kinds than those above: SuperBPE, whose sub-words contain spaces; a Split with another expression.
+- Slow (Python) tokenizers, and fast tokenizers with a component that is written in Python.
+- Tokenizers with an added token that contains a space, with `truncation_side="left"` (set it to "right"), or with
+  special tokens or padding of token types other than 0 (XLNet).
 
 ## What is refused
 
-- No padding token (Llama 3 has none): `tokenizer.pad_token = tokenizer.eos_token`.
-- BPE dropout, which gives the same text other ids at every call: set it to None.
-- No attention mask: add "attention_mask" to `tokenizer.model_input_names`.
+- A tokenizer without a padding token (Llama 3): set `tokenizer.pad_token = tokenizer.eos_token`.
+- A tokenizer with BPE dropout, which gives the same text other ids at every call: set the dropout to None.
+- A tokenizer without an attention mask: add "attention_mask" to `tokenizer.model_input_names`.
 
-Padding on the left is written by the same kernels. With it, the embedding of a text is its last token or a mean over
-the attention mask, not the first column.
+The same kernels pad on the left where the tokenizer does. Then the first token of a text is not in the first column: in
+a loop of your own, pool by the last token or by the mean over the attention mask.
 """
 
 

@@ -1,4 +1,4 @@
-"""What the small tokenizers of the tests are trained with, in a second, on text that Python ships."""
+"""Train the small tokenizers of the tests, in a second, on text that comes with Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def train(tokenizer: Tokenizer, trainer: Any) -> None:
 
 
 def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = ()) -> tuple[dict, Merges]:
-    """Vocabulary and merges, for the classes of transformers that make their pipeline themselves."""
+    """Vocabulary and merges, for classes of transformers that build their pipeline themselves."""
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY + 300,
         special_tokens=list(special),
@@ -62,7 +62,7 @@ def sentencepiece_unigrams() -> tuple[list[tuple[str, float]], bytes]:
 
 
 def template(before: str, after: str, tokenizer: Tokenizer) -> processors.TemplateProcessing:
-    """A text between two special tokens, either of which may be left away ("")."""
+    """A text between two special tokens; "" leaves one out."""
     ids = [(token, tokenizer.token_to_id(token)) for token in (before, after) if token]
     return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=ids)
 

@@ -1,4 +1,4 @@
-"""Which tokenizers make their ids word by word, which go through themselves text by text, and which are refused."""
+"""Which tokenizers get ids word by word, which encode text by text, and which are refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def with_dropout() -> PreTrainedTokenizerBase:
 
 
 def with_merge_across_a_space(make) -> PreTrainedTokenizerBase:
-    """The merge of "e" and "▁" makes a sub-word that holds the end of a word and the space after it."""
+    """A tokenizer with a merge of "e" and "▁": a sub-word that spans the end of a word and the space after it."""
     tokenizer = make()
     model = tokenizer.backend_tokenizer.model
     described = json.loads(model.__getstate__())
@@ -159,7 +159,7 @@ def test_a_tokenizer_that_cannot_cut_a_text_is_refused_in_words(index):
 
 
 def test_stripping_both_ends_needs_a_word_before():
-    """A text's first space is taken away, so the ids after a space are those after a word."""
+    """The tokenizer strips a text's first space, so ids after a space are taken from after a word."""
     tokenizer = changed(normalizer=normalizers.Strip())
     found = SubwordEncoder(tokenizer)
     index = una_fast.build_index(TEXTS)

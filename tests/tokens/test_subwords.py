@@ -1,4 +1,4 @@
-"""Sub-words made chunk by chunk against the tokenizer on the whole text, and the tokenizers that are refused."""
+"""Sub-words made chunk by chunk, compared with the tokenizer on the whole text; and refused tokenizers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NASTY = [
 TEXTS = st.text(
     st.sampled_from([*"abAB.,'-12 ", *sorted({c for line in NASTY for c in line})]) | st.characters(codec="utf-8")
 )
-# terms such as "¨" become white space that joins their neighbours', and ▁ is white space where it stands for a space
+# terms such as "¨" become white space, which changes their neighbours' ids; so does ▁ where it stands for a space
 DEPENDENT = {
     "roberta_nfkc",
     "xlm_roberta_collapse",
@@ -114,7 +114,7 @@ def test_any_terms_joined_are_the_tokenizers(family, tokenizer, encoder, words, 
 
 
 def test_most_lines_are_made_of_chunks(monkeypatch, family, encoder):
-    """The slow path is right for any text, so only a count shows that it is the exception."""
+    """The slow path gives right ids too, so only a count shows that it is rarely taken."""
     texts = [" ".join(line.split()) for line in training_lines()]
     index = una_fast.build_index(texts)
     assert encoder._joint
@@ -182,7 +182,7 @@ def test_ids_beyond_16_bits():
 
 
 def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
-    """Gemma has thousands, and each search of a corpus' chunks takes 0.8 ms a MB: their ids betray them instead."""
+    """Gemma has thousands, and each search takes 0.8 ms for a MB of chunks; they are found by their ids instead."""
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
     searched = []

@@ -1,6 +1,6 @@
 """The table of docs/tokenizers.md: each row on lines of Wikipedia, and the page as its tool writes it.
 
-The lines that the page counts are compared by bench.parity.check_anchors; here are enough to notice a change.
+bench.parity.check_anchors compares all lines that the page counts; a test compares enough of them to notice a change.
 """
 
 from __future__ import annotations

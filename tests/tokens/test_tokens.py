@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: batches, what is kept on the disk, and what is refused."""
+"""A tokenizer bound to an index: batches, token ids kept on the disk, and refused tokenizers."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def test_the_tokenizer_is_not_changed(index):
 def test_ids_are_kept_with_the_index(saved, monkeypatch):
     tokenizer = roberta()
     first = TokenIds(una_fast.load_index(saved), tokenizer)
-    monkeypatch.setattr(binding, "encode_sentences", None)  # a second time they must not be made
-    tokenizer(["state"], truncation=True, padding="max_length", max_length=9)  # changes no id, so makes no difference
+    monkeypatch.setattr(binding, "encode_sentences", None)  # fails if the ids are made again
+    tokenizer(["state"], truncation=True, padding="max_length", max_length=9)  # a setting that changes no id
     second = TokenIds(una_fast.load_index(saved), tokenizer)
     for name in ("sentences", "terms", "first_terms"):
         assert np.array_equal(getattr(first, name).values, getattr(second, name).values)
         assert np.array_equal(getattr(first, name).indptr, getattr(second, name).indptr)
-        assert not getattr(second, name).values.flags.writeable  # a map of the file
+        assert not getattr(second, name).values.flags.writeable  # it is a map of the file
     assert_equal(first.anchor_ids([0, 9]), second.anchor_ids([0, 9]))
 
 
@@ -168,7 +168,7 @@ def test_ids_of_another_index_are_refused(saved, tmp_path):
 def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path):
     (tmp_path / "file").touch()
     read_only = una_fast.build_index(TEXTS)
-    read_only.path = tmp_path / "file"  # nothing can be made below a file, whoever runs the test
+    read_only.path = tmp_path / "file"  # no folder can be made below a file, even by root
     tokens = TokenIds(read_only, bert_uncased())
     assert_equal(tokens.anchor_ids([0, 3]), TokenIds(index, bert_uncased()).anchor_ids([0, 3]))
 
@@ -187,7 +187,7 @@ def test_binding_at_once_is_safe(saved):
     with ThreadPoolExecutor(4) as threads:
         first, *others = threads.map(bind, range(4))
     assert all(np.array_equal(first, other) for other in others)
-    assert len(list(saved.glob("*tokens-*"))) == 1  # and nothing half-written is left
+    assert len(list(saved.glob("*tokens-*"))) == 1  # no unfinished folder is left
 
 
 @pytest.mark.parametrize("make", [bert_uncased, roberta])
@@ -200,7 +200,7 @@ def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
 
 
 def test_a_very_long_word_is_not_compared_hundreds_of_times(monkeypatch):
-    """Few terms, one of 300,000 letters: texts of random terms would hold it 800 times, 22 s of the tokenizer's."""
+    """With few terms, texts of random terms would contain one of 300,000 letters 800 times, which takes 22 s."""
     index = una_fast.build_index(["a b c", "x" * 300_000 + " d"])
     tokenizer, compared = roberta(), []
     base = type(tokenizer)
@@ -219,7 +219,7 @@ def test_a_very_long_word_is_not_compared_hundreds_of_times(monkeypatch):
 
 
 def test_more_sub_words_of_terms_than_places_can_name_are_refused(saved, monkeypatch):
-    """When they are made, and where another program has kept them."""
+    """Both when the ids are made and when they are read from the index's folder."""
     bound = TokenIds(una_fast.load_index(saved), roberta())
     n = max(len(bound.terms.values), len(bound.first_terms.values))
     monkeypatch.setattr(binding, "MOST_SUB_WORDS", n)

@@ -1,4 +1,4 @@
-"""Kept token ids that somebody else made: every checksum is right, and what they hold is not."""
+"""Kept token ids that somebody else made: all checksums are right, but the content is wrong."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_a_bind_made_is_taken_as_it_is(tmp_path, make):
     index = una_fast.build_index(TEXTS)
     made = TokenIds(index, make())
     index.save(tmp_path / "index")
-    for _ in range(2):  # written, then read
+    for _ in range(2):  # the ids are written first, then read
         kept = TokenIds(una_fast.load_index(tmp_path / "index"), make())
         for name in ("sentences", "terms", "first_terms"):
             assert np.array_equal(getattr(kept, name).values, getattr(made, name).values)

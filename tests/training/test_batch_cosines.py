@@ -1,4 +1,4 @@
-"""The cosines of a step's views: what the loss saw, in the line of metrics of that step."""
+"""The cosines of a step's views, as the loss gets them, are in that step's line of metrics.jsonl."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The model card of a run: what the hub reads of it, and how the run can be had again."""
+"""The model card of a run: the fields that the hub reads, and the command that repeats the run."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ def output(tmp_path: Path) -> Path:
 
 
 def finished(output: Path) -> str:
-    """The card that a finished run gets."""
+    """The card of a finished run."""
     assert finish(make_run({**SETTINGS, "output": str(output)})) == 0
     return (output / "best" / "README.md").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The options: one dataclass, a parser made from it, a file, and a sentence for everything that cannot be."""
+"""The options: one dataclass, a parser made from it, a file, and a message for every impossible value."""
 
 import dataclasses
 import re

@@ -15,7 +15,7 @@ from una_fast_cli.main import main
 
 
 def prepared(values):
-    """A run whose index has been made, and what it trains on."""
+    """A run, whose index is built, and its training material."""
     run = prepare(make_run(values), say=lambda message: None)
     return run, Material.of(run, una_fast.load_index(run.index))
 
@@ -35,7 +35,7 @@ def split(tmp_path):
 def test_paraphrases_in_several_files_are_one(tmp_path, tiny_model, split, given):
     values = options(tmp_path, tiny_model, paraphrases=str(tmp_path / given))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # of notes.md
+        warnings.simplefilter("ignore", InputWarning)  # about notes.md
         run, material = prepared(values)
     assert (material.n_anchors, material.paraphrase_offset) == (70, 70)
     index = una_fast.load_index(run.index)
@@ -63,7 +63,7 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
         assert prepared(values)[1].n_anchors == sentences
-        prepared(values)  # the index is there, and is that of this corpus
+        prepared(values)  # a second time, with the index that is already there
         folder = tmp_path / "other"
         assert main(["index", str(tmp_path / "table.tsv"), "--output", str(folder), *flags]) == 0
         assert len(una_fast.load_index(folder)) == sentences

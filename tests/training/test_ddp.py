@@ -1,4 +1,4 @@
-"""N ranks are one rank: the same losses and weights for any world size, on the same batches."""
+"""N ranks compute the same as one rank: equal losses and weights for any world size, on the same batches."""
 
 import os
 from pathlib import Path
@@ -15,8 +15,8 @@ from train.config.run import Run
 from train.objective.registry import LOSSES, NOISES
 from una_fast.errors import InputError
 
-# The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales whatever
-# rounding leaves of it to full steps, so it is no measure of anything.
+# The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales the
+# rounding errors of this gradient to full steps, so these weights are not compared.
 NOISE = "key.bias"
 
 
@@ -48,7 +48,7 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         from support.graphs_on_cpu import stand_in
 
         stand_in()
-    if run.compile == "layers":  # takes gradients apart as always, and runs the result as it is
+    if run.compile == "layers":  # traces forward and backward as usual, but compiles no code
         torch.compiler.set_stance("default", force_backend="aot_eager")
     encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
     if run.mlm_weight:
@@ -68,14 +68,14 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
         result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
         torch.save(result, Path(folder) / "result.pt")
-    del trainer  # before the group: its reducer, as the last owner, would join gloo's threads while it holds the GIL
+    del trainer  # before the group: DDP's reducer, if it frees the group, waits for gloo's threads with the GIL held
     distributed.leave_group()
 
 
 @pytest.fixture(scope="module")
 def trained(tiny_model, tmp_path_factory):
-    """Runs by their settings, each trained once."""
-    start_fork_server()  # imports torch and the model's module once for all ranks of all worlds
+    """A function that trains a run, or returns it if these settings were trained before."""
+    start_fork_server()  # imports torch and the model's module once for all ranks
     done = {}
 
     def get(world, scale=0.0, **settings):
@@ -118,9 +118,9 @@ def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
 
 
 def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
-    """What SimCSE #212 and open_clip #616 are about: without the factor, DDP's average is 1 / ranks too small.
+    """The error of SimCSE #212 and open_clip #616: without the factor, DDP's average is too small by 1 / ranks.
 
-    Adam takes a common factor out of its steps again, so the first moments show it best.
+    Adam's steps do not depend on a common factor, so the first moments show the error best.
     """
     one, wrong = trained(1, **KINDS["negatives"]), trained(2, scale=1.0, **KINDS["negatives"])
     assert difference(one["weights"], wrong["weights"]) > 1e-5
@@ -146,7 +146,7 @@ def test_noise_on_embeddings_is_the_same_on_any_number_of_ranks(trained, noise):
 
 @pytest.mark.parametrize(("world", "compile"), [(2, "off"), (4, "off"), (2, "graphs")])
 def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world, compile):
-    """Ranks mask unlike numbers of tokens, and one of four has none in the last step."""
+    """Ranks mask different numbers of tokens, and one of four ranks has no token in the last step."""
     settings = {"mlm_weight": 0.5, **KINDS["negatives"]}
     one, many = trained(1, **settings), trained(world, compile=compile, **settings)
     assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
@@ -155,7 +155,7 @@ def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world, com
 
 
 def test_more_ranks_than_gpus_is_said(monkeypatch):
-    """What torchrun does not know: `--nproc` is checked before any rank starts."""
+    """For torchrun, which does not check it; with `--nproc` it is checked before any rank starts."""
     from train.steps import ranks as distributed
 
     monkeypatch.setenv("LOCAL_RANK", "2")

@@ -21,7 +21,7 @@ def layer(p, training=True):
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_drops_with_its_probability_in_every_position_of_a_draw(p):
-    """Columns are the four elements that one 64-bit draw decides."""
+    """The columns are the four elements that get their bits from one 64-bit draw."""
     torch.manual_seed(0)
     kept = (keep_mask(torch.ones(ROWS, 4), p) > 0).double()
     deviation = math.sqrt(p * (1 - p) / ROWS)
@@ -47,7 +47,7 @@ def test_values_and_gradients(dtype, shape):
 
 
 def test_rounds_to_16_bits_without_a_bias():
-    """0.1 is 6554 / 65536; the mean stays 1, and a probability just below 1 keeps something."""
+    """0.1 becomes 6554 / 65536; the mean stays 1, and a probability just below 1 keeps some elements."""
     torch.manual_seed(0)
     assert keep_mask(torch.ones(1000), 0.1).max().item() == pytest.approx(65536 / (65536 - 6554))
     mask = keep_mask(torch.ones(4 * ROWS), 0.1)

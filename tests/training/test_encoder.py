@@ -1,4 +1,4 @@
-"""The encoder as training calls it: sentences in parts are the same sentences in one."""
+"""The encoder as training calls it: a batch in parts gives the embeddings of the batch as a whole."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The folder of a run: nothing in it is lost, altered or left behind without a word."""
+"""The folder of a run: no file in it is lost, changed or left behind without a message."""
 
 import dataclasses
 import json
@@ -158,7 +158,7 @@ def test_a_run_killed_before_it_said_finished_ends_with_resume(finished, tmp_pat
 
 @pytest.mark.parametrize("gone", ["last", "last/checkpoint.json"])
 def test_results_outlive_their_checkpoint(finished, capsys, tmp_path, gone):
-    """last/ removed to save space: best/, the scores and the metrics stay, whatever is wrong with the new command."""
+    """If last/ was removed to save space, best/, scores and metrics stay, also when the new command is wrong."""
     import shutil
 
     output = tmp_path / "copy"
@@ -205,7 +205,7 @@ class TestResumeAlone:
         run, first = (training.make_run(one) for one in (values, finished))
         names = [field.name for field in dataclasses.fields(run) if field.name not in ("resume",)]
         same = {name for name in names if getattr(run, name) == getattr(first, name)}
-        # what depends on the machine or the model was settled
+        # only options that depend on the machine or the model were resolved
         assert {*names} - same <= {"schedule", "augment", "compile", "pooling", "head", "learning_rate"}
 
     def test_a_given_option_wins(self, finished):

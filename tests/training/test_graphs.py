@@ -1,4 +1,4 @@
-"""CUDA graphs and compiled layers as far as a CPU shows them: what owns which buffer, names, results, batches."""
+"""CUDA graphs and compiled layers, as far as a CPU can test them: owners of buffers, names, results, batches."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ from una_fast.errors import InputError
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """A tiny model gains nothing from more."""
+    """Use one thread: a tiny model gains nothing from more."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -30,14 +30,14 @@ def one_thread():
 
 @pytest.fixture
 def graphs_on_cpu(monkeypatch):
-    """The graphs' memory without a GPU."""
+    """Stand-ins for CUDA graphs, with their use of memory."""
     stand_in(monkeypatch.setattr)
 
 
-# one part in bf16: where two share a cast weight, the plain run adds their gradients before it casts them back
+# one part in bf16: with two, the plain run would add the gradients of a cast weight before it casts them back
 @pytest.mark.parametrize("settings", [{}, {"grad_cache": 5}, {"precision": "bf16", "n_parts": 1}])
 def test_graphs_change_no_bit(tiny_model, graphs_on_cpu, monkeypatch, settings):
-    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)  # graphs take token ids
+    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)  # as graphs do: they take token ids
     losses, plain = train(tiny_model, compile="off", **settings)
     same, graphed = train(tiny_model, compile="graphs", **settings)
     assert len(graphed.encoder.graphs._captured) > 2
@@ -57,7 +57,7 @@ def test_parts_that_shared_a_graph_would_be_noticed(tiny_model, graphs_on_cpu, m
 )
 @pytest.mark.parametrize("at", ["first", "third", "last"])
 def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, monkeypatch, at, error):
-    """Whichever shape it is: one warning with the reason, and the weights of a run without graphs."""
+    """For any shape: one warning with the reason, and the weights of a run without graphs."""
     whole = graphs.Captured
     made = []
 
@@ -93,7 +93,7 @@ def test_memory_that_runs_out_ends_the_rank(tiny_model, graphs_on_cpu, monkeypat
 
 
 def assert_same_weights(one, other):
-    """Two trainers with the same names and the same bits."""
+    """Both trainers have the same names of weights, and the same bits."""
     states = one.state()["model"], other.state()["model"]
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
@@ -114,7 +114,7 @@ def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model, graphs_on_cpu,
 
 @pytest.fixture
 def quick_compiler():
-    """torch.compile traces and takes gradients apart as always, and runs the result as it is."""
+    """torch.compile traces forward and backward as usual, but compiles no code."""
     with torch.compiler.set_stance("default", force_backend="aot_eager"):
         yield
     torch._dynamo.reset()
@@ -128,7 +128,7 @@ def test_compiled_layers_train_as_the_plain_ones(tiny_model, quick_compiler, pre
     states = plain.state()["model"], compiled.state()["model"]
     assert states[0].keys() == states[1].keys()
     for name, weight in states[0].items():
-        if not name.endswith("key.bias"):  # its gradient is 0 but for rounding, which Adam scales to full steps
+        if not name.endswith("key.bias"):  # see tests/training/test_ddp.py
             assert (weight - states[1][name]).norm() <= 1e-4 * weight.norm(), name
 
 
@@ -152,7 +152,7 @@ def test_one_layer_is_compiled_for_all(tiny_model, quick_compiler):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere PyTorch may find no compiler with OpenMP")
 def test_a_run_with_compiled_layers_resumes_bit_equal(tmp_path, tiny_model):
-    """Through the real compiler, in whole runs: an uneven last batch, evaluations, best/ and last/."""
+    """With the real compiler and whole runs: an uneven last batch, evaluations, best/ and last/."""
     values = options(tmp_path, tiny_model, compile="layers", epochs=1, output=str(tmp_path / "whole"))
     assert train_here(values).status == "finished"
     first = {**values, "output": str(tmp_path / "cut"), "max_steps": 9}
@@ -225,7 +225,7 @@ def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model, capsys):
 @pytest.mark.parametrize("error", [RuntimeError("no compiler was found\nmore"), OSError("g++ is gone"), KeyError()])
 @pytest.mark.parametrize("fails_at", [1, 3])
 def test_a_compilation_that_fails_ends_no_run(tiny_model, monkeypatch, error, fails_at):
-    """Whichever call it is: one warning with the reason, and the weights of a run that compiles nothing."""
+    """For any call: one warning with the reason, and the weights of a run that compiles nothing."""
     calls = []
 
     def compile(function, **settings):

@@ -1,4 +1,4 @@
-"""A step cut into parts when its rows are padded on the left: each part loses padding only."""
+"""A step is cut into parts when rows are padded on the left: only padding is cut off."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ class PaddedLeft(FakeTokens):
 
 def test_parts_hold_the_same_sub_words_on_either_side():
     rows = np.arange(16)
-    for multiple in (1, 12):  # 12: wider than the batch itself
+    for multiple in (1, 12):  # 12 makes the columns wider than the batch
         right, left = (
             BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple)(0, 0, rows)
             for kind in (FakeTokens, PaddedLeft)

@@ -1,4 +1,4 @@
-"""Linear layers on oneDNN: the plain layer's values and gradients, under its name and with its weights."""
+"""Linear layers by oneDNN have the values, gradients, names and weights of the plain layers."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no one
 
 @pytest.fixture(autouse=True)
 def no_intel(monkeypatch):
-    """As on a processor on which oneDNN is faster."""
+    """Act as on a processor that is not Intel's, where oneDNN is faster."""
     monkeypatch.setattr(onednn, "_on_intel", lambda: False)
 
 

@@ -1,4 +1,4 @@
-"""The loop alone, with parts that only note what they are asked for: the order of its calls, and how it ends."""
+"""The loop alone, with stand-ins that record their calls: the order of the calls, and how the loop ends."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
 
 class Part:
-    """Notes each call as "name.method" and answers what the test gave for it, a value or a function."""
+    """Records each call as "name.method" and returns the test's answer for it, a value or a function's result."""
 
     def __init__(self, name, calls, **answers):
         self._name, self._calls, self._answers = name, calls, answers
@@ -95,7 +95,7 @@ def test_a_loss_that_is_no_number_ends_the_run_without_a_save(stop):
 
 
 def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
-    """All ranks ask each other at the end: a rank that left without asking would let the others wait for it."""
+    """All ranks exchange their state at the end; without it, the other ranks would wait for the failed one."""
     asked = []
     now = stop.now
     monkeypatch.setattr(stop, "now", lambda: asked.append(now()) or asked[-1])

@@ -1,4 +1,4 @@
-"""The losses against plain loops written from the paper, their gradients, and what they must not confuse."""
+"""The losses against plain loops written from the paper; their gradients; and the roles of their rows."""
 
 import math
 
@@ -15,7 +15,7 @@ def cosine(x, y):
 
 
 def rows_of(views):
-    """[a, p] or [a, p, n, n'] of each sentence in turn, as the released code lays them out."""
+    """The rows [a, p] or [a, p, n, n'] of one sentence after the other, in the released code's order."""
     return [view[i] for i in range(views.shape[1]) for view in views]
 
 
@@ -35,7 +35,7 @@ def plain_pairs(views, tau):
 
 
 def plain_decoupled(views, tau):
-    """Equation 1: the sum of the denominator is over k other than i and j."""
+    """Equation 1: the sum in the denominator is over all k except i and j."""
     rows = rows_of(views)
     losses = []
     for i, row in enumerate(rows):
@@ -103,18 +103,18 @@ def test_length_of_embeddings_does_not_matter():
 def test_negatives_are_anchors_of_their_own_pair():
     views = embeddings(4, 3)
     moved = views.clone()
-    moved[3] = embeddings(1, 3, seed=1)[0]  # n' alone: an extra candidate, and the target of n
+    moved[3] = embeddings(1, 3, seed=1)[0]  # only n': a candidate of all rows, and the target of n
     assert float(LOSSES["pairs"].load()(moved, TAU)) != pytest.approx(
         float(LOSSES["pairs"].load()(views, TAU)), rel=1e-3
     )
 
 
 def test_negatives_are_only_candidates_in_triplet():
-    """Each anchor is pushed from all negatives, and what a negative resembles besides does not matter."""
+    """Each anchor is compared with all negatives; a negative is compared with no other row."""
     views = embeddings(3, 3).requires_grad_()
     LOSSES["triplet"].load()(views, TAU).backward()
     unit = torch.nn.functional.normalize(views, dim=-1).detach()
-    # the gradient of a negative lies in the span of the anchors and itself: no other negative or positive enters
+    # so the gradient of a negative lies in the span of the anchors and of itself
     span = torch.cat([unit[0], unit[2][:1]]).T  # (D, B + 1)
     coefficients = torch.linalg.lstsq(span, views.grad[2][0]).solution
     assert torch.allclose(span @ coefficients, views.grad[2][0])

@@ -1,4 +1,4 @@
-"""`--mlm-weight`: which tokens are masked, the loss and its gradient as transformers has them, a stop, and best/."""
+"""`--mlm-weight`: the masked tokens, the loss and its gradient compared with transformers, a stop, and best/."""
 
 import os
 import signal
@@ -73,7 +73,7 @@ def test_15_percent_are_masked_and_80_10_10_of_them_replaced():
     now = masked.part["input_ids"].flatten()[masked.positions]
     kinds = [int((now == MASK).sum()), int((now == masked.targets).sum())]
     kinds = [*kinds, len(now) - sum(kinds)]
-    kept = 0.1 + 0.1 / TOKENS  # a random token is the old one now and then, and so is the mask token
+    kept = 0.1 + 0.1 / TOKENS  # a random token may be the old token or the mask token
     assert stats.chisquare(kinds, np.array([0.8 + 0.1 / TOKENS, kept, 0.1 - 0.2 / TOKENS]) * len(now)).pvalue > 0.01
 
 

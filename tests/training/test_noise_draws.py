@@ -1,4 +1,4 @@
-"""Random numbers of a step's sentences: the law of the kernels, by row alone, of the right distributions."""
+"""Random numbers of a step's sentences: the kernels' generator, by row alone, with the right distributions."""
 
 import numpy as np
 import torch
@@ -42,8 +42,8 @@ def test_normals_are_standard_normal_and_independent():
     normals = EmbeddingDraws(42, 0, np.arange(2000)).normals(100).astype(np.float64)
     assert stats.kstest(normals.ravel(), "norm").pvalue > 0.01
     assert abs(normals.mean()) < 5 / 200_000**0.5 and abs(normals.var() - 1) < 5 * (2 / 200_000) ** 0.5
-    assert np.abs(np.corrcoef(normals.T) - np.eye(100)).max() < 5 / 2000**0.5  # of dimensions
-    assert np.abs(np.corrcoef(normals[:100]) - np.eye(100)).max() < 5 / 100**0.5  # of rows
+    assert np.abs(np.corrcoef(normals.T) - np.eye(100)).max() < 5 / 2000**0.5  # between dimensions
+    assert np.abs(np.corrcoef(normals[:100]) - np.eye(100)).max() < 5 / 100**0.5  # between rows
 
 
 def test_all_pairs_are_alike_likely():

@@ -1,4 +1,4 @@
-"""Noises on embeddings against plain loops written from their papers, their gradients, and which views they change."""
+"""Noises on embeddings against plain loops written from their papers; their gradients; the changed views."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def plain_gaussian(z, draws, strength):
 
 
 def plain_pca_jitter(z, draws, strength):
-    """With eigenvectors, as Krizhevsky, Sutskever and Hinton write it; a_k is the normal draw along eigenvector k."""
+    """By eigenvectors, as in Krizhevsky, Sutskever and Hinton; a_k is the normal draw along eigenvector k."""
     values, vectors = np.linalg.eigh(np.cov(np.array([unit(one) for one in z]), rowvar=False))
     out = []
     for one, normal in zip(z, draws.normals(len(z[0])), strict=True):
@@ -111,7 +111,7 @@ def test_only_the_chosen_views_are_changed(view, n_views):
 
 
 def test_views_epochs_and_seeds_have_draws_of_their_own():
-    views = torch.ones(4, 50, 40).cumsum(1)  # all views alike
+    views = torch.ones(4, 50, 40).cumsum(1)  # all views are equal
     noise = EmbeddingNoise("gaussian", LAMBDA, "all", 42)
     drawn = [*(noise(views, 0, np.arange(50)) - views), (noise(views, 1, np.arange(50)) - views)[0]]
     drawn.append((EmbeddingNoise("gaussian", LAMBDA, "all", 43)(views, 0, np.arange(50)) - views)[0])

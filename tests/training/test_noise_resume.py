@@ -1,4 +1,4 @@
-"""A run with noise on embeddings that was stopped ends like one that was not."""
+"""A run with noise on embeddings ends after a stop like a run without a stop."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path, tiny_model, monkeypatch
     parts = {**whole, "output": str(tmp_path / "parts")}
     assert train_here(whole).status == "finished"
     with monkeypatch.context() as patch:
-        stop_at(patch, 10)  # in the second epoch, whose draws are others
+        stop_at(patch, 10)  # in the second epoch, which has other draws
         assert train_here(parts).status == "stopped"
     assert train_here({**parts, "resume": True}).status == "finished"
     assert_same_run(parts["output"], whole["output"])

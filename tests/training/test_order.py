@@ -1,4 +1,4 @@
-"""The order of an epoch without a permutation in memory: a bijection of any size, even, of its own in every epoch."""
+"""The order of an epoch without a permutation in memory: a uniform bijection of any size, another in every epoch."""
 
 import itertools
 import os
@@ -52,7 +52,7 @@ def test_every_order_of_a_few_rows_is_as_likely(n: int) -> None:
 
 
 def test_neighbours_are_far_apart_in_many_rows() -> None:
-    """Correlation of positions and places, and of places with the next ones: standard deviation 1 / sqrt(n)."""
+    """Positions and places, and places of neighbours, have correlations of standard deviation 1 / sqrt(n)."""
     n = 100_003
     places = shuffled(np.arange(n), n, keys(5))
     assert abs(np.corrcoef(np.arange(n), places)[0, 1]) < 4 / np.sqrt(n)

@@ -1,4 +1,4 @@
-"""Pooling is the model's: what its folder says is what is trained, scored and saved."""
+"""Pooling is read from the model's folder, and is the same in training, in scores and in best/."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def encoded(folder):
 
 
 def ours(folder, pooling="auto"):
-    """Embeddings of TEXTS by the evaluation's model."""
+    """Embeddings of TEXTS by this project's evaluation."""
     model = load_model(str(folder), pooling, device="cpu")
     with torch.no_grad():
         return model.encode(dict(model.tokenizer(TEXTS, padding=True, return_tensors="pt")))
@@ -112,7 +112,7 @@ def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_pa
             train_here(values)
     (tmp_path / "run" / "run.json").unlink()
     metrics_before = (tmp_path / "run" / "metrics.jsonl").read_text()
-    monkeypatch.setattr("train.job.launch.check_output", lambda run: None)  # as where the launcher starts ranks again
+    monkeypatch.setattr("train.job.launch.check_output", lambda run: None)  # as for ranks that are started again
     train_here(values)
     lines = [line for line in metrics(values["output"]) if line["step"] == 0 and "stsb_dev" in line]
     assert len(lines) == 1 and json.dumps(lines[0]) in metrics_before
@@ -217,7 +217,7 @@ def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_mode
     torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)
     plain = {**settings, "default_prompt_name": None}
     (mean_model / "config_sentence_transformers.json").write_text(json.dumps(plain))
-    assert torch.allclose(found, encoded(mean_model)[1], atol=1e-5) == (prompt is None)  # the prompt changes them
+    assert torch.allclose(found, encoded(mean_model)[1], atol=1e-5) == (prompt is None)  # the prompt has an effect
 
 
 def keep_case(folder):

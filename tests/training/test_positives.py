@@ -1,4 +1,4 @@
-"""Positives that a text augmentation writes: by row and epoch, the same on any number of ranks and after a stop."""
+"""Positives by a text augmentation depend on row and epoch: the same on any number of ranks and after a stop."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""`--push-to`: what reaches a hub, and what a user is told when nothing does."""
+"""`--push-to`: the files that reach the hub, and the message if the upload fails."""
 
 import dataclasses
 from pathlib import Path
@@ -19,7 +19,7 @@ from una_fast.errors import InputError
 @pytest.fixture
 def hub(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # the stand-in has the older store of large files
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # the stand-in knows only the older store of large files
     monkeypatch.setenv("HF_TOKEN", stand_in.TOKEN)
     with stand_in.running_hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
@@ -71,7 +71,7 @@ def test_what_the_repository_holds_stays(hub, run):
 ])  # fmt: skip
 def test_a_hub_that_refuses_costs_nothing(hub, run, capsys, monkeypatch, status, sentence):
     hub.refusal = status
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the client tries again after a 500
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the client waits before it tries again after a 500
     before = files_in(Path(run.output))
     assert launch.finish(run) == launch.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
@@ -113,7 +113,7 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path
 
 
 def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch):
-    """A seed that was trained and not pushed lets the others train; one that did not finish does not."""
+    """After a failed push the other seeds are trained; after a run that did not finish they are not."""
     runs = [seeds.of_seed(run, seed) for seed in (42, 0, 1)]
     assert [one.push_to for one in runs] == ["una-model-seed-42", "una-model-seed-0", "una-model-seed-1"]
     for codes, launched, code in [([3, 0, 0], 3, 3), ([3, 2, 0], 2, 2), ([0, 0, 0], 3, 0)]:

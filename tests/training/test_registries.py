@@ -1,4 +1,4 @@
-"""The values of options are the rows of the registries, whose functions are imported only when they are used."""
+"""The values of options are the rows of the registries, whose functions are imported when they are first used."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A stop costs nothing: whatever ends a run, --resume ends with the weights of an uninterrupted one, bit for bit."""
+"""However a run is stopped, --resume ends with the weights of a run without a stop, bit for bit."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def whole(folder, tiny_model):
 
 @pytest.fixture
 def interrupted(monkeypatch):
-    """Makes the next runs of this process get a signal, or do something else, in step `at`."""
+    """Lets the next runs of this process get a signal, or do `action`, in step `at`."""
 
     def at_step(at, action):
         plain = Trainer.step
@@ -149,7 +149,7 @@ def stopped(folder, tiny_model):
 
 
 def refusal(values):
-    """What is said of a run that its rank refuses."""
+    """The message about a run that its rank refuses."""
     outcome = train_here(values)
     assert outcome.status == "failed"
     return outcome.message
@@ -205,7 +205,7 @@ def whole2(values, folder):
 
 
 class TestTwoRanks:
-    """The same through the command line, on two ranks that the launcher starts."""
+    """The same tests by the command line, with two ranks that the launcher starts."""
 
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
@@ -255,7 +255,7 @@ def test_ranks_end_with_their_launcher(folder, tiny_model):
     launcher.wait()
     while time.monotonic() < deadline:
         try:
-            os.killpg(launcher.pid, 0)  # the group is gone once its last process is
+            os.killpg(launcher.pid, 0)  # fails once the last process of the group has ended
         except ProcessLookupError:
             return
         time.sleep(0.1)

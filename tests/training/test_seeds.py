@@ -1,4 +1,4 @@
-"""`--seeds`: a run a seed, each as if it were alone, their table, and what a stop in the middle leaves to do."""
+"""`--seeds`: one run for each seed, equal to a run of its own; their table; and --resume after a stop."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def values(folder, tiny_model):
 
 @pytest.fixture(scope="module")
 def stopped(values, folder):
-    """What a SIGTERM in the second of two seeds left, and what was said."""
+    """OUTPUT after a SIGTERM in the second of two seeds, and the messages."""
     process = start_prepared(values)
     wait_for_step(process, folder / "runs" / "seed-1", 10)
     process.send_signal(signal.SIGTERM)
@@ -51,7 +51,7 @@ def stopped(values, folder):
 
 @pytest.fixture(scope="module")
 def finished(values, folder, stopped):
-    """OUTPUT after the same command with --resume and a third seed, and what was said."""
+    """OUTPUT after the same command with --resume and a third seed, and the messages."""
     times = {path: path.stat().st_mtime_ns for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best")}
     process = start_prepared({**values, "seeds": "3,1,0", "resume": True})
     _, said = process.communicate(timeout=240)
@@ -61,7 +61,7 @@ def finished(values, folder, stopped):
 
 
 def refusal(capsys, values):
-    """What the command says when it refuses `values`; its exit code must be 2."""
+    """The message with which the command refuses `values`; its exit code must be 2."""
     with pytest.raises(SystemExit) as left:
         main(training.command(values)[3:])
     assert left.value.code == 2
@@ -84,7 +84,7 @@ def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
     assert [(line["step"], line["negatives"]) for line in among] == [
         (line["step"], line["negatives"]) for line in alone
     ]
-    # one thread here and all cores there round differently; seed 1 was stopped on its way
+    # other numbers of threads round differently; seed 1 was stopped in between
     assert [line["loss"] for line in among] == pytest.approx([line["loss"] for line in alone], abs=1e-4)
 
 

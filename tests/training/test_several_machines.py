@@ -1,4 +1,4 @@
-"""Ranks on several machines, each with an index folder and an --output of its own, are the ranks of one machine."""
+"""Ranks on several machines, each with its own index folder and --output, compute the same as on one machine."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from una_fast.index.copies import fetch_index
 
 
 def machines(values):
-    """Start one rank on each of several machines, as torchrun would tell it.
+    """Start one rank for each of several machines, with the environment that torchrun sets.
 
     Each takes its part of this machine's cores: sums over another number of threads differ in the last bits.
     """
@@ -45,7 +45,7 @@ def values(tmp_path, tiny_model):
 
 
 def test_a_stopped_run_goes_on_where_other_machines_have_no_checkpoint(values, tmp_path):
-    """Rank 1 learns from rank 0 where the run stands; without that, its first step would be step 0."""
+    """Rank 1 gets the step of the run from rank 0; otherwise it would begin with step 0."""
     whole = {**values[0], "output": str(tmp_path / "whole"), "nproc": 2}
     assert finish(start_prepared(whole))[0] == 0
     first, second = machines(values)

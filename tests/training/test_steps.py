@@ -1,4 +1,4 @@
-"""What a step takes and does: rows, views, batches; and whole steps beside a loop that shares no code with them."""
+"""The rows, views and batches of a step; and whole steps, compared with a loop that shares no code with them."""
 
 import math
 
@@ -49,13 +49,13 @@ class TestPlan:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
     def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
-        rows, anchors, paraphrases = usable_rows(np.array([1, 6]), 4)  # of 4 sentences and 4 paraphrases
+        rows, anchors, paraphrases = usable_rows(np.array([1, 6]), 4)  # of 4 sentences, then their 4 paraphrases
         assert (rows.take(np.arange(2)).tolist(), len(rows), anchors, paraphrases) == ([0, 3], 2, 1, 1)
         assert usable_rows(np.array([1]), 3)[0].take(np.arange(2)).tolist() == [0, 2]
 
 
 class ByEpoch(FakeTokens):
-    """Negatives that are others in every epoch."""
+    """Negatives that differ in every epoch."""
 
     def token_ids(self, rows, epoch=0, max_length=32):
         return self.anchor_ids(rows + 10_000 * (epoch + 1), max_length)
@@ -99,7 +99,7 @@ class TestViews:
 @pytest.mark.parametrize("world", [1, 3, 8])
 @pytest.mark.parametrize("settings", [{"n_parts": 1}, {"n_parts": 4}, {"rows_of_part": 3}, {"multiple": 8}])
 def test_batches_hold_every_view_of_every_row_once(world, settings):
-    """Whatever the parts, the rows that `place` points at are the views of the rank's sentences."""
+    """For any parts, the rows that `place` names are the views of the rank's sentences."""
     rows, views = np.array([7, 3, 11, 5, 2]), fake_views(1, 2)
     whole = [view["input_ids"] for view in views(0, 0, rows)]
     for rank in range(world):
@@ -135,7 +135,7 @@ def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
 
 
 def plain_loss(anchors, positives, negatives, temperature):
-    """The contrastive loss over all rows [a, p, n, n'] against all others, one row after the other."""
+    """The contrastive loss of each row of [a, p, n, n'] against all others, one row after the other."""
     rows = torch.cat([anchors, positives, *negatives])
     n = len(anchors)
     partner = {**{i: i + n for i in range(n)}, **{i + n: i for i in range(n)}}
@@ -150,7 +150,7 @@ def plain_loss(anchors, positives, negatives, temperature):
 
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):
-    """Whole steps, negatives and an uneven last batch included: own forward, own loss, torch's AdamW."""
+    """Whole steps, with negatives and an uneven last batch, against a plain forward and loss and torch's AdamW."""
     from transformers import AutoModel
 
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
@@ -180,7 +180,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
         optimiser.step()
         assert loss == pytest.approx(plain.item(), abs=2e-5)
     for name, weight in backbone.state_dict().items():
-        if not name.endswith("key.bias"):  # 0 but for rounding, which Adam scales to full steps
+        if not name.endswith("key.bias"):  # see NOISE in test_ddp.py
             trained = encoder.backbone.state_dict()[name]
             assert (trained - weight).norm() <= 1e-4 * weight.norm(), name
 

@@ -1,4 +1,4 @@
-"""Every stop is quick and quiet: whoever sends the signal, to whom, and when."""
+"""Every stop is quick and quiet, for any sender, receiver and moment of the signal."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less tha
 
 
 def sent(process, number, to_group=False):
-    """Send a signal to a run, or to its whole process group; the seconds until it ended, its code, what it said."""
+    """Send a signal to a run, or to its process group; returns the seconds until it ended, its exit code and output."""
     begun = time.monotonic()
     os.killpg(process.pid, number) if to_group else process.send_signal(number)
     code, said = finish(process)
@@ -54,7 +54,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, begin, npr
 
 
 def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
-    """`timeout` signals the command, then its whole group, as many schedulers do."""
+    """`timeout` signals the command, then its process group, as many schedulers do."""
     values = options(tmp_path, tiny_model, epochs=100_000, eval_every=1000, save_every=10)
     output = Path(values["output"])
     process = start(values, "timeout", "--signal=TERM", "3600")
@@ -68,7 +68,7 @@ def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
 def test_a_signal_in_the_first_seconds_is_one_sentence(tmp_path, tiny_model, after):
     process = start(options(tmp_path, tiny_model, nproc=2, epochs=100_000))
     while b"SigCgt" not in (status := Path(f"/proc/{process.pid}/status").read_bytes()) or not caught(status):
-        time.sleep(0.01)  # Python itself takes a moment before any of our lines runs
+        time.sleep(0.01)  # Python needs a moment to start
     time.sleep(after)
     _, code, said = sent(process, signal.SIGINT)
     assert code == 128 + signal.SIGINT
@@ -98,7 +98,7 @@ def test_blocked_signals_arrive_where_they_are_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
     with held_back():
-        signal.raise_signal(signal.SIGUSR1)  # to this thread: another one, of a library, would not hold it back
+        signal.raise_signal(signal.SIGUSR1)  # sent to this thread, which blocks it; a thread of a library may not
         assert not noted
         with handled(noted.append):
             time.sleep(0)
@@ -108,7 +108,7 @@ def test_blocked_signals_arrive_where_they_are_handled():
 
 
 class Ranks:
-    """Stands for supervise.Attempt: ranks that take their time to stop."""
+    """Stands in for supervise.Attempt: ranks that stop slowly."""
 
     training, outcomes, killed = True, {}, False
 

@@ -1,4 +1,4 @@
-"""What a run says while it runs; where the time goes: on a GPU by events on its own clock, read when they passed."""
+"""The messages of a run, and its shares of time, on a GPU by events that are read after they passed."""
 
 import json
 
@@ -12,7 +12,7 @@ from train.record.timing import Stopwatch
 
 
 class Event:
-    """A GPU's event: passes when the test lets it, and knows when it was recorded."""
+    """A GPU's event, which has passed when the test says so."""
 
     clock = 0.0
     passed = False
@@ -40,7 +40,7 @@ def test_a_gpu_is_timed_by_events_and_never_waited_for(monkeypatch):
     for seconds in (2.0, 3.0):
         with watch.phase("forward"):
             Event.clock += seconds
-    assert not watch.seconds and not Event.waited  # the GPU is not there yet
+    assert not watch.seconds and not Event.waited  # the GPU has not passed the events yet
     monkeypatch.setattr(Event, "passed", True)
     with watch.phase("backward"):
         Event.clock += 4.0

@@ -1,4 +1,4 @@
-"""`python -m train.ddp`: what it leaves behind, its presets and losses, and a sentence for every bad input."""
+"""`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from una_fast.errors import InputError
 
 
 def refusal(capsys, values):
-    """What the command says when it refuses `values`; its exit code must be 2."""
+    """The message with which the command refuses `values`; its exit code must be 2."""
     try:
         code = main(training.command(values)[3:])
     except SystemExit as left:
@@ -147,7 +147,7 @@ def test_alpha_0_never_uses_negatives(tmp_path, tiny_model):
 
 
 def test_paraphrases_are_the_positives(tmp_path, tiny_model):
-    """With itself for a positive and no dropout, every pair of a sentence is perfect; another text is not."""
+    """Without dropout a sentence and itself as positive have cosine 1, so any other positive gives a higher loss."""
     values = options(tmp_path, tiny_model, dropout=0.0, max_steps=2, augment="none", dev="")
     train_here(values)
     other = training.write_corpus(tmp_path / "other.txt", seed=1)
@@ -159,7 +159,7 @@ def test_paraphrases_are_the_positives(tmp_path, tiny_model):
 
 
 def test_a_paraphrase_is_that_of_its_own_line(tmp_path, tiny_model):
-    """The corpus as its own paraphrases changes nothing; moved by one line, it does."""
+    """With the corpus as its own paraphrases the loss stays; moved by one line, it rises."""
     values = options(tmp_path, tiny_model, dropout=0.0, max_steps=2, augment="none", dev="")
     lines = Path(values["corpus"][0]).read_text().splitlines()
     losses = {}
@@ -211,7 +211,7 @@ def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
 
 
 def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tmp_path, tiny_model):
-    """Each has an index and an --output of its own."""
+    """Each machine has its own index and --output."""
     data = training.write_senteval(tmp_path / "data")
     values = options(tmp_path, tiny_model, max_steps=3, nproc=2)
     whole = training.start_prepared({**values, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})

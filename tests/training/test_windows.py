@@ -1,4 +1,4 @@
-"""What a command that needs signals says where the system has none to block."""
+"""Commands that need signals refuse systems that cannot block them, with one sentence."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The words of a run: its options reach the index, and an index of other words is refused."""
+"""The options for words reach the index of a run, and an index with other words is refused."""
 
 import subprocess
 import sys
