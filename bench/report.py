@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
+from train.config.command import exit_with_error
+from una_fast.errors import InputError
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 README = FOLDER.parent / "README.md"
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 EVIDENCE = RESULTS / "evidence.json"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NLTK = "NLTK word_tokenize"
 RELEASED = {  # operation: time of the released code, in passes of NLTK
     "index: build and save": RELEASED_STATISTICS,
@@ -39,23 +40,38 @@ Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> micros
 
 
 def main() -> int:
-    """Write the tables into both pages; returns 2 if there are no results, or if a page has no markers."""
+    """Write the tables into both pages; exits with 2 if there are no results, or if a page has no markers."""
+    try:
+        write_pages()
+    except InputError as error:
+        exit_with_error(error)
+    return 0
+
+
+def write_pages() -> None:
+    """The tables of all saved results, into README and the page of benchmarks."""
     file = RESULTS / "benchmarks.json"
     if not file.is_file():
-        print(f"error: {file} is not there: run `make bench`", file=sys.stderr)
-        return 2
+        raise InputError(f"{file} is not there: run `make bench`")
     saved = _load(file)
     others = sorted(path for path in RESULTS.glob("*.json") if path not in (file, EVIDENCE))
     further = [part for path in others for part in page_parts(_load(path))]
-    pages = {README: [headline_table(saved)], PAGE: [benchmark_tables(saved), *further]}
-    for path, parts in pages.items():
-        text = path.read_text(encoding="utf-8")
-        if BEGIN not in text or END not in text:
-            print(f"error: {path} lacks the line {BEGIN} or {END}", file=sys.stderr)
-            return 2
-        before, _, rest = text.partition(BEGIN)
-        path.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
-    return 0
+    write_between_marks(README, [headline_table(saved)])
+    write_between_marks(PAGE, [benchmark_tables(saved), *further])
+
+
+def write_between_marks(path: Path, parts: list[str], name: str = "measured") -> None:
+    """Replace what a page has between <!-- NAME: begin --> and <!-- NAME: end --> by the parts.
+
+    Raises:
+        InputError: the page lacks one of the two lines.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    text = path.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise InputError(f"{path} lacks the line {begin} or {end}")
+    before, _, rest = text.partition(begin)
+    path.write_text("\n\n".join([before + begin, *parts, end + rest.partition(end)[2]]), encoding="utf-8")
 
 
 def headline_table(saved: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from train.config.parser import Parser
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder
-from train.evaluation.tasks.registry import task_names
+from train.evaluation.tasks.registry import choices, task_names
 from train.record.files import write_json
 from una_fast.errors import InputError
 
@@ -23,7 +23,7 @@ def build_parser(prog: str = "python -m train.evaluate") -> Parser:
     add = parser.add_argument
     add("--model", required=True, help="name on the Hugging Face hub, or folder")
     add("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
-    add("--tasks", default="sts", help="sts, transfer, full, or names with commas between (default: sts)")
+    add("--tasks", default="sts", help=f"{choices()} (default: sts)")
     _add_protocol(parser)
     _add_running(parser)
     add(

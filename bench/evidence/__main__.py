@@ -20,15 +20,17 @@ import una_fast
 from bench.evidence.bases import MLM_OFFSET
 from bench.evidence.chart import draw
 from bench.evidence.conditions import SEEDS, SENTENCES, Condition, find_conditions
-from bench.evidence.page import difference, summary_table, task_table
+from bench.evidence.hardness import Hardness, hardness
+from bench.evidence.page import difference, hardness_table, sentence, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
-from bench.report import BEGIN, END, EVIDENCE
+from bench.report import EVIDENCE, README, write_between_marks
 from train.config.command import exit_with_error
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
 CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-cls: none; minilm-cls: una"
+MAIN_PAIR = find_conditions(DEFAULT)[1]  # shown by task, and in README
 TOLERANCE = 1e-3  # of a repeated score
 
 
@@ -65,7 +67,7 @@ def carry_out(options: argparse.Namespace) -> int:
     ]
     failed = run_all(place, missing, lambda line: print(line, flush=True))
     found = {condition: results(place, condition, seeds) for condition in conditions}
-    code = compared(found) if options.check else kept(found)
+    code = compared(found) if options.check else kept(found, hardness(place, MAIN_PAIR.base))
     for line in failed:
         print(f"error: {line}", file=sys.stderr)
     return 1 if failed else code
@@ -100,9 +102,9 @@ def results(place: Workplace, condition: Condition, seeds: list[int]) -> dict[st
     return {"settings": condition.settings(), "before": before, "seeds": scores, **parts}
 
 
-def kept(found: dict[Condition, dict[str, Any]]) -> int:
+def kept(found: dict[Condition, dict[str, Any]], cosines: Hardness) -> int:
     """Add the results to evidence.json, in place of the same seeds of before, and write the page's tables."""
-    content = read_evidence()
+    content = read_evidence() | {"hardness": cosines}
     for condition, result in found.items():
         earlier = content["conditions"].get(condition.name)
         if earlier and earlier["settings"] == result["settings"]:
@@ -111,23 +113,23 @@ def kept(found: dict[Condition, dict[str, Any]]) -> int:
         if result["seeds"]:
             content["conditions"][condition.name] = result
     EVIDENCE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    write_page(content["conditions"])
+    write_page(content)
     return 0
 
 
-def write_page(conditions: dict[str, Any]) -> None:
-    """Put tables and chart of all kept results into the page, and print the tables."""
+def write_page(content: dict[str, Any]) -> None:
+    """Put tables and chart of evidence.json into the page, a sentence of it into README, and print the tables."""
+    conditions = content["conditions"]
     parts = [summary_table(conditions)]
-    main_pair = find_conditions(DEFAULT)[1]
-    if difference(conditions, main_pair):
-        parts += [f"By task, for {main_pair.name}:", task_table(conditions, main_pair)]
-        draw(conditions, main_pair, PAGE.parent / CHART)
+    if difference(conditions, MAIN_PAIR):
+        parts += [f"By task, for {MAIN_PAIR.name}:", task_table(conditions, MAIN_PAIR)]
+        parts += ["How near the encoders put negatives to their anchors:", hardness_table(content["hardness"])]
+        draw(conditions, MAIN_PAIR, PAGE.parent / CHART)
+        write_between_marks(README, [sentence(conditions, MAIN_PAIR)], "evidence")
     print("\n\n".join(parts))
-    if difference(conditions, main_pair):
+    if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    PAGE.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
+    write_between_marks(PAGE, parts)
 
 
 def kept_seeds(condition: Condition) -> dict[str, Any]:

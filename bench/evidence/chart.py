@@ -45,7 +45,7 @@ def _draw_differences(axes: Axes, conditions: Evidence, condition: Condition) ->
             axes.plot([found.difference], [row], "|", color=COLOURS["with"], markersize=11, markeredgewidth=2)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(tasks)), [title(task) for task in reversed(tasks)])
-    axes.set(title="with UNA minus without: seeds, mean, 95 %", xlabel="points of Spearman x 100")
+    axes.set(title="with UNA minus without", xlabel="Spearman x 100; dots: seeds, bar: 95 %")
 
 
 def _draw_dev(axes: Axes, conditions: Evidence, condition: Condition) -> None:

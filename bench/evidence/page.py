@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.evidence.comparison import Comparison, compare
-from bench.evidence.conditions import BASES, Condition, find_conditions
+from bench.evidence.conditions import BASES, SENTENCES, Condition, find_conditions
+from bench.evidence.hardness import Hardness
 from bench.report import table
 from train.report.runs import title
 
@@ -55,9 +56,34 @@ def task_table(conditions: Evidence, condition: Condition) -> str:
     return table(["task", "without UNA", "with it", "difference", "95 % interval", "p"], rows)
 
 
+def hardness_table(found: Hardness) -> str:
+    """One row an encoder: mean cosines of anchors with other sentences and with negatives."""
+    columns = list(next(iter(found.values())))
+    return table(
+        ["cosine of anchors with", *columns],
+        [[title, *(f"{values[column]:.2f}" for column in columns)] for title, values in found.items()],
+    )
+
+
+def sentence(conditions: Evidence, condition: Condition) -> str:
+    """The comparison in one sentence, for README."""
+    found = difference(conditions, condition)
+    assert found is not None
+    before = 100 * conditions[condition.name]["before"]["average"]
+    return (
+        f"STS average of {BASES[condition.base].title}, trained on {SENTENCES:,} sentences of Wikipedia with "
+        f"{found.n} seeds: **{found.without:.2f} without UNA, {found.with_it:.2f} with it** (before training "
+        f"{before:.2f}; difference {found.difference:+.2f}, 95 % interval {found.low:+.2f} to {found.high:+.2f})."
+    )
+
+
 def cells(found: Comparison) -> list[str]:
     """Difference, interval and p of a comparison as they stand in a table."""
     if found.n == 1:
         return [f"{found.difference:+.2f}", "", ""]
     interval = f"{found.low:+.2f} to {found.high:+.2f}"
-    return [f"{found.difference:+.2f} ± {found.deviation:.2f}", interval, f"{found.p:.2f}"]
+    return [
+        f"{found.difference:+.2f} ± {found.deviation:.2f}",
+        interval,
+        "< 0.01" if found.p < 0.01 else f"{found.p:.2f}",
+    ]

@@ -11,8 +11,8 @@ import torch
 import una_fast
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
+from una_fast.augment.text_augmentation import TextAugmentation
 
 TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
 TABLE = {"the": ["that one", "zorg"], "of": ["from"], "is": ["seems", "appears to be"], "statement": ["utterance"]}

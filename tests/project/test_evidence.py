@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy import stats
 from bench.evidence import __main__ as evidence
 from bench.evidence.comparison import compare
 from bench.evidence.conditions import BASES, SHARED, VARIATIONS, Condition, find_conditions
+from bench.evidence.hardness import cosines
 from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import with_average
-from bench.report import BEGIN, END
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from una_fast.errors import InputError
@@ -102,8 +103,15 @@ def test_kept_seeds_and_repeated_scores(tmp_path, monkeypatch, capsys) -> None:
         evidence.compared({condition: {"seeds": {"7": {}}}})
 
 
+def test_cosines_are_those_of_anchors_with_negatives_and_with_each_other(tiny_model) -> None:
+    anchors = ["a cat", "the old house of a king", "rain and snow"]
+    lists = {"same": anchors, "turned": anchors[1:] + anchors[:1]}
+    found = cosines(tiny_model, "avg", anchors, lists)
+    assert found["same"] == 1 and found["turned"] == found["other sentences"] < 1  # of three, each turn has all pairs
+
+
 def measured() -> dict:
-    """Conditions of two seeds with all that a run leaves."""
+    """evidence.json of two conditions with two seeds."""
     found = {}
     for shift, name in ((0.0, "minilm-cls: none"), (0.01, "minilm-cls: una")):
         averages = {"42": {"STS12": 0.7 + shift, "average": 0.7 + shift}, "0": {"STS12": 0.71, "average": 0.705}}
@@ -114,26 +122,46 @@ def measured() -> dict:
             "dev": {seed: {"0": 0.7, "160": 0.75 + shift} for seed in averages},
             "cosines": {seed: {"positive": [0.8, 0.9], "negative": [0.6, 0.4] if shift else []} for seed in averages},
         }
-    return found
+    hardness = {"before training": {"other sentences": 0.25, "beta 0.5": 0.5}}
+    return {"conditions": found, "hardness": hardness}
 
 
-def test_the_page_gets_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, monkeypatch) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\n## After\n")
+@pytest.fixture
+def pages(tmp_path, monkeypatch) -> tuple[Path, Path]:
+    """A page for the tables and a README for their sentence, each with its markers."""
+    page, readme = tmp_path / "page.md", tmp_path / "README.md"
+    page.write_text("# Title\n\n<!-- measured: begin -->\nold\n<!-- measured: end -->\n\n## After\n")
+    readme.write_text("Before\n<!-- evidence: begin -->\nold\n<!-- evidence: end -->\nAfter\n")
     monkeypatch.setattr(evidence, "PAGE", page)
+    monkeypatch.setattr(evidence, "README", readme)
+    return page, readme
+
+
+def test_the_pages_get_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, pages) -> None:
+    page, readme = pages
     evidence.write_page(measured())
     first, chart = page.read_text(), (tmp_path / evidence.CHART).read_bytes()
     assert "old" not in first and first.startswith("# Title\n") and first.endswith("\n## After\n")
     assert first.count("+0.50 ± 0.71") == 3 and f"]({evidence.CHART})" in first
+    assert "| cosine of anchors with | other sentences | beta 0.5 |" in first and "| 0.25 | 0.50 |" in first
     words = set(re.findall(r">([^<>\n]+)</text>", chart.decode()))
     assert {"STS12", "with UNA", "without UNA", "anchor and positive", "anchor and negative"} <= words
+    said = readme.read_text()
+    assert said.startswith("Before\n") and said.endswith("\nAfter\n") and "old" not in said
+    assert "with 2 seeds: **70.25 without UNA, 70.75 with it** (before training 65.00; difference +0.50" in said
     evidence.write_page(measured())
     assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes()) == (first, chart)
+    assert readme.read_text() == said
 
 
-def test_a_page_without_pairs_has_an_empty_table_alone(tmp_path, monkeypatch) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN}\n{END}\n")
-    monkeypatch.setattr(evidence, "PAGE", page)
-    evidence.write_page({})
+def test_pages_without_pairs_have_an_empty_table_alone(tmp_path, pages) -> None:
+    page, readme = pages
+    evidence.write_page({"conditions": {}})
     assert "images" not in page.read_text() and not (tmp_path / evidence.CHART).exists()
+    assert "old" in readme.read_text()
+
+
+def test_a_page_without_markers_is_an_error(tmp_path, pages) -> None:
+    pages[1].write_text("no markers")
+    with pytest.raises(InputError, match="README.md lacks the line <!-- evidence: begin --> or"):
+        evidence.write_page(measured())

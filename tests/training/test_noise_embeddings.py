@@ -9,7 +9,7 @@ from scipy import stats
 
 from train.config.run import make_run
 from train.objective.draws import EmbeddingDraws
-from train.objective.noise.embedding_noise import EmbeddingNoise
+from train.objective.embedding_noise import EmbeddingNoise
 from train.objective.registry import NOISE_VIEWS, NOISES
 from train.steps.views import noise_of
 from una_fast.errors import InputError

@@ -13,7 +13,7 @@ from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_config, load_encoder, load_tokenizer
 from train.encoder.first_token import without_unread_tokens
-from train.encoder.modules import read_modules
+from train.encoder.modules import FLAGS, Modules, read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
 from train.evaluation.model import load_model
 from train.evaluation.pair_scorer import PairScorer
@@ -198,7 +198,16 @@ def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(t
 
 def test_one_table_names_the_poolings():
     assert set(OF_TRAINING.values()) <= set(POOLINGS)
+    assert {POOLINGS[name].in_modules for name in OF_TRAINING.values()} <= set(FLAGS.values())
     assert all(kind.meaning for kind in POOLINGS.values())
+
+
+def test_a_pooling_that_the_library_lacks_is_not_saved_as_another(tmp_path, tiny_model):
+    from transformers import AutoConfig, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    with pytest.raises(InputError, match="pooling avg_top2: sentence-transformers has no pooling_mode"):
+        Modules(pooling="avg_top2").write(tmp_path, AutoConfig.from_pretrained(tiny_model), tokenizer)
 
 
 @pytest.mark.parametrize("prompt", [None, "query"])

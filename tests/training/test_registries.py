@@ -8,8 +8,8 @@ import pytest
 from train.config.run import make_parser, options
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.objective.registry import LOSSES, NOISES
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.augment.text_augmentation import TextAugmentation
 
 LIGHT = "train.config.run", "train.objective.registry", "una_fast.augment.registry", "train.evaluation.tasks.registry"
 HEAVY = {"torch", "numba", "transformers", "scipy"}

@@ -147,7 +147,7 @@ def check_together(run: Run) -> None:
     if run.positives != SAME and run.paraphrases:
         raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
     if run.synonyms and not run.needs_synonyms:
-        raise InputError(f"--synonyms: only --positives {' and '.join(WITH_SYNONYMS)} take synonyms: leave it out")
+        raise InputError(f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     if run.mlm_weight and run.grad_cache:
         raise InputError(

@@ -30,7 +30,7 @@ class Positives:
     positives_strength: float = option(0.1, "share of a sentence's words that --positives changes", above=0, most=1)
     synonyms: str = option(
         "",
-        f"synonyms for {' and '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
+        f"synonyms for {', '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
         "WordNet gives the synonyms if no file is given",
         metavar="FILE",
     )

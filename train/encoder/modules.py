@@ -96,6 +96,10 @@ class Modules:
 
     def _pooling_config(self, width: int) -> dict[str, Any]:
         mode = POOLINGS[self.pooling].in_modules
+        if mode not in FLAGS.values():
+            raise InputError(
+                f"pooling {self.pooling}: sentence-transformers has no pooling_mode {mode!r} to save it by"
+            )
         flags = {flag: name == mode for flag, name in FLAGS.items()}
         return {"word_embedding_dimension": width, **flags, "include_prompt": self.include_prompt}
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
 
 
 class PoolingRow(NamedTuple):
-    """A pooling: its meaning, its function and its names elsewhere; "" if it cannot be trained or saved.
+    """A pooling: its meaning, its function and its names elsewhere.
+
+    in_training: its name in --pooling of training; "" if only the evaluation has it. A pooling that is trained is also
+    saved, so it needs in_modules: the pooling_mode by which sentence-transformers reads it, one of modules.FLAGS.
 
     pool: a model's output and its attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
     padded -> embeddings (B, D). The output has last_hidden_state (B, L, D) and, where the pooling asks for them,
@@ -27,8 +30,8 @@ class PoolingRow(NamedTuple):
 
     meaning: str
     pool: Callable[[Any, Tensor], Tensor]
-    in_training: str = ""  # --pooling of train.ddp
-    in_modules: str = ""  # sentence-transformers' pooling_mode
+    in_training: str = ""
+    in_modules: str = ""
     reads_first_token: bool = False  # it reads no other token, so the last layer need not compute the others
     needs_hidden_states: bool = False  # it reads layers below the last: call the model with output_hidden_states=True
 

@@ -1,4 +1,4 @@
-"""The losses and the noises on embeddings by name: a new one is a function in a file of its own and a row here.
+"""The losses and the noises on embeddings by name: a new one is a function and a row here.
 
 `load` imports a function when it is needed, because the options of training are made from these tables.
 """
@@ -37,8 +37,9 @@ class LossRow(NamedTuple):
 class NoiseRow(NamedTuple):
     """A noise on embeddings: what it does, for --help, and its function as "module:name".
 
-    The function takes embeddings (B, D), the same without gradients, draws and the strength, as
-    `train.objective.noise.modals` says, and returns embeddings (B, D).
+    The function takes (z, pool, draws, strength): embeddings z, float (B, D) with B >= 2; the same without gradients;
+    an `EmbeddingDraws`, from which all random numbers come; and the number of --noise-strength. It returns embeddings
+    (B, D). `train.objective.noise.modals` has examples.
     """
 
     meaning: str

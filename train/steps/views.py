@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from train.config.run import Run
-from train.objective.noise.embedding_noise import EmbeddingNoise
+from train.objective.embedding_noise import EmbeddingNoise
 
 Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
 

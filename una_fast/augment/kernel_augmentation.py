@@ -13,9 +13,9 @@ import numpy as np
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.spelling import spell
+from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores

@@ -16,13 +16,17 @@ from una_fast.errors import InputError
 from una_fast.lazy import import_object
 
 if TYPE_CHECKING:
-    from una_fast.augment.base import TextAugmentation
+    from una_fast.augment.text_augmentation import TextAugmentation
     from una_fast.index.index import Index
 
 
 @dataclass(frozen=True)
 class AugmentationRow:
-    """One augmentation.
+    """One augmentation: a class whose constructor takes the index and some of the arguments below, by these names.
+
+    Training passes `strength` (--positives-strength, a float or None), `seed` (an integer), `synonyms` (--synonyms, a
+    path or None), `tokenizer` (a Hugging Face tokenizer) and `n_jobs` (threads); the class leaves out those it does not
+    use.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
     that the name stands for. positive: whether --positives of training accepts the name. needs_synonyms: whether it
@@ -58,7 +62,7 @@ AUGMENTATIONS = {
 
 
 def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
-    """The augmentation of this name over `index`. Settings that are no arguments of its constructor are ignored.
+    """The augmentation of this name over `index`. Settings that its constructor does not take are left out.
 
     Raises:
         InputError: a name that is not among `AUGMENTATIONS`.

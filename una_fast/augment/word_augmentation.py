@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.row_draws import RowDraws
 from una_fast.augment.settings import checked_seed
+from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.index.index import Index
 
 

@@ -28,9 +28,9 @@ class TaskRow:
     """One task.
 
     short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
-    split, by which `train.download` checks the files. dev: it has a dev score. suite: the set of --tasks that it
-    belongs to, whose mean papers call the average; "" for a task that is scored only if named. module: the module with
-    `read`; "" for the module of the kind.
+    split, by which `train.download` checks the files and `train.paper` estimates times; a task of a suite needs it.
+    dev: it has a dev score. suite: the set of --tasks that it belongs to, whose mean papers call the average; "" for a
+    task that is scored only if named. module: the module with `read`; "" for the module of the kind.
     """
 
     name: str
@@ -41,6 +41,10 @@ class TaskRow:
     dev: bool = False
     suite: str = ""
     module: str = ""
+
+    def __post_init__(self) -> None:
+        if self.suite and not self.sizes:
+            raise ValueError(f"task {self.name}: a task of a suite needs the sizes of its splits")
 
     @property
     def title(self) -> str:
@@ -77,6 +81,12 @@ TASKS = {
         _transfer("MRPC", train=4076, test=1725),
     )
 }
+
+
+def choices() -> str:
+    """What --tasks accepts, for --help."""
+    sets = dict.fromkeys(row.suite for row in TASKS.values() if row.suite)
+    return f"{', '.join(sets)}, full (all of these), or names with commas between: {', '.join(TASKS)}"
 
 
 def suite(name: str) -> list[str]:
