@@ -100,7 +100,7 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path, tiny_model, monkeypatch
     ("settings", "message"),
     [
         ({"positives": "eda-swap", "paraphrases": "p.txt"}, "--paraphrases and --positives eda-swap both name"),
-        ({"positives": "eda-swap", "synonyms": "s.tsv"}, "--synonyms: only --positives eda-synonym and eda-insert"),
+        ({"positives": "eda-swap", "synonyms": "s.tsv"}, "--synonyms: leave it out, or choose --positives eda-syn"),
         ({"positives": "eda-swap", "positives_strength": 0.0}, "--positives-strength is 0.0: it must be above 0"),
         ({"positives": "eda-swap", "positives_strength": 1.1}, "--positives-strength is 1.1: it must be above 0"),
         ({"positives": "backwards"}, "--positives is 'backwards': choose from same, eda-synonym"),

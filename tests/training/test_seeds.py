@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def values(folder, tiny_model):
     """Option values of three seeds, scored on STS-B, without an index of their own yet."""
-    values = options(folder, tiny_model, output=str(folder / "runs"), epochs=8, eval_every=20)
+    values = options(folder, tiny_model, output=str(folder / "runs"), epochs=4, eval_every=12)
     del values["index"]
     return {
         **values,

@@ -118,7 +118,7 @@ class Ranks:
 
     done = property(lambda self: self.killed)
 
-    def look(self, seconds):
+    def receive(self, seconds):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)
 
