@@ -1,6 +1,7 @@
 """Easy data augmentation (Wei and Zou 2019, https://arxiv.org/abs/1901.11196) on rows of terms.
 
-Step s of an operation draws at position s of the row, so each draw is a function of (seed, epoch, row, step, number).
+Step s of an operation takes the draws of position s of the row, so each draw is a function of (seed, epoch, draw set,
+row, step, number).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -21,7 +22,11 @@ OPERATIONS = {"swap": SWAP, "delete": DELETE, "synonym": SYNONYM, "insert": INSE
 
 
 cdef class Edits:
-    """An operation, its strength in (0, 1], and the synonyms of each term: ``synonyms[bounds[t]:bounds[t + 1]]``."""
+    """One operation of EDA, its strength and its synonyms.
+
+    operation: a key of OPERATIONS; strength: the share of the words to edit, in (0, 1]; synonyms: `Ragged` int32, for
+    each term the ids of its synonyms, which are here ``synonyms[bounds[t]:bounds[t + 1]]`` for term t.
+    """
 
     cdef int operation
     cdef double strength
@@ -34,7 +39,10 @@ cdef class Edits:
 
     cdef int64_t draw(self, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] places,
                       int32_t[::1] out, int64_t at) except -1 nogil:
-        """Write what ``ids[start:stop]`` becomes from out[at] on; returns where it ends. places: (n,) scratch."""
+        """Edit the row ``ids[start:stop]`` of n words, and write the edited row to `out` from place `at` on.
+
+        Returns the place after its last word. places: int32 (n,), scratch.
+        """
         cdef int64_t n = stop - start, k, steps = max(1, <int64_t>(self.strength * n))
         if self.operation == DELETE:
             return self.delete(key, ids, start, n, out, at)
@@ -50,7 +58,7 @@ cdef class Edits:
 
     cdef int64_t delete(self, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t n, int32_t[::1] out,
                         int64_t at) except -1 nogil:
-        """Each word goes with probability `strength`; of two words or more, one stays at least and one goes."""
+        """Delete each word with probability `strength`. A row of two or more words loses and keeps at least one."""
         cdef int64_t k, end = at, chosen
         if n == 0:
             return at
@@ -70,7 +78,10 @@ cdef class Edits:
 
     cdef int swap(self, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t n, int64_t steps,
                   int32_t[::1] out, int64_t at) except -1 nogil:
-        """Swap two places, `steps` times; if that gives the row itself, swap two of its terms that differ."""
+        """Swap the words at two random places, `steps` times.
+
+        If the swaps leave the row as it was, swap two places that hold different terms, if there are any.
+        """
         cdef int64_t step, i, j, k, n_other = 0
         for step in range(steps):
             i = below(draw64(key, step, 0), n)
@@ -96,7 +107,7 @@ cdef class Edits:
 
     cdef int replace(self, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t n, int64_t steps,
                      int32_t[::1] places, int32_t[::1] out, int64_t at) except -1 nogil:
-        """Replace `steps` distinct terms that have synonyms, each at all its places by one synonym."""
+        """Replace at most `steps` distinct terms that have synonyms. All places of a term get the same synonym."""
         cdef int64_t n_places = self.first_places(ids, start, n, True, places), step, k, i
         cdef int32_t term, new
         for step in range(min(steps, n_places)):
@@ -111,7 +122,7 @@ cdef class Edits:
 
     cdef int64_t insert(self, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t n, int64_t steps,
                         int32_t[::1] places, int32_t[::1] out, int64_t at) except -1 nogil:
-        """Insert a synonym of a random word of the row at a random place, `steps` times."""
+        """Insert a synonym of a random word of the original row at a random place, `steps` times."""
         cdef int64_t n_places = self.first_places(ids, start, n, False, places), step, k, place, end = at + n
         cdef int32_t new
         if n_places == 0:
@@ -127,7 +138,10 @@ cdef class Edits:
 
     cdef int64_t first_places(self, const int32_t[::1] ids, int64_t start, int64_t n, bint distinct,
                               int32_t[::1] places) except -1 nogil:
-        """Fill `places` with those of words that have synonyms, each term once if `distinct`; returns how many."""
+        """Fill `places` with the places, counted from 0, of the words that have synonyms; returns their number.
+
+        distinct: whether to list only the first place of each term.
+        """
         cdef int64_t k, i, n_places = 0
         cdef bint seen
         for k in range(n):
@@ -147,7 +161,7 @@ cdef class Edits:
 
 
 cdef class EditWorkspace(Workspace):
-    """What one thread needs to edit rows of at most `longest_row` words, each of which becomes two at most."""
+    """Buffers of one thread to edit a block of rows of at most `longest_row` words. A word becomes at most two."""
 
     cdef int32_t[::1] places
 
@@ -164,7 +178,7 @@ cdef class EditWorkspace(Workspace):
 
 
 cdef class EditedRows(RowKernel):
-    """Edits rows of an index."""
+    """Edits rows of an index with the operation of `edits`."""
 
     cdef readonly Edits edits
 
@@ -178,9 +192,10 @@ cdef class EditedRows(RowKernel):
 
 def edit_rows(Edits edits, uint64_t seed, const uint64_t[::1] rows, uint64_t epoch, uint64_t draw_set,
               const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] out):
-    """Fill `out` (2 T) with what the rows ``ids[indptr[i]:indptr[i + 1]]`` become; returns their bounds, (N + 1,).
+    """Edit the rows ``ids[indptr[i]:indptr[i + 1]]``, and write them to `out`, int32 (2 T,), one after the other.
 
-    rows: uint64 (N,), what names each row in its draws.
+    Returns the bounds of the edited rows, int64 (N + 1,). rows: uint64 (N,), the number that stands for each row in its
+    draws: its row in the index, or the hash of its words; ids: int32 (T,); indptr: int64 (N + 1,).
     """
     cdef int32_t[::1] places = np.empty(max(1, np.max(np.diff(indptr), initial=0)), dtype=np.int32)
     ends = np.zeros(rows.shape[0] + 1, dtype=np.int64)

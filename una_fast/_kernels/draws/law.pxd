@@ -2,9 +2,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 cdef enum:
-    TABLE_COUNTS = 4  # tf of up to 3 occurrences in up to 127 words is looked up (4 KB): a logarithm costs 100 ns
+    # A table of 4 KB holds tf for up to 3 occurrences in up to 127 words, because a logarithm costs 100 ns.
+    TABLE_COUNTS = 4
     TABLE_LENGTHS = 128
-    BLOCK_BITS = 6  # 64 scores share one entry of `blocks`: 88 KB at V = 700,000, which stays in the second-level cache
+    # 64 scores share one entry of `blocks`, so it has 88 KB at V = 700,000 and stays in the second-level cache.
+    BLOCK_BITS = 6
 
 
 cdef struct Window:

@@ -1,4 +1,4 @@
-"""The law that one augmenter draws by: what is known of the terms, and its settings."""
+"""The scores of the terms and the settings of one augmenter, from which the probabilities of its draws follow."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -9,10 +9,15 @@ from una_fast._kernels.logarithm cimport log1p_rounded
 
 
 cdef class Law:
-    """Scores of the terms and settings of the draws; read by the kernels, never changed.
+    """Scores of the terms and settings of one augmenter. The kernels read this object and never change it.
 
-    idf, scores: float64 (V,), scores never increasing (a term's id is its rank); starts, stops: int32 (V,), the window
-    of each term when windows are a distance in score (`radius`, by_score), empty arrays when they are `radius` ranks.
+    idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, never
+    increasing, because a term's id is its rank.
+    by_score: whether `radius` is a distance in score instead of a number of ranks; starts, stops: int32 (V,), the
+    window of term i is the ids ``starts[i] .. stops[i] - 1`` if `by_score`; otherwise both arrays are empty.
+    unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); seed: of all
+    draws; released: whether to draw as the released code does instead of as the paper says; random_select: every term
+    is replaced with probability `beta`; random_replace: replacements are uniform over the vocabulary.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, const int32_t[::1] starts,
@@ -20,7 +25,7 @@ cdef class Law:
                  bint by_score, bint released, bint random_select, bint random_replace):
         cdef int64_t count, length
         self.idf, self.scores, self.starts, self.stops = idf, scores, starts, stops
-        # scores[j] lies between blocks[j >> BLOCK_BITS] and blocks[(j >> BLOCK_BITS) + 1]
+        # Scores never increase, so blocks[j >> BLOCK_BITS] >= scores[j] >= blocks[(j >> BLOCK_BITS) + 1].
         self.blocks = np.append(np.asarray(scores)[:: 1 << BLOCK_BITS], 0.0)
         self.tf_table = np.zeros((TABLE_COUNTS, TABLE_LENGTHS))
         for count in range(TABLE_COUNTS):
@@ -31,13 +36,17 @@ cdef class Law:
         self.random_select, self.random_replace = random_select, random_replace
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
-        """ln(1 + n_t / n), equation 2."""
+        """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
         if count < TABLE_COUNTS and length < TABLE_LENGTHS:
             return self.tf_table[count, length]
         return log1p_rounded(count / <double>length)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Candidates for a term; an unseen one (term < 0) stands at the place of its score."""
+        """Set `window` to the ids of the candidates for `term`.
+
+        The window of an unseen word (term < 0) lies around the place that its tf-idf, `score`, would have in the
+        ranking. For other terms, `score` is not used.
+        """
         if self.random_replace:
             window.start, window.stop = 0, self.scores.shape[0]
         elif self.by_score and term >= 0:
@@ -51,32 +60,41 @@ cdef class Law:
         return 0
 
     cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil:
-        """`radius` ranks on either side of the `width` terms at `place`, clipped at the ends."""
+        """Set `window` to the `width` ids from `place` on and `radius` ids on either side, clipped to 0 .. V - 1."""
         cdef int64_t ranks = <int64_t>self.radius
         window.start = max(0, place - ranks)
         window.stop = min(self.scores.shape[0], place + width + ranks)
         return 0
 
     cdef int score_window(self, double score, Window *window) except -1 nogil:
-        """Terms within `radius` of an unseen word's score, and the nearest term on either side."""
+        """Set `window` to the terms whose score differs from that of an unseen word, `score`, by at most `radius`.
+
+        The nearest term on either side is in the window even if its score differs by more.
+        """
         cdef int64_t place = first_below(self.scores, score)
         window.start = min(first_below(self.scores, score + self.radius, True), max(0, place - 1))
         window.stop = max(first_below(self.scores, score - self.radius), min(self.scores.shape[0], place + 1))
         return 0
 
     def window(self, int64_t term, double score=0.0):
-        """(start, stop) of the candidates of `term`, or of an unseen word (term -1) of that `score`."""
+        """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
+
+        For an unseen word, `term` is -1 and `score` is its tf-idf.
+        """
         cdef Window window
         self.find_window(term, score, &window)
         return window.start, window.stop
 
     def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t draw_set=0):
-        """uint64, the bits that decide draw `number` at `position` of `row`."""
+        """uint64, the random bits of draw `number` for the word at `position` of `row`."""
         return draw64(row_key(stream_key(self.seed, epoch, draw_set), row), position, number)
 
 
 cdef int64_t first_below(const double[::1] scores, double score, bint or_equal=False) except -1 nogil:
-    """The first place whose score is below `score` (or equal to it): binary search, log2(V) steps."""
+    """The first place in the ranking whose score is below `score`, or with `or_equal` at most `score`; V if none is.
+
+    Binary search, log2(V) steps.
+    """
     cdef int64_t low = 0, high = scores.shape[0], middle
     while low < high:
         middle = (low + high) // 2

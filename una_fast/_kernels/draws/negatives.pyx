@@ -1,4 +1,4 @@
-"""Rows of the index -> UNA's negatives: probabilities, then replacements, in the blocks of `rows`."""
+"""Rows of the index -> negatives of UNA. For each block of `draws/rows`: probabilities first, then replacements."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -13,7 +13,7 @@ from una_fast._kernels.draws.rows cimport BLOCK, RowKernel, Workspace
 
 
 cdef class NegativesWorkspace(Workspace):
-    """What one thread needs to make negatives of rows of at most `longest_row` words."""
+    """Buffers of one thread for the negatives of a block of rows of at most `longest_row` words."""
 
     cdef FirstPlaces places
     cdef int32_t[::1] first, chosen
@@ -33,7 +33,7 @@ cdef class NegativesWorkspace(Workspace):
 
 
 cdef class Negatives(RowKernel):
-    """Makes the negatives of rows of an index, drawn by `law`."""
+    """Makes the negatives of rows of an index with the scores and settings in `law`."""
 
     cdef readonly Law law
 
@@ -45,6 +45,7 @@ cdef class Negatives(RowKernel):
         return (<NegativesWorkspace>workspace).draw(self.law, n_rows)
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
+        """Do what `RowKernel.gather` does, and prefetch the idf of each word."""
         cdef int64_t row, k, end = 0
         for row in range(begin, stop):
             for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):

@@ -8,8 +8,9 @@ from una_fast._kernels.draws.law cimport Law
 
 
 cdef class FirstPlaces:
-    """Finds where each term of a row stands first: a hash table that is never cleared, entries carry the row's stamp.
+    """Finds the first place of each term in a row, with a hash table that is never cleared.
 
+    Each entry of the table carries the stamp of the row that wrote it. Entries with another stamp count as empty.
     longest_row: the most words that a row can have.
     """
 
@@ -19,7 +20,7 @@ cdef class FirstPlaces:
         self.stamp = 0
 
     cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil:
-        """first[k], for k in start .. stop - 1: the first place, counted from start, with the id of place k."""
+        """Set first[k], for k in start .. stop - 1, to the first place of the term ids[k], counted from `start`."""
         cdef uint64_t mask = <uint64_t>table_size(stop - start) - 1, slot, stamp
         cdef int64_t k, place
         self.stamp += 1
@@ -42,8 +43,11 @@ cdef class FirstPlaces:
 
 
 cdef int64_t table_size(int64_t n) noexcept nogil:
-    """The lowest power of two of at least 8 n. A failed probe costs a mispredicted branch, so 2 n was 5 % slower in
-    all; and at n = 22 the table of 2 KB still fits the first-level cache."""
+    """The number of entries of the table for n words: the lowest power of two that is at least 8 n and at least 16.
+
+    A failed probe costs a mispredicted branch: with 2 n entries, all stages together were 5 % slower. At n = 22 the
+    table has 2 KB and still fits the first-level cache.
+    """
     cdef int64_t size = 16
     while size < 8 * n:
         size *= 2
@@ -52,7 +56,10 @@ cdef int64_t table_size(int64_t n) noexcept nogil:
 
 cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, const int64_t[::1] bounds,
                             int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil:
-    """Fill first, z and p for `n_rows` rows, row i being ``ids[bounds[i]:bounds[i + 1]]``."""
+    """Fill `first`, `z` and `p` (see `replacement_probabilities`) for `n_rows` rows.
+
+    Row i is ``ids[bounds[i]:bounds[i + 1]]``.
+    """
     cdef int64_t row
     for row in range(n_rows):
         if bounds[row] < bounds[row + 1]:
@@ -64,9 +71,10 @@ cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids,
 
 cdef int row_tfidf(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t start, int64_t stop,
                    const int32_t[::1] first, double[::1] z, double[::1] count) except -1 nogil:
-    """z = ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words. count: scratch.
+    """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words.
 
-    First every word as if it stood once, then the repeated ones: a test in one loop would be mispredicted for these.
+    The first loop scores each word as if it occurred once; the other loops correct the words that occur several times.
+    In one loop for both, the branch for repeated words would be mispredicted at each of them. count: scratch.
     """
     cdef int64_t n = stop - start, k, i, n_repeats = 0
     cdef double once = law.tf(1, n)
@@ -86,8 +94,11 @@ cdef int row_tfidf(Law law, FirstPlaces places, const int32_t[::1] ids, int64_t 
 
 cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[::1] first, const double[::1] z,
                            double[::1] p) except -1 nogil:
-    """p from z. Paper: C is the mean over distinct terms, the first term of the highest z has p = 1.
-    Released code: C is the mean over words, the first word of the highest p has p = 1 if none reaches 1."""
+    """Fill p from z, equations 3 and 4.
+
+    Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1.
+    Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
+    """
     cdef int64_t k, counts, n_averaged = 0, highest = start
     cdef double lowest = z[start], total = 0.0, scale
     for k in range(start, stop):
@@ -99,7 +110,7 @@ cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[:
         total += counts * (z[k] - lowest)
         n_averaged += counts
     if total == 0.0 or law.random_select:
-        # all z equal, one distinct term included: equation 3 is 0 / 0, and each term has the mean probability
+        # If all z are equal, as in a row of one distinct term, equation 3 is 0 / 0: each term gets the mean, beta.
         for k in range(start, stop):
             p[k] = law.beta
     else:
@@ -113,7 +124,10 @@ cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[:
 
 cdef int force_highest(Law law, int64_t start, int64_t stop, int64_t highest, const int32_t[::1] first,
                        double[::1] p) except -1 nogil:
-    """p = 1 for the term (paper) or for the word (released, unless another has p = 1) at `highest`."""
+    """Set p = 1 for the term at `highest`, at all its places (paper).
+
+    Released code: set p = 1 for the word at `highest` alone, unless a word of the row has p = 1 already.
+    """
     cdef int64_t k
     if law.released:
         for k in range(start, stop):
@@ -129,9 +143,10 @@ cdef int force_highest(Law law, int64_t start, int64_t stop, int64_t highest, co
 
 def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] first,
                               double[::1] z, double[::1] p):
-    """Fill `first` (int32), `z` and `p` (float64), all (T,), for rows ``ids[indptr[i]:indptr[i + 1]]``.
+    """Fill `first` (int32), `z` and `p` (float64), all (T,), for the rows ``ids[indptr[i]:indptr[i + 1]]``.
 
-    first: where in its row each word stands first; z: tf-idf; p: replacement probability.
+    ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: for each word the first place of its term
+    in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4).
     """
     cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
     with nogil:

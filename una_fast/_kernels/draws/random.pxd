@@ -1,8 +1,11 @@
-"""The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195). A
-draw is a pure function of position and number, in a stream that starts at a hash of seed, epoch, draw set and row.
+"""The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195).
 
-Each position has NUMBERS consecutive outputs: number 0 decides whether the word is replaced, 1 to TRIES propose
-candidates, and LAST_NUMBER chooses by the cumulative weights if all proposals were refused.
+Each row has a stream of random numbers of its own, which starts at a hash of seed, epoch, draw set and row. Within the
+stream, a draw is a pure function of the position of the word and the number of the draw.
+
+Each position has NUMBERS consecutive outputs of the stream. For negatives, number 0 decides whether the word is
+replaced, each of the numbers 1 to TRIES proposes a candidate, and LAST_NUMBER chooses by cumulative weights if all
+candidates were rejected.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -23,7 +26,7 @@ cdef inline uint64_t epoch_key(uint64_t seed, uint64_t epoch) noexcept nogil:
 
 
 cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t draw_set) noexcept nogil:
-    """The epoch's key for draw set 0; a key of its own for each further set."""
+    """The key from which the keys of rows are made: `epoch_key` for draw set 0, another key for each further set."""
     cdef uint64_t key = epoch_key(seed, epoch)
     return key if draw_set == 0 else mix64(key + draw_set * <uint64_t>0xD1B54A32D192ED03ULL)
 
@@ -38,10 +41,10 @@ cdef inline uint64_t draw64(uint64_t row_key, int64_t position, int64_t number) 
 
 
 cdef inline double unit(uint64_t bits) noexcept nogil:
-    """Uniform in [0, 1): the highest 53 bits."""
+    """The highest 53 of the 64 bits as a number that is uniform in [0, 1)."""
     return <double>(bits >> 11) * (1.0 / 9007199254740992.0)
 
 
 cdef inline int64_t below(uint64_t bits, uint64_t n) noexcept nogil:
-    """floor(bits * n / 2**64) for n < 2**32: uniform over 0 .. n - 1, bias below n / 2**64."""
+    """floor(bits * n / 2**64), for n < 2**32: uniform over the integers 0 .. n - 1, with a bias below n / 2**64."""
     return <int64_t>(((bits >> 32) * n + (((bits & 0xFFFFFFFFULL) * n) >> 32)) >> 32)

@@ -1,9 +1,13 @@
-"""Replacement probabilities -> replaced terms: step 3 of the paper, drawn by rejection.
+"""Replacement probabilities -> replaced terms: step 3 of the paper, drawn by rejection sampling.
 
-A candidate is uniform in the window and kept with probability s_j / m, where m is a score that none of the window
-exceeds. Scores differ little inside a window, so nearly every first candidate is kept. The law is exactly s_j over the
-sum of the window's scores, for a refused candidate leaves no trace; and no score is read unless it can decide: its
-bounds are in `Law.blocks`, which stays in cache, where searching cumulative weights takes 13 cache misses a draw.
+A candidate j is drawn uniformly from the window and accepted with probability s_j / m, where s_j is its score (its
+highest tf-idf) and m is an upper bound of all scores in the window. After a rejection, the next candidate is drawn
+independently, so the probability of each term is exactly s_j divided by the sum of the window's scores (in the paper's
+variant, the term to replace is no candidate, and its score is not in the sum). Scores differ little inside a window, so
+the first candidate is nearly always accepted.
+
+`Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if its
+lower bound does not already accept the candidate. Binary search in cumulative weights takes 13 cache misses a draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -17,7 +21,10 @@ from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, r
 cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1] ids, const int64_t[::1] bounds,
                            int64_t n_rows, const int32_t[::1] first, const double[::1] z, const double[::1] p,
                            int32_t[::1] chosen, int32_t[::1] out) except -1 nogil:
-    """Fill `out` with the terms of the negatives of `n_rows` rows. keys: `row_key` of each; chosen: scratch."""
+    """Fill `out` with the terms of the negatives of `n_rows` rows, row i being ``ids[bounds[i]:bounds[i + 1]]``.
+
+    keys: `row_key` of each row; first, z, p: from `fill_probabilities`; chosen: scratch, as long as the longest row.
+    """
     cdef int64_t row
     for row in range(n_rows):
         replace_row(law, keys[row], ids, bounds[row], bounds[row + 1], first, z, p, chosen, out)
@@ -27,10 +34,14 @@ cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1]
 cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop,
                      const int32_t[::1] first, const double[::1] z, const double[::1] p, int32_t[::1] chosen,
                      int32_t[::1] out) except -1 nogil:
-    """Fill `out` at start .. stop - 1 with the terms of the negative. Paper: one draw per term, for all its places;
-    released code: one draw per word. Positions are counted from the row's first word. chosen: (n,) scratch."""
+    """Fill ``out[start:stop]`` with the terms of the negative of the row ``ids[start:stop]``.
+
+    In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
+    The positions in the draws count from the row's first word. chosen: (n,) scratch.
+    """
     cdef int64_t k, n = stop - start, n_chosen = 0
-    for k in range(n):  # without a branch: half of the words are chosen, so a branch would be mispredicted as often
+    # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
+    for k in range(n):
         chosen[n_chosen] = <int32_t>k
         n_chosen += (law.released or first[start + k] == k) and unit(draw64(key, k, 0)) < p[start + k]
         out[start + k] = ids[start + k]
@@ -43,7 +54,11 @@ cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t star
 
 
 cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
-    """A term of the window of `term`, by the scores in it; never `term` itself unless released."""
+    """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
+
+    The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
+    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
+    """
     cdef Window window
     cdef int64_t excluded = -1 if law.released else term, number, candidate
     cdef double envelope, height
@@ -56,16 +71,20 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
         candidate = window.start + below(bits, width)
         if candidate == excluded:
             continue
-        if envelope == 0.0:  # all weights are 0 or all are to count the same
+        if envelope == 0.0:  # the draw is uniform: all scores of the window are 0, or `random_replace` is set
             return candidate
-        height = unit(bits * width) * envelope  # bits * width mod 2**64 is what `below` left over, uniform as well
+        # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
+        height = unit(bits * width) * envelope
         if height < law.blocks[(candidate >> BLOCK_BITS) + 1] or height < law.scores[candidate]:
             return candidate
     return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
 
 
 cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
-    """As `draw_term`, by cumulative scores: for windows where one score is far above the others (TRIES refusals)."""
+    """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
+
+    It is for windows where one score is far above the others, so that all TRIES candidates were rejected.
+    """
     cdef int64_t j, inside = window.start <= excluded < window.stop, last = -1
     cdef double total = 0.0, target
     for j in range(window.start, window.stop):
@@ -87,9 +106,11 @@ cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t b
 def replace_terms(Law law, const uint64_t[::1] rows, uint64_t epoch, const int32_t[::1] ids,
                   const int64_t[::1] indptr, const int32_t[::1] first, const double[::1] z, const double[::1] p,
                   int32_t[::1] out, uint64_t draw_set=0):
-    """Fill `out` (int32 (T,)) with the terms of the negatives of rows ``ids[indptr[i]:indptr[i + 1]]``.
+    """Fill `out`, int32 (T,), with the terms of the negatives of the rows ``ids[indptr[i]:indptr[i + 1]]``.
 
-    rows: uint64 (N,), what names each row in its draws; first, z, p: as `replacement_probabilities` fills them.
+    rows: uint64 (N,), the number that stands for each row in its draws: its row in the index, or the hash of its words;
+    ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: int32 (T,), z, p: float64 (T,), as
+    `replacement_probabilities` fills them.
     """
     cdef uint64_t[::1] keys = np.empty(rows.shape[0], dtype=np.uint64)
     cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0), dtype=np.int32)

@@ -1,7 +1,9 @@
-"""Rows of the index -> drawn rows, as terms or as token ids: gather, draw and write, block by block, so that what one
-stage leaves is in the first-level cache when the next reads it, and the misses of a block are under way together.
+"""Rows of the index -> augmented rows, as terms or as token ids.
 
-A way to augment is a subclass of `RowKernel` that draws the rows of one block.
+Each block of BLOCK rows is gathered, drawn and written before the next block is read. So the output of one stage is
+still in the first-level cache when the next stage reads it, and the cache misses of the rows of a block overlap.
+
+For a new way to augment, derive a class from `RowKernel` and define `draw_block`, which draws the rows of one block.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -14,9 +16,12 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 
 
 cdef class Workspace:
-    """Buffers of one thread for a block of rows of at most `longest_row` words, of which each becomes `growth` at most.
+    """Buffers of one thread for a block of BLOCK rows.
 
-    ids, bounds: the rows as they are; terms, ends: as they are drawn (one array of bounds where no length changes);
+    longest_row: the most words that a row has; growth: the most words that a word can become.
+
+    ids, bounds: the term ids of the rows as they are in the index, row i being ``ids[bounds[i]:bounds[i + 1]]``; terms,
+    ends: the same for the augmented rows (with growth 1 no row changes its length, so `ends` is the array `bounds`);
     keys: `row_key` of each row.
     """
 
@@ -30,15 +35,18 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Draws rows of an index. words: `Ragged` int32 term ids; several threads may share one object, each with a
-    workspace of its own."""
+    """Augments rows of an index; a subclass defines how. Threads may share one object, each with its own `Workspace`.
+
+    words: `Ragged` int32, the term ids of each row; seed: of all draws; tokens: the sub-words of the terms, which
+    `token_ids` alone needs.
+    """
 
     def __init__(self, words, uint64_t seed, TermTokens tokens=None):
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, uint64_t draw_set=0):
-        """Fill `input_ids` and `attention_mask`, int64 (B, L), with what is drawn of `rows` (B,)."""
+        """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,)."""
         cdef int64_t begin = 0, stop
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
         with nogil:
@@ -49,7 +57,10 @@ cdef class RowKernel:
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out, uint64_t draw_set=0):
-        """Fill `out` with the terms drawn of `rows`, one row after the other; returns their bounds, int64 (B + 1,)."""
+        """Fill `out`, int32, with the terms of the augmented rows of `rows`, int64 (B,), one row after the other.
+
+        Returns their bounds, int64 (B + 1,). `out` has room for the most words that these rows can become.
+        """
         cdef int64_t begin = 0, stop, k, end = 0
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
         indptr = np.zeros(rows.shape[0] + 1, dtype=np.int64)
@@ -68,7 +79,10 @@ cdef class RowKernel:
 
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
                    Workspace work) except -1 nogil:
-        """work.terms and work.ends: what is drawn of rows[begin:stop]."""
+        """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
+
+        key: `stream_key` of the seed, epoch and draw set.
+        """
         cdef int64_t k
         self.gather(rows, begin, stop, work)
         self.announce(rows, stop)
@@ -78,11 +92,14 @@ cdef class RowKernel:
         return 0
 
     cdef int draw_block(self, Workspace work, int64_t n_rows) except -1 nogil:
-        """Fill work.terms and work.ends from work.ids, work.bounds and work.keys; each subclass defines this."""
+        """Draw the augmented rows: fill work.terms and work.ends from work.ids, work.bounds and work.keys.
+
+        Each subclass defines this method.
+        """
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """work.ids and work.bounds: the words of rows[begin:stop]."""
+        """Fill work.ids and work.bounds with the term ids of ``rows[begin:stop]`` and the bounds of these rows."""
         cdef int64_t row, k, end = 0
         for row in range(begin, stop):
             for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):
@@ -92,7 +109,7 @@ cdef class RowKernel:
         return 0
 
     cdef int announce(self, const int64_t[::1] rows, int64_t begin) except -1 nogil:
-        """Prefetch the words of the next block, and the bounds of the one after it."""
+        """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one."""
         cdef int64_t row, k, n = rows.shape[0]
         for row in range(begin, min(begin + BLOCK, n)):
             for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1], 16):

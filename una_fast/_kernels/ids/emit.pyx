@@ -1,4 +1,7 @@
-"""Terms -> padded token ids. A term's sub-words lie in one record of 32 bytes, so a term costs one cache miss."""
+"""Terms -> padded token ids.
+
+The sub-words of a term lie in one record of 32 bytes if there are at most 7, so such a term costs one cache miss.
+"""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -8,14 +11,15 @@ from una_fast._kernels.ids.frame cimport Frame
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
-    RECORD = 8  # int32: how many sub-words, then up to 7 of them, or where more of them begin
+    # A record is 8 int32: the number of sub-words, then up to 7 sub-words; or, for more, their place in `values`.
+    RECORD = 8
 
 
 cdef class TermTokens:
-    """Sub-words of each term, laid out for the write loop.
+    """The sub-words of each term, in records that the kernel copies from.
 
-    terms, first_terms: `Ragged` (V rows, int32), a term after a space and a term as the first word of a text (the same
-    object where that makes no difference); frame: what stands around a text.
+    terms, first_terms: `Ragged` (V rows, int32), the sub-words of each term after a space, and as the first word of a
+    text (the same object if that makes no difference); frame: the special tokens and the padding around a text.
     """
 
     def __init__(self, terms, first_terms, Frame frame):
@@ -28,7 +32,7 @@ cdef class TermTokens:
 
 cdef int write_rows(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
                     int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil:
-    """Write the texts ``terms[bounds[i]:bounds[i + 1]]`` to the rows from `first_row` on."""
+    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row ``first_row + i`` of both outputs."""
     cdef int64_t k
     for k in range(bounds[0], bounds[n_rows]):
         una_prefetch(&tokens.records[terms[k], 0])
@@ -39,7 +43,7 @@ cdef int write_rows(TermTokens tokens, const int32_t[::1] terms, const int64_t[:
 
 cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
                    int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
-    """The sub-words of ``terms[start:stop]``, cut to fit, in their frame."""
+    """Write the sub-words of ``terms[start:stop]``, cut to fit, and the special tokens and padding around them."""
     cdef int64_t room = input_ids.shape[1] - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
     cdef int64_t n = count_tokens(tokens, terms, start, stop, room) if tokens.frame.pads_left else room
     cdef int64_t begin = tokens.frame.begin(n, input_ids.shape[1]), end = begin, k
@@ -57,7 +61,10 @@ cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, i
 
 cdef inline int64_t count_tokens(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
                                  int64_t room) except -1 nogil:
-    """The number of sub-words of ``terms[start:stop]``, at most `room`; padding on the left depends on it."""
+    """The number of sub-words of ``terms[start:stop]``, or `room` if there are more.
+
+    With padding on the left, the column of the first sub-word depends on it.
+    """
     cdef int64_t n = 0, k
     for k in range(start, stop):
         if n >= room:
@@ -80,7 +87,11 @@ cdef inline int64_t write_term(const int32_t[:, ::1] records, const int32_t[::1]
 
 
 def pack(const int32_t[::1] values, const int64_t[::1] indptr):
-    """int32 (V, 8): the number of sub-words of each term, then the sub-words, or where they begin in `values`."""
+    """int32 (V, 8), a record for each term: the number of its sub-words, then the sub-words.
+
+    A term with 8 or more sub-words has in their place the index at which they begin in `values`. values: int32 (T,);
+    indptr: int64 (V + 1,).
+    """
     cdef int64_t n_terms = indptr.shape[0] - 1, term, k, count
     packed = aligned_records(n_terms)
     cdef int32_t[:, ::1] records = packed
@@ -97,7 +108,7 @@ def pack(const int32_t[::1] values, const int64_t[::1] indptr):
 
 
 def aligned_records(int64_t n):
-    """int32 (n, 8) zeros from an address that is a multiple of 64: a record never straddles two cache lines."""
+    """int32 (n, 8), zeros, at an address that is a multiple of 64 bytes, so that each record lies in one cache line."""
     buffer = np.zeros(n * RECORD + 16, dtype=np.int32)
     skip = (-buffer.ctypes.data % 64) // buffer.itemsize
     return buffer[skip : skip + n * RECORD].reshape(n, RECORD)
@@ -105,6 +116,9 @@ def aligned_records(int64_t n):
 
 def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
                  int64_t[:, ::1] attention_mask):
-    """Fill `input_ids` and `attention_mask` (int64 (N, L)) with the texts of ``terms[indptr[i]:indptr[i + 1]]``."""
+    """Fill row i of `input_ids` and `attention_mask`, int64 (N, L), with the text ``terms[indptr[i]:indptr[i + 1]]``.
+
+    terms: int32 (T,); indptr: int64 (N + 1,).
+    """
     with nogil:
         write_rows(tokens, terms, indptr, indptr.shape[0] - 1, input_ids, attention_mask, 0)

@@ -1,7 +1,8 @@
-"""Sub-word ids: chunks put together to sentences, and sentences cut and padded into a tensor's memory.
+"""Chunks -> sub-word ids of sentences -> sentences cut and padded into the tensors of a batch.
 
-Every function works on a slice of rows without the GIL, so that threads may share the rows, and fills what it is
-given. Ids come in as uint16 where the vocabulary allows it: half the bytes, and bytes are the cost.
+Every function handles some of the rows, without the GIL, so that threads can share the rows. It fills arrays that the
+caller has allocated. The ids of sentences are uint16 if all of them fit, else int32: uint16 halves the bytes to read,
+and reading them takes most of the time.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
@@ -22,10 +23,12 @@ def sentence_lengths(
     Py_ssize_t start,
     Py_ssize_t stop,
 ):
-    """Number of sub-words of rows `start` to `stop`: ``out[row] = sum(lengths[chunk] for chunk of row)``.
+    """Set out[row], for the rows start .. stop - 1, to the number of sub-words: the sum over the chunks of the row.
 
-    `lengths` holds one entry a chunk, at the chunk's id where a space is before it and at ``first_offset + id`` where
-    it is the first of a sentence. A negative entry (such a chunk cannot be encoded alone) makes the row's length -1.
+    chunks: int32 (T,), bounds: int64 (N + 1,): row i has the chunks ``chunks[bounds[i]:bounds[i + 1]]``; out: int64
+    (N,). lengths: int32, the number of sub-words of chunk c after a space, at index c, and of chunk c as the first of a
+    sentence, at index ``first_offset + c``. A negative length marks a chunk that cannot be encoded alone; a row with
+    such a chunk gets the length -1.
     """
     cdef Py_ssize_t row, i, entry
     cdef int64_t total
@@ -52,10 +55,14 @@ def join_chunks(
     Py_ssize_t start,
     Py_ssize_t stop,
 ):
-    """Write the sub-words of rows `start` to `stop` to ``out[out_bounds[row]:out_bounds[row + 1]]``.
+    """Write the sub-words of each of the rows start .. stop - 1 to ``out[out_bounds[row]:out_bounds[row + 1]]``.
 
-    `chunk_bounds` is indexed as `lengths` is in `sentence_lengths`. A row stops where its room ends, so that a row
-    whose length was not the sum of its chunks (-1 above) cannot write into the next one.
+    chunks, bounds, first_offset: as in `sentence_lengths`; chunk_values: int32, chunk_bounds: int64: the sub-words of
+    the chunk at index e are ``chunk_values[chunk_bounds[e]:chunk_bounds[e + 1]]``, with the same indices as `lengths`
+    there; out: uint16 or int32; out_bounds: int64 (N + 1,).
+
+    The writing of a row stops at ``out_bounds[row + 1]``. So a row that has the length -1 in `sentence_lengths`, and
+    whose chunks may have more sub-words than `out` has room for, cannot overwrite the next row.
     """
     cdef Py_ssize_t row, i, entry
     cdef int64_t at, room, j
@@ -80,9 +87,11 @@ def pad_rows(
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Fill one line of both outputs a row: the sentence, cut to the room that is left, in its frame.
+    """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], and with the tokens and padding of `frame`.
 
-    Every one of `rows` is in range, and the outputs are at least as wide as the frame's prefix and suffix together.
+    The sentence is cut to the columns that the special tokens leave. values: uint16 or int32 (T,), bounds: int64
+    (N + 1,): the sub-words of sentence r are ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller has
+    checked that every one of `rows` is in 0 .. N - 1, and that L is at least the length of prefix and suffix together.
     """
     cdef Py_ssize_t line, i, n, n_rows = rows.shape[0], width = input_ids.shape[1]
     cdef Py_ssize_t room = width - frame.prefix.shape[0] - frame.suffix.shape[0]

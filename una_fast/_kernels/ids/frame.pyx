@@ -1,4 +1,4 @@
-"""What stands around the sub-words of a text in a row of a batch: special tokens and padding."""
+"""The special tokens and the padding around the sub-words of a text in a row of a batch."""
 
 from libc.stdint cimport int64_t
 
@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t
 cdef class Frame:
     """The special tokens before and after a text, and the padding on one side of them.
 
-    prefix, suffix: int64, the special tokens; pad_id: what fills the row; pads_left: whether the padding stands before
-    the text instead of after it.
+    prefix, suffix: int64, the special tokens before and after the text; pad_id: the token id that fills the rest of the
+    row; pads_left: whether the padding stands before the text instead of after it.
     """
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
@@ -19,7 +19,10 @@ cdef class Frame:
         return width - self.suffix.shape[0] - n_inner if self.pads_left else n_prefix
 
     cdef void write_around(self, int64_t* ids, int64_t* mask, int64_t width, int64_t begin, int64_t end) noexcept nogil:
-        """Write all of a row of `width` columns but its sub-words, which stand in the columns ``begin .. end - 1``."""
+        """Write the special tokens, the padding and the whole mask of a row of `width` columns.
+
+        The sub-words of the row are in the columns ``begin .. end - 1``, which are left as they are.
+        """
         cdef int64_t n_prefix = self.prefix.shape[0], n_suffix = self.suffix.shape[0], pad_id = self.pad_id, k
         cdef int64_t first = begin - n_prefix, stop = end + n_suffix
         for k in range(first):

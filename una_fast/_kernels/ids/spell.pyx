@@ -8,9 +8,10 @@ import numpy as np
 
 def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned char[::1] utf8,
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
-    """(uint8 (T,), bounds int64 (N + 1,)): row i, ``ids[indptr[i]:indptr[i + 1]]``, is the text between its bounds.
+    """Returns (text uint8 (T,), bounds int64 (N + 1,)): row i of `ids` is spelt ``text[bounds[i]:bounds[i + 1]]``.
 
-    Id i is the string ``utf8[offsets[i]:offsets[i + 1]]``; a negative one is string -1 - i of the other table.
+    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. An id k of at least 0 is the string
+    ``utf8[offsets[k]:offsets[k + 1]]``; a negative id k is string -1 - k of the table `other_utf8`, `other_offsets`.
     """
     cdef int64_t n = indptr.shape[0] - 1, row
     bounds_array = np.zeros(n + 1, dtype=np.int64)

@@ -1,9 +1,11 @@
 """Character classes of the two regular expression engines that NLTK's word tokenizer runs on.
 
-NLTK compiles most rules with the `regex` package and the contractions with Python's `re`; the two differ.
-`regex`: \\s is the White_Space property, \\w is Alphabetic, M, Nd, Pc and the two joiners, \\d is Nd, all in its own
-version of Unicode, hence the tables here (printed by tools/make_character_runs.py, checked over all code points by
-tests/corpus/test_treebank.py). Python: \\s is str.isspace, \\w is str.isalnum or "_", in the running Python's Unicode.
+NLTK compiles most rules with the `regex` package and the contractions with Python's `re`, and their classes differ.
+
+In `regex`, \\s is the White_Space property, \\w is Alphabetic, M, Nd, Pc and the two joiners, and \\d is Nd. As the
+package has its own version of Unicode, \\w and \\d need the tables below: tools/make_character_runs.py prints them, and
+tests/corpus/test_treebank.py checks the classes over all code points. In `re`, \\s is str.isspace, and \\w is
+str.isalnum or "_", in the version of Unicode of the running Python.
 """
 
 import numpy as np
@@ -12,7 +14,7 @@ cdef extern from "Python.h" nogil:
     bint Py_UNICODE_ISSPACE(Py_UCS4 c)
     bint Py_UNICODE_ISALNUM(Py_UCS4 c)
 
-# Lengths of the runs of code points that are, in turn, outside and inside the class.
+# Each table lists the lengths of runs of code points: the first run is outside the class, the next inside, and so on.
 WORD_RUNS = """
 48 10 7 26 4 1 1 26 47 1 10 1 4 1 5 23 1 31 1 458 4 12 14 5 7 1 1 1 17 117 1 2 2 4 1 1 6 1 1 3 1 1 1 20 1 83 1
 139 1 173 1 38 1 2 6 41 2 2 4 45 1 1 1 2 1 2 1 3 6 27 4 4 29 11 5 74 4 102 1 8 2 10 1 19 2 1 16 59 2 101 14 54
@@ -65,7 +67,7 @@ cdef const int[::1] DIGIT_BOUNDS = np.cumsum(np.array(DIGIT_RUNS.split(), dtype=
 
 
 cdef int in_runs(const int[::1] bounds, int c) except -1 nogil:
-    """1 if an odd number of bounds are at or below `c`."""
+    """1 if the class holds the code point `c`, else 0: in a class, an odd number of `bounds` is at or below `c`."""
     cdef Py_ssize_t low = 0, high = bounds.shape[0], middle
     while low < high:
         middle = (low + high) >> 1

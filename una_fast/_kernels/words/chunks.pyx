@@ -1,4 +1,4 @@
-"""Bytes -> lines -> chunks: where each starts and ends; text itself is not moved."""
+"""Bytes -> lines -> chunks, as the offsets where each starts and ends; only `join_chunks` copies the text itself."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ ctypedef long long int64
 
 
 def split_lines(const unsigned char[::1] data):
-    """(starts, stops) int64 of the lines of `data`: up to a newline or the end of `data`, less one \\r there."""
+    """Returns (starts, stops), int64: line i is ``data[starts[i]:stops[i]]``. data: uint8.
+
+    A line ends at a newline or at the end of `data`; one \\r before that end does not belong to the line.
+    """
     cdef Py_ssize_t n = data.shape[0], capacity = 1, i = 0, line = 0, stop
     cdef const unsigned char* found
     for i in range(n):
@@ -29,9 +32,9 @@ def split_lines(const unsigned char[::1] data):
 
 
 def split_chunks(const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-    """Cut the documents ``data[starts[i]:stops[i]]`` at single spaces.
+    """Cut the documents ``data[starts[i]:stops[i]]`` at every space; two spaces in a row enclose an empty chunk.
 
-    Returns (chunk starts, chunk stops, indptr), int64: document i has the chunks indptr[i] to indptr[i + 1].
+    Returns (chunk starts, chunk stops, indptr), int64: document i has the chunks indptr[i] to indptr[i + 1] - 1.
     """
     cdef Py_ssize_t n = starts.shape[0], i, at, chunk = 0
     indptr_array = np.zeros(n + 1, dtype=np.int64)
@@ -59,7 +62,7 @@ def split_chunks(const unsigned char[::1] data, const int64[::1] starts, const i
 
 
 def first_invalid_utf8(const unsigned char[::1] data):
-    """The offset of the first byte that is not UTF-8 as Python's strict decoder reads it, or -1."""
+    """The offset at which Python's strict UTF-8 decoder would find the first error in `data`; -1 if it is valid."""
     cdef Py_ssize_t n = data.shape[0], i = 0, k, n_more
     cdef unsigned int byte, second
     with nogil:
@@ -71,7 +74,7 @@ def first_invalid_utf8(const unsigned char[::1] data):
             n_more = 1 if 0xc2 <= byte < 0xe0 else 2 if 0xe0 <= byte < 0xf0 else 3 if 0xf0 <= byte < 0xf5 else 0
             if n_more == 0 or i + n_more >= n:
                 break
-            second = data[i + 1]  # rules out overlong forms, surrogates, and what lies above U+10FFFF
+            second = data[i + 1]  # its limits rule out overlong forms, surrogates and code points above U+10FFFF
             if second < (0xa0 if byte == 0xe0 else 0x90 if byte == 0xf0 else 0x80):
                 break
             if second > (0x9f if byte == 0xed else 0x8f if byte == 0xf4 else 0xbf):
@@ -87,7 +90,7 @@ def first_invalid_utf8(const unsigned char[::1] data):
 
 
 def join_chunks(const unsigned char[::1] data, const int64[:, ::1] spans):
-    """uint8: the chunks ``data[spans[i, 0]:spans[i, 1]]``, a space after each."""
+    """Returns the chunks ``data[spans[i, 0]:spans[i, 1]]`` one after the other, each followed by a space, as uint8."""
     cdef Py_ssize_t n = spans.shape[0], i, filled = 0, length
     joined = np.empty(np.diff(spans).sum() + n, dtype=np.uint8)
     cdef unsigned char[::1] out = joined

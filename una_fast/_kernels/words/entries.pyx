@@ -1,7 +1,8 @@
 """Chunks -> entries, and words of entries -> words of documents.
 
-An *entry* is a run of chunks of one document, nearly always of one chunk, with its place in the document. Its words
-depend on nothing else: una_fast/corpus/words.py says why.
+An *entry* is a run of chunks of one document, nearly always a single chunk, together with its place: whether it starts
+and whether it ends the document. The words of an entry depend on nothing else; una_fast/corpus/words.py gives the
+reasons.
 """
 
 import numpy as np
@@ -13,7 +14,11 @@ ctypedef long long int64
 
 
 def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
-    """uint8 (C,): 1 for strings that the final-period rules look through: only closers and white space, or empty."""
+    """uint8 (C,): 1 for each chunk that may stand between a final period and the end of its document, else 0.
+
+    Such a chunk is empty, or holds only closing brackets, quotes and white space. Chunk i is
+    ``utf8[spans[i, 0]:spans[i, 1]]``; spans: int64 (C, 2).
+    """
     cdef Py_ssize_t n = spans.shape[0], i, k
     cdef Rewriter text = Rewriter()
     text.reserve(np.diff(spans).max(initial=0))
@@ -29,11 +34,13 @@ def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
 
 
 def number_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
-    """Cut documents into entries, and number the distinct ones by first appearance.
+    """Cut documents into pieces, each of which is an entry, and number the distinct entries by first appearance.
 
-    chunks: int32 (T,), indptr: int64 (N + 1,), the chunks of each document, at least one; closing: uint8 (C,), what
-    `closing_chunks` gives. Returns (entry of each piece int32 (U,), indptr int64 (N + 1,), entries int64 (E, 3)):
-    entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place entries[i, 2].
+    chunks: int32 (T,), indptr: int64 (N + 1,): the chunks of each document, which has at least one; closing: uint8
+    (C,), as `closing_chunks` gives it.
+
+    Returns (the entry of each piece int32 (U,), the bounds of each document's pieces int64 (N + 1,), entries int64
+    (E, 3)): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place entries[i, 2], the bits FIRST and LAST.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_pieces = 0, n_entries = 0
     capacity = min(chunks.shape[0], 4 * closing.shape[0]) + n
@@ -52,7 +59,7 @@ def number_entries(const int[::1] chunks, const int64[::1] indptr, const unsigne
                 tail -= 1
             for i in range(indptr[row], tail + 1):
                 place = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
-                if i == tail and tail + 1 < indptr[row + 1]:  # a run that ends in closers: rare, always a new entry
+                if i == tail and tail + 1 < indptr[row + 1]:  # a run with closing chunks: rare, always a new entry
                     pieces[n_pieces] = n_entries
                 elif known[place, chunks[i]] < 0:
                     known[place, chunks[i]] = pieces[n_pieces] = n_entries
@@ -69,7 +76,11 @@ def number_entries(const int[::1] chunks, const int64[::1] indptr, const unsigne
 
 
 def count_words(const int[::1] pieces, const int64[::1] indptr, const int64[::1] entry_indptr, int64[::1] out):
-    """Fill out (n,) with the number of words of each document of `indptr` (n + 1,)."""
+    """Fill `out`, int64 (n,), with the number of words of each of n documents.
+
+    pieces: int32, indptr: int64 (n + 1,): document i has the entries ``pieces[indptr[i]:indptr[i + 1]]``; entry_indptr:
+    int64 (E + 1,): entry e has the words entry_indptr[e] to entry_indptr[e + 1] - 1.
+    """
     cdef Py_ssize_t row, i
     cdef int64 n
     with nogil:
@@ -82,7 +93,10 @@ def count_words(const int[::1] pieces, const int64[::1] indptr, const int64[::1]
 
 def gather_words(const int[::1] pieces, const int64[::1] indptr, const int64[::1] entry_indptr,
                  const int[::1] entry_words, int[::1] out):
-    """Fill `out` with the words of the documents of `indptr`, one after the other."""
+    """Fill `out`, int32, with the words of the documents, one document after the other.
+
+    pieces, indptr, entry_indptr: as in `count_words`; entry_words: int32, the words of all entries.
+    """
     cdef Py_ssize_t i, word, filled = 0
     with nogil:
         for i in range(indptr[0], indptr[indptr.shape[0] - 1]):

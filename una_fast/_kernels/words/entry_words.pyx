@@ -1,4 +1,7 @@
-"""Words of entries: each is tokenised once, on a line of its own that has an "x" wherever the entry has a neighbour."""
+"""Entries -> words. Each entry is tokenised once, on a line of its own.
+
+Where the entry has a neighbour in its document, the line has an "x" in place of the neighbour.
+"""
 
 import numpy as np
 
@@ -11,7 +14,7 @@ ctypedef long long int64
 
 
 cdef class WordWriter:
-    """Words as UTF-8, one after the other."""
+    """Collects words as UTF-8, one after the other. n_bytes: the number of bytes of text to be read."""
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
@@ -19,7 +22,8 @@ cdef class WordWriter:
     cdef Py_ssize_t used
 
     def __cinit__(self, Py_ssize_t n_bytes):
-        # a word has at least a byte, and no rule writes more bytes of words than two for one read ('"' to "``")
+        # A word has at least one byte, and for one byte of text no rule writes more than two bytes of words, as from
+        # '"' to "``".
         self.utf8 = np.empty(2 * n_bytes, dtype=np.uint8)
         self.offsets = np.zeros(2 * n_bytes + 1, dtype=np.int64)
 
@@ -36,7 +40,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_split(self, Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-        """Write what str.split finds in text[start:stop]."""
+        """Write the words into which str.split would cut text[start:stop]."""
         cdef Py_ssize_t i
         cdef bint inside = False
         for i in range(start, stop):
@@ -50,7 +54,10 @@ cdef class WordWriter:
 
 
 cdef bint is_plain(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except? -1 nogil:
-    """Whether the chunk is ASCII letters and digits, and no contraction by its length: then it is a single word."""
+    """Whether the chunk is a single word: it has only ASCII letters and digits, and not the length of a contraction.
+
+    The contractions of letters alone, such as "gonna" and "cannot", have 5 or 6 letters.
+    """
     cdef Py_ssize_t i
     cdef unsigned char byte
     for i in range(start, stop):
@@ -62,10 +69,13 @@ cdef bint is_plain(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t s
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
                      const int64[:, ::1] entries, bint treebank):
-    """The words of `entries` (see `number_entries`); chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``.
+    """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `number_entries`.
 
-    Returns (utf8 of the words, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
-    indptr[i + 1].
+    Chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``; spans: int64 (C, 2). treebank: whether to apply the rules of NLTK's
+    tokenizer; otherwise entries are only cut at white space.
+
+    Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
+    indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
     """
     cdef Py_ssize_t n = entries.shape[0], n_bytes = 0, longest = 0, e
     with nogil:
@@ -94,7 +104,10 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
 
 cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:, ::1] entries,
                  Py_ssize_t* n_bytes, Py_ssize_t* longest) except -1 nogil:
-    """Add up the bytes of all entries, with one for each chunk, and find the longest."""
+    """Set `n_bytes` to the bytes of all entries, and `longest` to those of the longest entry.
+
+    Each chunk counts one byte more than it has, for the space after it.
+    """
     cdef Py_ssize_t e, i, length
     for e in range(entries.shape[0]):
         length = 0
@@ -107,7 +120,7 @@ cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
                    int place) except -1 nogil:
-    """Put an entry, with an "x" for each neighbour, into `text`."""
+    """Make an entry the text of `text`, with an "x" in place of each neighbour that the entry has."""
     cdef Py_ssize_t i
     if not place & FIRST:
         put(text, c'x')
@@ -123,7 +136,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, 
 
 
 cdef int write_entry(WordWriter out, Rewriter text, int place) except -1 nogil:
-    """Write the words that str.split finds between the neighbours."""
+    """Write the words of the entry: those into which str.split would cut the text without the "x" of neighbours."""
     cdef Py_ssize_t start = 0, stop = text.length
     if not place & FIRST:
         while at(text, start) != c'x':

@@ -1,4 +1,4 @@
-"""The PUNCTUATION, PARENS_BRACKETS and DOUBLE_DASHES of nltk.tokenize.destructive."""
+"""The rules PUNCTUATION, PARENS_BRACKETS and DOUBLE_DASHES of nltk.tokenize.destructive."""
 
 from una_fast._kernels.words.rewriter cimport Rewriter
 

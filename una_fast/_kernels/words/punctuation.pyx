@@ -1,4 +1,7 @@
-"""The PUNCTUATION, PARENS_BRACKETS and DOUBLE_DASHES of nltk.tokenize.destructive, under the expressions they equal."""
+"""The rules PUNCTUATION, PARENS_BRACKETS and DOUBLE_DASHES of nltk.tokenize.destructive.
+
+A comment at the top of a function gives the regular expression and the replacement that the function equals.
+"""
 
 from una_fast._kernels.words.characters cimport regex_digit, regex_space
 from una_fast._kernels.words.rewriter cimport (
@@ -13,7 +16,10 @@ cdef enum:
 
 
 cdef int punctuation(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply the rules whose characters are present, in order; neighbouring rules that only add spaces are one pass."""
+    """Apply, in NLTK's order, the rules whose characters are among `present`, the kinds in the original text as bits.
+
+    Rules that follow each other and only put spaces around characters are applied in one pass over the text.
+    """
     if present & DOT:
         final_period(text, ALL_CLOSERS, True)
     if present & COMMA_COLON:
@@ -37,13 +43,13 @@ cdef int punctuation(Rewriter text, unsigned int present) except -1 nogil:
 
 
 cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Whether the final-period rules can look through character `i`."""
+    """Whether character `i` may stand between a final period and the end of the text: a closer, or white space."""
     return kind(text, i) & ALL_CLOSERS or regex_space(at(text, i))
 
 
 cdef int final_period(Rewriter text, unsigned int closers, bint spaced) except -1 nogil:
     # ([^\.])(\.)([closers]*+)\s*$ -> "\1 \2 \3 " if spaced, else "\1 \2\3 "
-    # Nothing that may follow the period is a period, so it is the last one of the text.
+    # No character that may follow the period is a period, so only the last period of the text can match.
     cdef Py_ssize_t period = text.length - 1, stop
     while period > 0 and regex_space(at(text, period)):
         period -= 1
@@ -77,7 +83,7 @@ cdef int commas(Rewriter text) except -1 nogil:
 
 
 cdef int last_comma(Rewriter text) except -1 nogil:
-    # ([:,])$ -> " \1 ", where $ also stands before a newline that ends the text
+    # ([:,])$ -> " \1 ", where $ also matches before a newline that ends the text
     cdef Py_ssize_t i = text.length - 1
     if i > 0 and at(text, i) == c'\n':
         i -= 1
@@ -90,7 +96,7 @@ cdef int last_comma(Rewriter text) except -1 nogil:
 
 
 cdef int closing_single_quotes(Rewriter text) except -1 nogil:
-    # ([^'])'_ -> "\1 '_", _ being a space
+    # ([^'])'_ -> "\1 '_", where _ is a space
     cdef Py_ssize_t i = 0
     while i < text.length:
         put(text, at(text, i))

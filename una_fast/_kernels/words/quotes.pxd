@@ -1,4 +1,4 @@
-"""The STARTING_QUOTES and ENDING_QUOTES of nltk.tokenize.destructive."""
+"""The rules STARTING_QUOTES and ENDING_QUOTES of nltk.tokenize.destructive."""
 
 from una_fast._kernels.words.rewriter cimport Rewriter
 

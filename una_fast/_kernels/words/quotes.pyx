@@ -1,4 +1,7 @@
-"""The STARTING_QUOTES and ENDING_QUOTES of nltk.tokenize.destructive; each rule under the expression it equals."""
+"""The rules STARTING_QUOTES and ENDING_QUOTES of nltk.tokenize.destructive.
+
+A comment at the top of a function gives the regular expression and the replacement that the function equals.
+"""
 
 from una_fast._kernels.words.characters cimport regex_space, regex_word
 from una_fast._kernels.words.rewriter cimport (
@@ -15,7 +18,10 @@ cdef (const char*)[15] ENDINGS = ["'s", "'S", "'m", "'M", "'d", "'D", "'",
 
 
 cdef int starting_quotes(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply the rules of STARTING_QUOTES whose characters are present, in order."""
+    """Apply, in NLTK's order, the rules of STARTING_QUOTES whose characters are among `present`.
+
+    present: the kinds of the characters of the original text, as bits.
+    """
     if present & OPENING_QUOTE:
         pad(text, OPENING_QUOTE)
     if present & BACKTICK:
@@ -88,7 +94,10 @@ cdef bint is_clitic(Rewriter text, Py_ssize_t i) except? -1 nogil:
 
 
 cdef int ending_quotes(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply the rules of ENDING_QUOTES whose characters are present, in order."""
+    """Apply, in NLTK's order, the rules of ENDING_QUOTES whose characters are among `present`.
+
+    present: the kinds of the characters of the original text, as bits.
+    """
     if present & CLOSING_QUOTE:
         pad(text, CLOSING_QUOTE)
     if present & APOSTROPHE:
@@ -128,7 +137,7 @@ cdef int collapse_spaces(Rewriter text) except -1 nogil:
 
 
 cdef int split_endings(Rewriter text, int first, int stop) except -1 nogil:
-    # ([^' ])('[sS]|'[mM]|'[dD]|')_ and ([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T)_ -> "\1 \2_", _ being a space
+    # ([^' ])('[sS]|'[mM]|'[dD]|')_ and ([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T)_ -> "\1 \2_", where _ is a space
     cdef Py_ssize_t i = 0, n
     while i < text.length:
         put(text, at(text, i))
@@ -142,7 +151,7 @@ cdef int split_endings(Rewriter text, int first, int stop) except -1 nogil:
 
 
 cdef Py_ssize_t ending_length(Rewriter text, Py_ssize_t i, int first, int stop) except -1 nogil:
-    """The length of the one of ENDINGS[first:stop] that stands at `i` before a space; 0 if none does."""
+    """The length of the member of ENDINGS[first:stop] that starts at `i` and precedes a space; 0 if there is none."""
     cdef Py_ssize_t n
     cdef int k
     for k in range(first, stop):

@@ -1,6 +1,9 @@
-"""A text that rules rewrite: a rule reads the row with the text and writes the other, so it never reads its output."""
+"""A text that rules rewrite, in two rows: a rule reads the text in one row and writes the new text to the other.
 
-cdef enum:  # kinds of characters that rules name, as bits
+So a rule never reads its own output.
+"""
+
+cdef enum:  # kinds of characters that the rules name, as bits
     APOSTROPHE = 1
     DOUBLE_QUOTE = 2
     BACKTICK = 4
@@ -16,15 +19,15 @@ cdef enum:  # kinds of characters that rules name, as bits
     HYPHEN = 4096
     SPACE = 8192
     CONTRACTED = 16384  # a letter that a contraction starts with
-    LAST_KIND = 0x201e  # no rule names a character above
+    LAST_KIND = 0x201e  # the highest code point that a rule names
 
 
 cdef class Rewriter:
     cdef unsigned int[:, ::1] rows          # (2, capacity) code points
-    cdef const unsigned short[::1] kinds    # of the characters up to LAST_KIND
+    cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
     cdef int current                        # the row that holds the text
-    cdef Py_ssize_t length                  # of the text
-    cdef Py_ssize_t written                 # of what is being written
+    cdef Py_ssize_t length                  # code points of the text
+    cdef Py_ssize_t written                 # code points that the current rule has written
 
     cdef int reserve(self, Py_ssize_t capacity) except -1
 
@@ -39,7 +42,7 @@ cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff no
 
 
 cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
-    """Whether there is a character `i` and it is `c`."""
+    """Whether the text has a character `i`, and it is `c`."""
     return i < text.length and at(text, i) == c
 
 
@@ -56,7 +59,7 @@ cdef inline int put_spaced(Rewriter text, unsigned int c) except -1 nogil:
 
 
 cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-    """Write text[start:stop] as it is."""
+    """Write text[start:stop] without a change."""
     cdef Py_ssize_t i
     for i in range(start, stop):
         put(text, at(text, i))
@@ -64,7 +67,7 @@ cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1
 
 
 cdef inline int flip(Rewriter text) except -1 nogil:
-    """What has been written is now the text."""
+    """End a rule: what it has written becomes the text."""
     text.current = 1 - text.current
     text.length = text.written
     text.written = 0

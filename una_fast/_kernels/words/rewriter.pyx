@@ -1,4 +1,4 @@
-"""Buffers of a text under rewriting, the patterns that several rules share, and UTF-8 in and out."""
+"""The buffers of a text that rules rewrite, the patterns that several rules share, UTF-8 to code points and back."""
 
 import numpy as np
 
@@ -24,14 +24,14 @@ cdef class Rewriter:
         self.kinds = KINDS
 
     cdef int reserve(self, Py_ssize_t capacity) except -1:
-        """Make room for texts of `capacity` code points; drops the text."""
+        """Make room for texts of `capacity` code points. The text that was there is lost."""
         self.rows = np.empty((2, capacity), dtype=np.uint32)
         self.length = self.written = 0
         return 0
 
 
 cdef int pad(Rewriter text, unsigned int kinds) except -1 nogil:
-    # [...] -> " \g<0> "
+    # [...] -> " \g<0> ", where ... are the characters of `kinds`
     cdef Py_ssize_t i
     for i in range(text.length):
         if kind(text, i) & kinds:
@@ -60,7 +60,7 @@ cdef int pad_repeats(Rewriter text, unsigned int c, Py_ssize_t least, Py_ssize_t
 
 
 cdef inline unsigned int fold(unsigned int c) noexcept nogil:
-    """The ASCII letter that `c` equals under (?i), in `re` and in `regex`; other characters as they are."""
+    """The lower-case ASCII letter that `c` matches under (?i), both in `re` and in `regex`; else `c` itself."""
     if c'A' <= c <= c'Z':
         return c + 32
     if c == 0x130 or c == 0x131:  # İ and ı
@@ -69,7 +69,7 @@ cdef inline unsigned int fold(unsigned int c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """Where `letters`, in lower case, end if they stand at `i` in any case; else 0."""
+    """The place after `letters` if the text has them at `i`, in upper or lower case; else 0. letters: in lower case."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
@@ -79,7 +79,7 @@ cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-    """Write utf8[start:stop], which is valid UTF-8, decoded."""
+    """Write the code points of utf8[start:stop], which is valid UTF-8."""
     cdef Py_ssize_t i = start
     cdef unsigned int byte, c
     cdef int n_more
@@ -97,7 +97,7 @@ cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start
 
 
 cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil:
-    """Write the code point `c` to out[place:]; returns where it ends."""
+    """Write the code point `c` as UTF-8 from out[place] on; returns the place after its last byte."""
     cdef int shift = 0 if c < 0x80 else 6 if c < 0x800 else 12 if c < 0x10000 else 18
     out[place] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
     while shift:

@@ -9,7 +9,10 @@ ctypedef long long int64
 
 
 cdef inline uint64 load(const unsigned char* at, Py_ssize_t n) noexcept nogil:
-    """A number that differs for different strings of one length n <= 8; reads nothing outside them."""
+    """A number made of the n <= 8 bytes at `at`: it differs for different strings of the same length.
+
+    No byte outside the string is read.
+    """
     cdef unsigned int low = 0, high = 0
     cdef uint64 whole = 0
     if n == 8:
@@ -24,7 +27,10 @@ cdef inline uint64 load(const unsigned char* at, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline unsigned int hash_bytes(const unsigned char* at, Py_ssize_t n) noexcept nogil:
-    """The upper half of a multiply-and-shift hash; its value orders nothing, so results do not depend on it."""
+    """The upper 32 bits of a multiply-and-shift hash of n bytes.
+
+    Nothing is put in order by its value, so results do not depend on it.
+    """
     cdef uint64 h = <uint64>n * 0x9e3779b97f4a7c15ULL
     while n > 8:
         h = (h ^ load(at, 8)) * 0xff51afd7ed558ccdULL
@@ -39,8 +45,8 @@ cdef inline unsigned int hash_bytes(const unsigned char* at, Py_ssize_t n) noexc
 cdef class StringSet:
     """Distinct strings, numbered 0, 1, ... by first appearance.
 
-    A slot of the hash table (open addressing, at most half full) is 0 or (32 bits of hash, number + 1): a lookup
-    costs one cache miss, and one more where it hits.
+    The hash table has open addressing and is at most half full. A slot is 0 if it is empty; else it holds 32 bits of
+    hash and the number of the string plus 1. So a lookup costs one cache miss, and one more if it finds the string.
     """
 
     cdef unsigned char[::1] utf8
@@ -57,7 +63,10 @@ cdef class StringSet:
         return self.count
 
     def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-        """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``."""
+        """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``; new strings are added to the set.
+
+        data: uint8; starts, stops: int64 (n,).
+        """
         numbers = np.empty(starts.shape[0], dtype=np.int32)
         cdef int[::1] out = numbers
         cdef Py_ssize_t done = 0
@@ -69,13 +78,16 @@ cdef class StringSet:
             self.grow(stops[done] - starts[done])
 
     def strings(self):
-        """(utf8, offsets): string i is ``utf8[offsets[i]:offsets[i + 1]]``; copies of just the size."""
+        """(utf8 uint8, offsets int64): string i is ``utf8[offsets[i]:offsets[i + 1]]``; copies without spare room."""
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
     cdef Py_ssize_t add_from(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops,
                              int[::1] out, Py_ssize_t first) except -1 nogil:
-        """Number the strings from `first` on; returns the first for which there is no room, or how many there are."""
+        """Number the strings from index `first` on.
+
+        Returns the index of the first string for which there is no room, or the number of strings if all have room.
+        """
         cdef Py_ssize_t i, n
         cdef const unsigned char* string
         for i in range(first, starts.shape[0]):
@@ -87,7 +99,7 @@ cdef class StringSet:
         return starts.shape[0]
 
     cdef int number(self, const unsigned char* string, Py_ssize_t n) except? -2 nogil:
-        """The number of a string, added if it is new; -1 if there is no room."""
+        """The number of a string of n bytes, which is added if it is new; -1 if there is no room for it."""
         cdef unsigned int code = hash_bytes(string, n)
         cdef uint64 mask = self.slots.shape[0] - 1, place = code & mask, slot
         cdef int64 start
@@ -113,7 +125,7 @@ cdef class StringSet:
         return <int>self.count - 1
 
     cdef int grow(self, Py_ssize_t n) except -1:
-        """Double what is full, so that one more string of n bytes fits."""
+        """Double each array that is full, so that one more string of n bytes fits."""
         cdef Py_ssize_t used = self.offsets[self.count]
         if used + n > self.utf8.shape[0]:
             utf8 = np.empty(2 * max(used, n), dtype=np.uint8)
@@ -141,7 +153,10 @@ cdef class StringSet:
 
 
 def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
-    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, equal on machines of one byte order."""
+    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``.
+
+    Machines of the same byte order give the same hashes. utf8: uint8; offsets: int64 (n + 1,).
+    """
     cdef Py_ssize_t i, n = offsets.shape[0] - 1
     hashes = np.empty(n, dtype=np.uint32)
     cdef unsigned int[::1] out = hashes
@@ -154,7 +169,10 @@ def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
 
 def take_strings(const unsigned char[::1] utf8, const int64[::1] offsets, const int64[::1] order,
                  const int64[::1] bounds, unsigned char[::1] out):
-    """Fill out with the strings ``order``: string order[i] goes to ``out[bounds[i]:bounds[i + 1]]``."""
+    """Copy the string order[i] to ``out[bounds[i]:bounds[i + 1]]``, for each i.
+
+    String j is ``utf8[offsets[j]:offsets[j + 1]]``; order: int64 (m,); bounds: int64 (m + 1,).
+    """
     cdef Py_ssize_t i
     cdef int64 start, n
     with nogil:

@@ -3,8 +3,9 @@
 from una_fast._kernels.words.rewriter cimport Rewriter
 
 cdef enum:
-    # A text of n characters never grows beyond GROWTH * n + EXTRA: the rules put at most 5 characters beside a quote
-    # and fewer beside any other; those that match once in a text (its ends, final periods, last comma) put 16.
+    # A text of n characters never becomes longer than GROWTH * n + EXTRA: the rules add at most 5 characters for each
+    # quote and fewer for any other character. The rules that match once in a text (its ends, the final periods, the
+    # last comma) add at most 16 characters together.
     GROWTH = 6
     EXTRA = 16
 

@@ -1,7 +1,7 @@
 """NLTK's word tokenizer (Treebank rules), rule by rule, on code points and without the GIL.
 
-`apply_treebank` rewrites a text as the substitutions of nltk.tokenize.destructive do, in their order; the words are
-what str.split then finds.
+`apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order; str.split then
+cuts the rewritten text into words.
 """
 
 from cpython.unicode cimport PyUnicode_4BYTE_KIND, PyUnicode_FromKindAndData
@@ -16,7 +16,7 @@ cdef (const char*)[8] TAILS = ["not", "'ye", "me", "na", "ta", "me", "'n", "na"]
 
 
 def treebank_words(str line):
-    """list[str]: the words of `line`, whatever its characters."""
+    """The words of `line`, list[str]. `line` may hold any characters."""
     cdef Rewriter text = Rewriter()
     cdef Py_UCS4 c
     text.reserve(GROWTH * len(line) + EXTRA)
@@ -28,7 +28,10 @@ def treebank_words(str line):
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text`, which has room for GROWTH times its length + EXTRA; skips rules that lack their characters."""
+    """Rewrite `text` by all rules but those whose characters the text lacks.
+
+    The rows of `text` have room for GROWTH times its length + EXTRA.
+    """
     cdef unsigned int present = 0
     cdef Py_ssize_t i
     for i in range(text.length):
@@ -53,8 +56,9 @@ cdef int surround(Rewriter text) except -1 nogil:
 
 
 cdef int contractions(Rewriter text) except -1 nogil:
-    # (?i)\b(head)(tail)\b -> " \1 \2 " for the eight, of which the last ends in (?=\s) in place of \b
-    # One pass does for all: a match has boundaries on both sides, so no two overlap, and spaces move no boundary.
+    # (?i)\b(head)(tail)\b -> " \1 \2 " for the eight pairs; the last ends with (?=\s) in place of \b
+    # One pass applies all eight rules: a match has word boundaries on both sides, so no two matches overlap, and the
+    # spaces that a rule adds move no word boundary.
     cdef Py_ssize_t i = 0, middle = 0, stop = 0
     while i < text.length:
         if kind(text, i) & CONTRACTED and not word_at(text, i - 1) and contracted(text, i, &middle, &stop):
@@ -67,7 +71,10 @@ cdef int contractions(Rewriter text) except -1 nogil:
 
 
 cdef bint contracted(Rewriter text, Py_ssize_t i, Py_ssize_t* middle, Py_ssize_t* stop) except? -1 nogil:
-    """Whether a contraction stands at `i`, where a word starts; sets the start of its tail and its end."""
+    """Whether a contraction starts at `i`, the start of a word.
+
+    Sets `middle` to the place where the tail of the contraction starts, and `stop` to the place after its end.
+    """
     cdef int k
     for k in range(8):
         middle[0] = after(text, i, HEADS[k])
@@ -93,7 +100,7 @@ cdef int contraction_of_it(Rewriter text, const char* tail) except -1 nogil:
 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Whether there is a character `i` and `re` takes it for \\w."""
+    """Whether the text has a character `i` that matches the \\w of Python's `re`."""
     return 0 <= i < text.length and python_word(at(text, i))
 
 
