@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,17 @@ RELEASED = {  # operation: time of the released code, in passes of NLTK
 }
 HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer that it is compared with
     ("a negative as token ids, 1 thread", "negative_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
-    ("a negative as text", "negatives as text", "una_fast", "nlpaug TfIdfAug"),
-    ("the index, a sentence", "index: build and save", "una_fast", "released code"),
-    ("words of a sentence", "words", "una_fast", NLTK),
-    ("token ids of the sentences", "anchors: encode", "una_fast, terms included", "fast tokenizer, one batch call"),
+    ("a negative as text, 1 thread", "negatives as text", "una_fast", "nlpaug TfIdfAug"),
+    ("the index, a sentence, all cores", "index: build and save", "una_fast", "released code"),
+    ("words of a sentence, all cores", "words", "una_fast", NLTK),
+    ("token ids of a sentence, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )  # fmt: skip
+PEERS = (
+    "The released code, NLTK and nlpaug use one core. The released code's time is computed from NLTK's: it took "
+    f"{RELEASED_NEGATIVE_IDS:g} times as long for a negative, {RELEASED_STATISTICS:g} times as long for the index, in "
+    "one process."
+)
+WIDTH = 120  # of README's lines
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds a sentence
 
 
@@ -87,7 +94,8 @@ def headline_table(saved: dict[str, Any]) -> str:
     where = (
         f"{machine['cores']} cores of {machine['processor']}, Python {machine['python']}, corpus {machine['corpus']}"
     )
-    return f"{table(['work', 'una_fast', 'peer', 'ratio'], rows)}\n\nMeasured on {where}."
+    about = textwrap.fill(f"Measured on {where}. {PEERS}", WIDTH)
+    return f"{table(['work', 'una_fast', 'peer', 'ratio'], rows)}\n\n{about}"
 
 
 def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:

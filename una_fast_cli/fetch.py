@@ -15,7 +15,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast fetch") -
     parser = option_parser(prog, ABOUT, ())
     parser.usage = f"{prog} ADDRESS FOLDER"
     parser.add_argument("address", metavar="ADDRESS", help="what `una-fast upload` was given, http too, or a path")
-    parser.add_argument("folder", metavar="FOLDER", help="folder for the index; it must not exist")
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="folder for the index; it must not exist, unless it holds the same index"
+    )
     values = given_values(parser, arguments)
     from una_fast.index.copies import fetch_index  # here, so that --help does not wait for it
 

@@ -73,7 +73,7 @@ def fuzz(seeds: range) -> Counter:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows in all, over all kernels")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)

@@ -43,12 +43,6 @@ def tiny_encoder(folder: Path) -> Path:
     return folder
 
 
-def lines_of(output: Path) -> int:
-    """Size of metrics.jsonl in bytes, 0 if there is none; it grows with each step."""
-    path = output / "metrics.jsonl"
-    return path.stat().st_size if path.is_file() else 0
-
-
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
     """Kill the whole process group at a random moment; False if the run had already ended."""
     if chance.random() < EARLY:

@@ -8,23 +8,23 @@ what is done stays. The results go into results/evidence.json and, as tables and
 from __future__ import annotations
 
 import argparse
-import gzip
-import itertools
 import json
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import una_fast
-from bench.evidence.bases import MLM_OFFSET
 from bench.evidence.chart import draw
 from bench.evidence.conditions import SEEDS, SENTENCES, Condition, find_conditions
+from bench.evidence.corpora import corpus_of, write_lines
 from bench.evidence.hardness import Hardness, hardness
 from bench.evidence.page import difference, hardness_table, sentence, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
-from bench.report import EVIDENCE, README, write_between_marks
-from train.config.command import exit_with_error
+from bench.report import EVIDENCE, README, WIDTH, write_between_marks
+from train.config.command import run_command
+from train.config.parser import whole_numbers
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
@@ -40,22 +40,18 @@ def main() -> int:
     add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with corpora/ and senteval/")
     add("--output", type=Path, required=True, help="folder of the runs")
     add("--conditions", default=DEFAULT, metavar="'BASE: VARIATION; ...'", help=f"default: {DEFAULT!r}")
-    add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N,...", help="default: %(default)s")
+    add("--seeds", type=whole_numbers, default=SEEDS, metavar="N,N,...", help=f"default: {','.join(map(str, SEEDS))}")
     add("--jobs", type=int, default=1, metavar="N", help="runs at a time, each on its share of the cores [1]")
     add("--check", action="store_true", help="write nothing: compare the scores with those of evidence.json")
     options = parser.parse_args()
-    try:
-        return carry_out(options)
-    except InputError as error:
-        return exit_with_error(error)
+    return run_command(lambda: carry_out(options), "evidence")
 
 
 def carry_out(options: argparse.Namespace) -> int:
     """Make the runs, then keep or compare their scores."""
     if options.data is None:
         raise InputError("--data: name the folder that holds corpora/ and senteval/, or set UNA_FAST_DATA")
-    conditions = find_conditions(options.conditions)
-    seeds = [int(seed) for seed in options.seeds.split(",")]
+    conditions, seeds = find_conditions(options.conditions), list(options.seeds)
     place = workplace(options.data, options.output, options.jobs)
     for base in dict.fromkeys(condition.base for condition in conditions):
         place.base(base)
@@ -76,21 +72,11 @@ def carry_out(options: argparse.Namespace) -> int:
 def workplace(data: Path, folder: Path, jobs: int) -> Workplace:
     """Write the sentences and build the index that all runs share, where they are not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    corpus = write_lines(data, folder / "corpus.txt", 0, SENTENCES)
-    mlm_corpus = write_lines(data, folder / "mlm_corpus.txt", MLM_OFFSET, None)
+    source = corpus_of(data)
+    corpus = write_lines(source, folder / "corpus.txt", 0, SENTENCES)
     if not (folder / "index").is_dir():
         una_fast.build_index(corpus).save(folder / "index")
-    return Workplace(data, folder, corpus, mlm_corpus, jobs)
-
-
-def write_lines(data: Path, path: Path, first: int, number: int | None) -> Path:
-    """Lines of wiki_large from `first` on, `number` of them or all, as a text file."""
-    if not path.is_file():
-        beside = path.with_name(f".{path.name}.partial")
-        with gzip.open(data / "corpora/wiki_large.txt.gz", "rb") as lines, beside.open("wb") as file:
-            file.writelines(itertools.islice(lines, first, None if number is None else first + number))
-        beside.rename(path)
-    return path
+    return Workplace(data, folder, corpus, source, jobs)
 
 
 def results(place: Workplace, condition: Condition, seeds: list[int]) -> dict[str, Any]:
@@ -122,10 +108,10 @@ def write_page(content: dict[str, Any]) -> None:
     conditions = content["conditions"]
     parts = [summary_table(conditions)]
     if difference(conditions, MAIN_PAIR):
-        parts += [f"By task, for {MAIN_PAIR.name}:", task_table(conditions, MAIN_PAIR)]
+        parts += ["By task, for the first row:", task_table(conditions, MAIN_PAIR)]
         parts += ["How near the encoders put negatives to their anchors:", hardness_table(content["hardness"])]
         draw(conditions, MAIN_PAIR, PAGE.parent / CHART)
-        write_between_marks(README, [sentence(conditions, MAIN_PAIR)], "evidence")
+        write_between_marks(README, [textwrap.fill(sentence(conditions, MAIN_PAIR), WIDTH)], "evidence")
     print("\n\n".join(parts))
     if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")

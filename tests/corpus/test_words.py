@@ -155,7 +155,7 @@ def test_single_sentences_have_the_words_of_a_corpus() -> None:
         for lowercase in (True, False):
             tokenizer = word_tokenizer(spec, lowercase)
             parsed = parse_corpus(lines, spec, lowercase=lowercase)
-            assert tokenizer.words_batch(lines) == [tokenizer.words(line) for line in lines] == words(parsed)
+            assert [tokenizer.words(line) for line in lines] == words(parsed)
 
 
 def test_blank_lines_are_documents() -> None:

@@ -20,7 +20,9 @@ def run_command(action: Callable[[], int], extra: str) -> int:
     try:
         return action()
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"error: {missing_package(error, extra) or error}\n")
+        if (sentence := missing_package(error, extra)) is None:
+            raise
+        sys.stderr.write(f"error: {sentence}\n")
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
     return 2

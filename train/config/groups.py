@@ -142,7 +142,7 @@ class Evaluation:
 class Running:
     """Running.
 
-    Where and how the run is carried out. None of these changes what is computed.
+    Where and how the run is carried out. --resume accepts other values of these.
     """
 
     output: str = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,8 +40,11 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message.removeprefix('argument ')} (see --help)")
 
 
-def option_parser(prog: str, description: str, groups: Iterable[type]) -> Parser:
-    """A parser for the options of several dataclasses, each under its heading; its result lacks options not given."""
+def option_parser(prog: str, description: str, groups: Iterable[type], hidden: Container[str] = ()) -> Parser:
+    """A parser for the options of several dataclasses, each under its heading; its result lacks options not given.
+
+    hidden: field names of options that --help leaves out.
+    """
     parser = Parser(
         prog=prog,
         usage="%(prog)s [options]",
@@ -51,13 +54,13 @@ def option_parser(prog: str, description: str, groups: Iterable[type]) -> Parser
     for group in groups:
         section = parser.add_argument_group(*heading(group))
         for option in options_of(group).values():
-            _add(section, option)
+            _add(section, option, argparse.SUPPRESS if option.name in hidden else _help(option))
     return parser
 
 
-def _add(section: Any, option: Option) -> None:
+def _add(section: Any, option: Option, about: str) -> None:
     if option.kinds == (bool,):
-        section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=_help(option))
+        section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
         return
     listed = option.many and option.kinds == (int,)  # one word: numbers with commas between
     section.add_argument(
@@ -66,7 +69,7 @@ def _add(section: Any, option: Option) -> None:
         choices=option.choices or None,
         nargs="+" if option.many and not listed else None,
         metavar=None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]],
-        help=_help(option),
+        help=about,
     )
 
 
@@ -82,7 +85,8 @@ def _one(option: Option) -> Any:
 
 def _help(option: Option) -> str:
     """The help text with default and limits behind it."""
-    default = "" if option.default in (None, "", ()) or option.kinds == (bool,) else f"default {option.default}"
+    value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    default = "" if value in (None, "") or option.kinds == (bool,) else f"default {value}"
     notes = ", ".join(filter(None, [default, str(option.limits)]))
     return (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
 

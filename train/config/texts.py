@@ -61,7 +61,7 @@ class NegativeDraws:
     radius: int | float | str | None = option(
         None,
         "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
-        "with --window score; default 1%, and at most the paper's 4000 ranks",
+        "with --window score; default: 1%, or the paper's 4000 ranks where 1% is more",
         above=0,
         metavar="N_OR_X",
     )

@@ -27,7 +27,9 @@ def build_parser(prog: str = "python -m train.report") -> Parser:
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper"
     )
-    parser.add_argument("--output", type=Path, default=Path("report.html"), metavar="FILE", help="[report.html]")
+    parser.add_argument(
+        "--output", type=Path, default=Path("report.html"), metavar="FILE", help="file of the page [report.html]"
+    )
     parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
     about = "folder of the run, or of the seeds, that the others are compared with, seed by seed"
     parser.add_argument("--baseline", type=Path, metavar="RUN", help=about)

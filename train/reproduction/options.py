@@ -84,7 +84,8 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     name = words[0] if words and not words[0].startswith("-") else ""
     table = table_of(name)
     about = f"Table {table.number} of the paper: {table.title}, with the paper's figures beside."
-    values = given_values(option_parser(f"{prog} {name}", about, (Paper, *GROUPS)), words[1:])
+    parser = option_parser(f"{prog} {name}", about, (Paper, *GROUPS), hidden=SET_BY_COMMAND)
+    values = given_values(parser, words[1:])
     for taken, instead in SET_BY_COMMAND.items():
         if taken in values:
             raise InputError(f"--{taken}: train.paper sets it itself: {instead}")

@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from una_fast.augment.row_draws import mix
+
 LARGEST_IN_MEMORY = 2**26  # rows; a permutation of them takes 0.5 GiB of each rank
 ROUNDS = 24  # of the Feistel network; with 12, a chi-square test shows that some orders of 5 rows are more likely
 
@@ -83,14 +85,7 @@ def _feistel(numbers: NDArray[np.uint64], bits: int, keys: NDArray[np.uint64]) -
     low, high = numbers & low_mask, numbers >> width
     for number, key in enumerate(keys):
         if number % 2:
-            low = low ^ (_mix(high + key) & low_mask)
+            low = low ^ (mix(high + key) & low_mask)
         else:
-            high = high ^ (_mix(low + key) & high_mask)
+            high = high ^ (mix(low + key) & high_mask)
     return high << width | low
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finalizer: every bit of x reaches every bit of the result."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

@@ -28,12 +28,12 @@ class RowDraws:
 
     def bits(self, n_positions: int, number: int = 0) -> Bits:
         """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
-        key = _mix(_mix(_array(self.seed)) + _times_gamma(_array(self.epoch + 1)))
+        key = mix(mix(_array(self.seed)) + _times_gamma(_array(self.epoch + 1)))
         if self.draw_set:
-            key = _mix(key + _array(self.draw_set) * np.uint64(SET_GAMMA))
-        row_keys = _mix(key + _times_gamma(self.rows.astype(np.uint64) + np.uint64(1)))  # (B,)
+            key = mix(key + _array(self.draw_set) * np.uint64(SET_GAMMA))
+        row_keys = mix(key + _times_gamma(self.rows.astype(np.uint64) + np.uint64(1)))  # (B,)
         counters = np.arange(n_positions, dtype=np.uint64) * np.uint64(NUMBERS) + np.uint64(number + 1)
-        return _mix(row_keys[:, None] + _times_gamma(counters))
+        return mix(row_keys[:, None] + _times_gamma(counters))
 
     def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
         """float64 (B, n_positions), uniform in [0, 1)."""
@@ -52,7 +52,8 @@ def _times_gamma(counters: Bits) -> Bits:
     return counters * np.uint64(GAMMA)
 
 
-def _mix(x: Bits) -> Bits:
+def mix(x: Bits) -> Bits:
+    """SplitMix64's finalizer: every bit of x reaches every bit of the result."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -102,7 +102,6 @@ class JsonValues:
         self._text = ""  # text that was read; from `_at` on it is not yet parsed
         self._at = 0
         self._line = 1
-        self._ended = False
 
     def __iter__(self) -> Iterator[tuple[int, object]]:
         in_array = self._next_character() == "["

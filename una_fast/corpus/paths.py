@@ -25,7 +25,9 @@ SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".jsonl": JsonLinesFile,
     ".json": JsonFile,
 }
-EXTENSIONS = {name + ending: kind for name, kind in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)}
+EXTENSIONS = {
+    name + ending: source_class for name, source_class in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)
+}
 EXTENSIONS[".parquet"] = ParquetFile
 KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one slash too: pathlib removes the second
@@ -56,9 +58,9 @@ def address_in(text: str) -> str | None:
     return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
 
 
-def kind_of(name: str) -> type[FileSource] | None:
+def source_class_of(name: str) -> type[FileSource] | None:
     """The class that reads files of this name; None for an unknown extension."""
-    return next((kind for ending, kind in EXTENSIONS.items() if name.lower().endswith(ending)), None)
+    return next((source_class for ending, source_class in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 
 def _mode(name: str) -> int | None:
@@ -82,10 +84,10 @@ def _open_file(name: str, reading: Reading) -> FileSource:
         raise InputError(f"{path} is not a regular file")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty")
-    kind = kind_of(path.name)
-    if kind is None:
+    source_class = source_class_of(path.name)
+    if source_class is None:
         raise InputError(f"{path}: unknown kind of file; known are {KNOWN}")
-    return kind(path, reading)
+    return source_class(path, reading)
 
 
 def _open_remote(address: str, reading: Reading) -> list[FileSource]:
@@ -94,10 +96,10 @@ def _open_remote(address: str, reading: Reading) -> list[FileSource]:
         raise InputError(f"{address}: no such file")
     sources = []
     for name in [*files] if len(files) == 1 else _known([*files], address):
-        kind = kind_of(files[name].name)
-        if kind is None:
+        source_class = source_class_of(files[name].name)
+        if source_class is None:
             raise InputError(f"{name}: unknown kind of file; known are {KNOWN}")
-        sources.append(kind(files[name], reading))
+        sources.append(source_class(files[name], reading))
     return sources
 
 
@@ -124,12 +126,12 @@ def _files_in(folder: str) -> list[str]:
 
 def _known(names: list[str], given: str) -> list[str]:
     """Those of the files that can be read; a warning names the others."""
-    known = [name for name in names if kind_of(name)]
+    known = [name for name in names if source_class_of(name)]
     if not known:
         raise InputError(
             f"{given}: it has {counted(len(names), 'file')}, and none that can be read; known kinds are {KNOWN}"
         )
-    if others := [name for name in names if not kind_of(name)]:
+    if others := [name for name in names if not source_class_of(name)]:
         warnings.warn(
             f"{given}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}",
             InputWarning,

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from una_fast.corpus.objects import IterableSource, open_table
-from una_fast.corpus.paths import kind_of, open_path
+from una_fast.corpus.paths import open_path, source_class_of
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import FileSource, Source
 from una_fast.errors import InputError, counted
@@ -65,7 +65,7 @@ def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[
 
 def _is_source(item: Any) -> bool:
     if isinstance(item, str):
-        return kind_of(item) is not None
+        return source_class_of(item) is not None
     if isinstance(item, (bytes, bytearray, Mapping)):
         return False
     return isinstance(item, (os.PathLike, Iterable, pa.Table))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -68,10 +68,6 @@ class WordTokenizer:
             return [word for word in words if not word.isspace()]
         _check_words(words, text)
         return list(words)
-
-    def words_batch(self, texts: Iterable[str]) -> list[list[str]]:
-        """The words of each sentence."""
-        return [self.words(text) for text in texts]
 
 
 def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:

@@ -141,13 +141,6 @@ class TokenIds:
             pad_rows[f"{values.dtype}_t"](values, bounds, checked, self.frame, ids, mask)
         return batch
 
-    def rows_by_text(self, terms: Ragged) -> np.ndarray:
-        """int64, ascending: the rows of `terms` (term ids, as many rows as texts) that `write_texts` is needed for."""
-        if self._whole is not None:
-            return np.arange(len(terms))
-        at = np.flatnonzero(np.isin(terms.values, self.irregular))
-        return np.unique(np.searchsorted(terms.indptr, at, side="right") - 1)
-
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L)."""
         if not texts:
