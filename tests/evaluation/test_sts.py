@@ -1,5 +1,6 @@
 """Reading scored pairs, pooling, and correlations: against scipy, plain references and known values."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -312,6 +313,23 @@ def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> 
     scorer = PairScorer([task], model.tokenizer, batch_tokens=16)
     assert scorer(model.encode)["pairs"] == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
     assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3))["pairs"])
+
+
+def test_cosines_of_float32_are_summed_in_float64() -> None:
+    first, second = np.random.default_rng(0).normal(size=(2, 5, 1000)).astype(np.float32)
+    plain = [
+        math.fsum(float(a) * float(b) for a, b in zip(u, v, strict=True)) / math.sqrt(
+            math.fsum(float(a) ** 2 for a in u) * math.fsum(float(b) ** 2 for b in v)
+        )
+        for u, v in zip(first, second, strict=True)
+    ]  # fmt: skip
+    np.testing.assert_allclose(cosine(first, second), plain, rtol=0, atol=1e-14)
+
+
+def test_a_task_without_subsets_is_its_own_subset() -> None:
+    similarity, gold = np.array([0.1, 0.3, 0.2]), np.array([1.0, 2.0, 3.0])
+    scores = correlate(similarity, gold, {})
+    assert scores.subsets == {"all": scores.spearman["all"]} and scores.spearman["all"] == pytest.approx(0.5)
 
 
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:

@@ -147,8 +147,11 @@ def test_the_pages_get_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, 
     words = set(re.findall(r">([^<>\n]+)</text>", chart.decode()))
     assert {"STS12", "with UNA", "without UNA", "anchor and positive", "anchor and negative"} <= words
     said = readme.read_text()
-    assert said.startswith("Before\n") and said.endswith("\nAfter\n") and "old" not in said.replace("\n", " ")
-    assert "with 2 seeds: **70.25 without UNA, 70.75 with it** (before training 65.00; difference +0.50" in said.replace("\n", " ")
+    assert said.startswith("Before\n") and said.endswith("\nAfter\n") and "old" not in said
+    assert (
+        "with 2 seeds: **70.25 without UNA, 70.75 with it** (before training 65.00; difference +0.50"
+        in said.replace("\n", " ")
+    )
     evidence.write_page(measured())
     assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes()) == (first, chart)
     assert readme.read_text() == said

@@ -13,7 +13,9 @@ from support.prepared_commands import start_fork_server
 from support.small_runs import free_port
 from train.config.run import Run
 from train.objective.registry import LOSSES, NOISES
+from train.steps import ranks
 from una_fast.errors import InputError
+from una_fast.parallel import n_cores
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales the
 # rounding errors of this gradient to full steps, so these weights are not compared.
@@ -171,3 +173,22 @@ def test_compiled_encoders_hand_their_gradients_to_ddp(trained, compile, grad_ca
     quick = trained(2, compile=compile, grad_cache=grad_cache, **KINDS["negatives"])
     assert quick["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], quick["weights"]) < 1e-5
+
+
+def test_a_process_started_alone_is_one_rank_with_all_cores(monkeypatch):
+    for name, value in (
+        ("RANK", "0"),
+        ("WORLD_SIZE", "1"),
+        ("MASTER_ADDR", "127.0.0.1"),
+        ("MASTER_PORT", str(free_port())),
+    ):
+        monkeypatch.setenv(name, value)
+    for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    threads = torch.get_num_threads()
+    try:
+        assert ranks.join_group("cpu") == ranks.Ranks(0, 1, 0, torch.device("cpu"))
+        assert torch.get_num_threads() == n_cores(None) and torch.distributed.get_backend() == "gloo"
+    finally:
+        ranks.leave_group()
+        torch.set_num_threads(threads)

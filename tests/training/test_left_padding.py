@@ -32,3 +32,10 @@ def test_parts_hold_the_same_sub_words_on_either_side():
             masks = one["attention_mask"].bool(), other["attention_mask"].bool()
             assert torch.equal(one["input_ids"][masks[0]], other["input_ids"][masks[1]])
             assert masks[1][:, -1].all() and torch.equal(masks[0].sum(1), masks[1].sum(1))
+
+
+def test_rows_of_one_token_are_cut_on_their_side():
+    """A decoder's tokenizer adds no special tokens, so a word can be a whole row."""
+    mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
+    parts, _ = BatchMaker(fake_views(1, 1), 0, 1, n_parts=1)._cut({"input_ids": 7 * mask, "attention_mask": mask})
+    assert [part["input_ids"].tolist() for part in parts] == [[[7], [7]]]

@@ -178,3 +178,10 @@ def test_a_strength_out_of_range_is_said(strength):
 def test_noise_on_negatives_needs_negatives(without):
     with pytest.raises(InputError, match="--noise-view negative: this run has no negatives"):
         make_run({**NEEDED, "noise": "gaussian", "noise_view": "negative", **without})
+
+
+@pytest.mark.parametrize(("rows", "changes"), [(1, False), (2, True)])
+def test_a_noise_needs_two_sentences(rows, changes):
+    views = embeddings(3, rows, 4)
+    noisy = EmbeddingNoise("extrapolation", LAMBDA, "positive", 7)(views, 0, np.arange(rows))
+    assert [not torch.equal(one, other) for one, other in zip(views, noisy, strict=True)] == [False, changes, False]

@@ -1,6 +1,7 @@
 """The rows, views and batches of a step; and whole steps, compared with a loop that shares no code with them."""
 
 import math
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from torch.nn.functional import cosine_similarity
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
+from train.objective.draws import on_device
+from train.objective.masking import Masking
+from train.steps import batches
 from train.steps.batches import BatchMaker
 from train.steps.plan import Plan, rank_share, usable_rows
 from train.steps.ranks import Ranks
@@ -49,7 +53,8 @@ class TestPlan:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
     def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
-        rows, anchors, paraphrases = usable_rows(np.array([1, 6]), 4)  # of 4 sentences, then their 4 paraphrases
+        blank = np.array([1, 6, 9])  # of 4 sentences, then their 4 paraphrases, then rows that training does not use
+        rows, anchors, paraphrases = usable_rows(blank, 4)
         assert (rows.take(np.arange(2)).tolist(), len(rows), anchors, paraphrases) == ([0, 3], 2, 1, 1)
         assert usable_rows(np.array([1]), 3)[0].take(np.arange(2)).tolist() == [0, 2]
 
@@ -147,6 +152,37 @@ def plain_loss(anchors, positives, negatives, temperature):
         others = torch.cat([similarities[:i], similarities[i + 1 :]])
         losses.append(others.logsumexp(0) - similarities[partner[i]])
     return torch.stack(losses).mean()
+
+
+def test_a_batch_moves_with_all_its_tensors(monkeypatch):
+    monkeypatch.setattr(batches, "_moved", lambda tensor, device: tensor.to(device))
+    maker = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2, masking=Masking(3, 103, 3000, (0,)))
+    batch = maker(0, 0, np.arange(6))
+    there = batch.to(torch.device("meta"))
+    for one, other in ((batch.parts, there.parts), ([batch.masked.part], [there.masked.part])):
+        assert [{name: ids.shape for name, ids in part.items()} for part in one] == [
+            {name: ids.shape for name, ids in part.items()} for part in other
+        ]
+        assert all(ids.device.type == "meta" for part in other for ids in part.values())
+    for name in ("place", "masked.positions", "masked.targets"):
+        one, other = (attrgetter(name)(each) for each in (batch, there))
+        assert one.shape == other.shape and other.device.type == "meta"
+
+
+def test_copies_to_a_gpu_come_from_pinned_memory_and_are_not_waited_for(monkeypatch):
+    class Pageable:
+        """Stands in for a tensor: pinning memory needs a GPU."""
+
+        def pin_memory(self):
+            return Pinned()
+
+    class Pinned:
+        def to(self, device, non_blocking):
+            return device, non_blocking
+
+    assert batches._moved(Pageable(), "gpu") == ("gpu", True)
+    monkeypatch.setattr(torch, "from_numpy", lambda array: Pageable())
+    assert on_device(np.zeros(2), torch.empty(0, device="meta")) == (torch.device("meta"), True)
 
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):
