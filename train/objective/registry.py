@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from una_fast.lazy import import_object
+from una_fast.imports import import_object
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from una_fast.errors import InputError
-from una_fast.lazy import import_object
+from una_fast.imports import import_object
 
 if TYPE_CHECKING:
     from una_fast.augment.text_augmentation import TextAugmentation
