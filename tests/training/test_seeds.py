@@ -160,7 +160,7 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     plain = {name: value for name, value in values.items() if name != "seeds"}
     run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
     assert launch(run) == 128 + signal.SIGINT
-    assert "stopped by SIGINT: go on from step 72 with --resume" in capsys.readouterr().err
+    assert "stopped by SIGINT: go on from step 36 with --resume" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
 
 
