@@ -132,11 +132,9 @@ def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
     mutmut runs only tests that reach the mutant in their own process; ranks and commands reach it in other processes.
     """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *part.tests]
-    environment = {**os.environ, "MUTANT_UNDER_TEST": mutant}
-    return (
-        subprocess.run(command, cwd=folder / "mutants", env=environment, capture_output=True, check=False).returncode
-        == 1
-    )
+    place = folder / "mutants"
+    environment = {**os.environ, "MUTANT_UNDER_TEST": mutant, "PYTHONPATH": str(place)}
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False).returncode == 1
 
 
 def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
