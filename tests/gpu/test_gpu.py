@@ -11,6 +11,7 @@ from support.fake_tokens import train as train_on_cpu
 from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
 from train.config.run import Run
 from train.encoder.encoder import load_config, load_encoder
+from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, LateLosses
 from train.record.timing import Stopwatch
 from train.steps.batches import BatchMaker
@@ -59,6 +60,13 @@ def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
     losses, _ = train_on_cpu(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
     trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
     assert [trainer.step(batch).item() for batch in batches] == pytest.approx(losses, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_those_of_the_cpu(name):
+    loss, n_views = LOSSES[name].load(), 2 + LOSSES[name].negative_views
+    views = torch.randn(n_views, 8, 16, generator=torch.Generator().manual_seed(0))
+    assert loss(views.cuda(), 0.05).item() == pytest.approx(loss(views, 0.05).item(), rel=1e-4)
 
 
 def test_graphs_change_no_bit(tiny_model):

@@ -154,5 +154,6 @@ def test_what_cannot_be_is_refused(tmp_path, tiny_model, minilm):
     tokenizer = AutoTokenizer.from_pretrained(minilm)
     assert masking_of(tokenizer, 1).mask_id == MASK
     tokenizer.mask_token = None
-    with pytest.raises(InputError, match="tokenizer has no mask token"):
+    message = "--mlm-weight: the model's tokenizer has no mask token: leave the option out"
+    with pytest.raises(InputError, match=f"^{message}$"):
         masking_of(tokenizer, 1)
