@@ -58,7 +58,7 @@ PARTS = {
         40,
     ),
     "correlation": Part(("train/evaluation/measures/correlation.py",), ("tests/evaluation/test_sts.py",), 15),
-    "ranks": Part(("train/steps/ranks.py",), _training("ddp", "steps"), 12),
+    "ranks": Part(("train/steps/ranks.py",), _training("ddp", "resume", "train_cli"), 12),
     "checkpoint": Part(("train/record/checkpoint.py",), _training("folder", "resume"), 15),
     "una_fast": Part(("una_fast/*.py",), ("tests/project/test_extras.py", "tests/index", "tests/augment"), 25),
     "augment": Part(("una_fast/augment/*.py",), ("tests/augment",), 40),

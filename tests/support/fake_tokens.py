@@ -12,7 +12,7 @@ from train.steps.trainer import Trainer
 from train.steps.views import Altered, Sentences, Views
 
 CPU = torch.device("cpu")
-BATCH, SENTENCES, STEPS = 8, 155, 20  # the last of the 20 batches holds 3 sentences: a rank of 4 has none
+BATCH, SENTENCES, STEPS = 8, 91, 12  # the last of the 12 batches holds 3 sentences: a rank of 4 has none
 SETTINGS = {
     "compile": "off",
     "batch_size": BATCH,
@@ -47,7 +47,7 @@ def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTo
 
 
 def train(model, **settings):
-    """The losses of 20 steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
+    """The losses of all steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
     n_parts = settings.pop("n_parts", 2)
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
     encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)

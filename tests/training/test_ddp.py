@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from support.fake_tokens import SENTENCES, SETTINGS, STEPS, fake_views
+from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens, fake_views
 from support.prepared_commands import start_fork_server
 from support.small_runs import free_port
 from train.config.run import Run
@@ -23,7 +23,7 @@ NOISE = "key.bias"
 
 
 def train_rank(rank, world, port, folder, model, settings, scale):
-    """Train 20 steps as one of `world` ranks; rank 0 leaves its losses and weights in `folder`."""
+    """Train, and embed three sentences, as one of `world` ranks; rank 0 leaves its losses and weights in `folder`."""
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
@@ -66,9 +66,11 @@ def train_rank(rank, world, port, folder, model, settings, scale):
     )  # fmt: skip
     trainer = Trainer(run, ranks, encoder, plan, noise=noise_of(run))
     losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    with torch.no_grad():
+        embeddings = trainer.embed(FakeTokens(0).anchor_ids(range(3)))
     if rank == 0:
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
-        result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments}
+        result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments, "embeddings": embeddings}
         torch.save(result, Path(folder) / "result.pt")
     del trainer  # before the group: DDP's reducer, if it frees the group, waits for gloo's threads with the GIL held
     distributed.leave_group()
@@ -117,6 +119,8 @@ def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
     assert difference(one["weights"], many["weights"]) < 1e-5
     largest = max(one["moments"], key=lambda i: one["moments"][i].norm())
     assert torch.allclose(one["moments"][largest], many["moments"][largest], rtol=1e-3, atol=1e-5)
+    assert many["embeddings"].shape == (3, 32)  # a rank of 4 has none
+    assert torch.allclose(one["embeddings"], many["embeddings"], atol=1e-4)
 
 
 def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
@@ -192,3 +196,19 @@ def test_a_process_started_alone_is_one_rank_with_all_cores(monkeypatch):
     finally:
         ranks.leave_group()
         torch.set_num_threads(threads)
+
+
+def test_gpus_are_told_to_repeat_exactly(monkeypatch):
+    """The settings that PyTorch's page on reproducibility asks for; a value that the user set is kept."""
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    try:
+        ranks.repeat_exactly()
+        assert os.environ == {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        assert torch.are_deterministic_algorithms_enabled()
+        assert not torch.utils.deterministic.fill_uninitialized_memory
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"
+        ranks.repeat_exactly()
+        assert os.environ == {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+    finally:
+        torch.use_deterministic_algorithms(False)
