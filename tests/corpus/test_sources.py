@@ -1,6 +1,7 @@
 """Every kind of corpus gives the same documents; a message says what is wrong with one, where, and what to do."""
 
 import gzip
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from support.alphabet import text
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
 from una_fast._kernels.words.chunks import first_invalid_utf8, split_lines
+from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import source_digests
+from una_fast.corpus.table_files import ParquetFile
 from una_fast.errors import InputError
 
 WRITERS: dict[str, tuple[Callable[[Path, list[str]], None], list[str]]] = {
@@ -95,6 +98,25 @@ def test_lines_of_text_files(content: bytes, lines: list[str], tmp_path: Path) -
     path = tmp_path / "lines.txt"
     path.write_bytes(content)
     assert read(path) == lines
+
+
+@pytest.mark.parametrize("n_bytes", [60, 100, 250, 10_000])
+def test_a_parquet_is_split_after_row_groups_that_reach_a_multiple_of_the_size(n_bytes: int, tmp_path: Path) -> None:
+    lines = ["a" * (1 + i % 7) for i in range(40)]
+    write_parquet(tmp_path / "a.parquet", lines)
+    metadata = pa.parquet.ParquetFile(tmp_path / "a.parquet").metadata
+    cuts, total = [0], 0
+    for group in range(20):
+        before, total = total, total + metadata.row_group(group).column(0).total_uncompressed_size
+        if total // n_bytes > before // n_bytes or group == 19:
+            cuts.append(group + 1)
+    parts = ParquetFile(tmp_path / "a.parquet", Reading()).split(n_bytes)
+    assert [part.part for part in parts or []] == list(itertools.pairwise(cuts))
+
+
+def test_a_parquet_with_a_large_row_group_is_not_split(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", ["a" * 1000, "b"])
+    assert ParquetFile(tmp_path / "a.parquet", Reading()).split(100) is None
 
 
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"bc", b"\n\n"])).map(b"".join))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import una_fast
-from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer
+from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning
 
 CORPUS = ["the cat sat", "on the mat", "a dog, a cat"]
@@ -55,6 +55,12 @@ def test_any_callable_is_saved_and_loaded(split: Callable, tmp_path: Path) -> No
     una_fast.build_index(CORPUS, word_tokenizer=split).save(tmp_path / "index")
     index = una_fast.load_index(tmp_path / "index", word_tokenizer=split)
     assert una_fast.Augmenter(index, radius=2).augment(["the dog sat"]) != [""]
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", str.split])
+def test_words_are_in_lower_case_if_asked(tokenizer: str | Callable) -> None:
+    assert word_tokenizer(tokenizer, lowercase=True).words("A Dog") == ["a", "dog"]
+    assert word_tokenizer(tokenizer, lowercase=False).words("A Dog") == ["A", "Dog"]
 
 
 def test_fingerprints_of_named_tokenizers_stay() -> None:

@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 import una_fast
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
+from una_fast.arrays import StringTable
 from una_fast.tokens import regularity
 from una_fast.tokens.binding import encode_sentences, encode_terms
 from una_fast.tokens.subwords import SubwordEncoder
@@ -196,3 +197,9 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
     sentences = encode_sentences(una_fast.build_index(texts), SubwordEncoder(tokenizer), 1)
     assert rows_of(sentences) == ids_of(tokenizer, texts)
     assert len(tokenizer.added_tokens_decoder) > 3000 and searched == [b"<unk>"]
+
+
+@given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
+def test_rows_that_hold_a_text(strings: list[str], content: str) -> None:
+    rows = regularity._rows_with(StringTable.from_strings(strings), content.encode())
+    assert set(rows.tolist()) == {i for i, string in enumerate(strings) if content in string}
