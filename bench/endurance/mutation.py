@@ -1,6 +1,6 @@
 """How many small mistakes the tests notice: mutmut makes a seeded sample of mutants of each part and runs the tests.
 
-    python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30]
+    python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30] [--survivors]
 
 mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. It
 works on a copy of the checkout. The results of each part are added to bench/results/mutation.json.
@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results" / "mutation.json"
 EXPLAINED = Path(__file__).with_name("equivalent_mutants.json")
 MUTMUT = (sys.executable, "-m", "mutmut")
-NOTICED = ("killed", "timeout")
+NOTICED = ("killed", "timeout", "segfault")
 COLUMNS = ["part", "run", "of", "killed", "equivalent", "left", "killed or equivalent"]
 
 
@@ -64,8 +65,11 @@ PARTS = {
     "correlation": Part(("train/evaluation/measures/correlation.py",), ("tests/evaluation/test_sts.py",), 15),
     "ranks": Part(("train/steps/ranks.py",), _training("ddp", "resume", "train_cli"), 12),
     "checkpoint": Part(("train/record/checkpoint.py",), _training("folder", "resume"), 15),
-    "una_fast": Part(
-        ("una_fast/*.py",), ("tests/index", "tests/augment"), 25, ("tests/project/test_extras.py", "tests/cli")
+    "una_fast": Part(  # all its files: mutmut's * stands for folders too
+        ("una_fast/*.py",),
+        ("tests/index", "tests/augment"),
+        25,
+        ("tests/corpus", "tests/tokens", "tests/integrations", "tests/project/test_extras.py", "tests/cli"),
     ),
     "augment": Part(("una_fast/augment/*.py",), ("tests/augment",), 40),
     "corpus": Part(("una_fast/corpus/*.py",), ("tests/corpus",), 35),
@@ -141,17 +145,24 @@ def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *tests]
     place = folder / "mutants"
     environment = {**os.environ, "MUTANT_UNDER_TEST": mutant, "PYTHONPATH": str(place)}
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False).returncode == 1
+    code = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False).returncode
+    return code == 1 or code < 0  # a test failed, or a kernel crashed
+
+
+@contextmanager
+def mutated_copy(part: Part) -> Iterator[tuple[Path, list[str]]]:
+    """A folder with a copy of the checkout and all mutants of a part, and their names."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        copy_checkout(folder)
+        configure(folder, part)
+        yield folder, mutants_of(folder)
 
 
 def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
     """Draw mutants of a part, run as many as the time allows, quick tests first; returns counts and survivors."""
     part = PARTS[name]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        copy_checkout(folder)
-        configure(folder, part)
-        mutants = mutants_of(folder)
+    with mutated_copy(part) as (folder, mutants):
         size = min(len(mutants), round(part.sample * share))
         chosen = random.Random(f"{seed} {name}").sample(mutants, size)
         run_mutmut(folder, "run", "--max-children", "1", *chosen, seconds=seconds)
@@ -169,6 +180,20 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
             "statuses": Counter(found.values()),
             "survivors": [{**change_of(folder, mutant), "status": found[mutant]} for mutant in alive],
         }
+
+
+def check_again(name: str, earlier: dict[str, Any]) -> dict[str, Any]:
+    """The results of a part after its survivors, those explained apart, have met the tests of today."""
+    part, statuses, alive = PARTS[name], Counter(earlier["statuses"]), []
+    with mutated_copy(part) as (folder, _):
+        for one in explain(earlier["survivors"]):
+            same = change_of(folder, one["mutant"]).items() <= one.items()
+            if not one["why"] and same and fails_all_tests(folder, part, one["mutant"]):
+                statuses.subtract([one["status"]])
+                statuses.update(["killed"])
+            else:
+                alive.append(one)
+    return {**earlier, "statuses": +statuses, "survivors": alive}
 
 
 def explain(survivors: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -198,9 +223,14 @@ def _percent(share: int, whole: int) -> str:
     return f"{100 * share / whole:.1f} %" if whole else ""
 
 
+def read_results() -> dict[str, Any]:
+    """The file of results; its "measured" has what `mutate` returns by part."""
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
+
+
 def save(name: str, part: dict[str, Any]) -> None:
     """Add the results of a part to the file of results."""
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
+    saved = read_results()
     saved["measured"][name] = part
     for one in saved["measured"].values():
         one["survivors"] = explain(one["survivors"])
@@ -214,9 +244,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample [0]")
     parser.add_argument("--share", type=float, default=1.0, help="multiplies the number of mutants of each part [1.0]")
     parser.add_argument("--minutes", type=float, default=30, help="time limit for the mutants of a part [30]")
+    parser.add_argument("--survivors", action="store_true", help="run the tests on the survivors of before only")
     options = parser.parse_args(arguments)
     for name in options.part:
-        part = mutate(name, options.seed, options.share, 60 * options.minutes)
+        if options.survivors:
+            part = check_again(name, read_results()["measured"][name])
+        else:
+            part = mutate(name, options.seed, options.share, 60 * options.minutes)
         save(name, part)
         print(name, dict(part["statuses"]), flush=True)
         for one in part["survivors"]:
