@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -82,6 +83,8 @@ def test_it_travels_to_another_process_and_says_what_it_is(augmentation, name):
     assert repr(again) == repr(augmentation)
     assert repr(augmentation).startswith(f"<una_fast.{type(augmentation).__name__} of <una_fast.Index")
     assert "seed=42" in repr(augmentation)
+    shown = re.findall("tokenizer=([^,>]+)", repr(augmentation), re.IGNORECASE)
+    assert shown == [repr(type(bert_uncased()).__name__)]
 
 
 def test_blank_text_stays_blank(augmentation):

@@ -1,5 +1,6 @@
 """A text augmentation written in Python has the methods of all others, and the same draws as the kernels."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -49,6 +50,15 @@ def test_ids_are_the_tokenizers_on_the_text(rotation):
     expected = bert_uncased()(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
     found = rotation.token_ids(range(len(TEXTS)), 1, 24)
     assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+
+def test_classes_and_seeds_have_their_own_draws(rotation):
+    class Other(Rotation):
+        pass
+
+    made = [kind(rotation.index, seed=seed).texts(range(60)) for kind in (Rotation, Other) for seed in (7, 8)]
+    assert made[0] == rotation.texts(range(60))
+    assert all(a != b for a, b in itertools.combinations(made, 2))
 
 
 def test_seeds_and_units():
