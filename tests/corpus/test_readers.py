@@ -154,7 +154,11 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .* name the file \.json"),
+        (
+            "a.jsonl",
+            b'{"text":\n null}\n',
+            r"a\.jsonl, line 1: not one JSON value \(Expecting.*\); if .* name the file \.json$",
+        ),
         ("a.jsonl", b'{"text": "a"}\n{"text":\n"b"}\n', r"a\.jsonl, line 2: not one JSON value"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: byte 10 of the line is not UTF-8"),
@@ -163,7 +167,7 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
         ("a.json", b'["a",\n\n3]', r"a\.json, line 3 is int, not str"),
         ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not JSON \(a comma or \] is missing\)"),
         ("a.json", b'["a",\n"b"', r"a\.json, line 2: not JSON \(the array has no end\)"),
-        ("a.json", b'["a",]', r"a\.json, line 1: not JSON"),
+        ("a.json", b'["a",]', r"a\.json, line 1: not JSON \((Expecting value|Illegal trailing comma)"),
         ("a.json", b'["a"]\n["b"]', r"a\.json, line 2: not JSON \(text follows the array\)"),
         ("a.json", b"{'text': 1}", r"a\.json, line 1: not JSON"),
         ("a.json", b"[" * 99_999, r"a\.json, line 1: not JSON|list, not str"),

@@ -165,6 +165,15 @@ def test_another_column_is_another_corpus(tmp_path: Path) -> None:
         assert text_column["xxh3_128"] != id_column["xxh3_128"]
 
 
+def test_digests_of_tables_stay(tmp_path: Path) -> None:
+    """They stand in the manifests of indexes that users have."""
+    for name, quoting, key in (("a.csv", True, "text"), ("a.tsv", False, "text without quotation marks")):
+        write_csv(tmp_path / name, ["a"])
+        raw = xxhash.xxh3_128_hexdigest((tmp_path / name).read_bytes())
+        (found,) = source_digests(tmp_path / name, quoting=quoting)
+        assert found == {"name": name, "xxh3_128": xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())}
+
+
 GZIPPED = gzip.compress(bytes(range(32, 127)) * 1000)
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import una_fast
-from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer, word_tokenizer
+from una_fast.corpus.scripts import ScriptSample
+from una_fast.corpus.source import blocks_of
+from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, is_probe, probe_words, resolve_tokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning
 
 CORPUS = ["the cat sat", "on the mat", "a dog, a cat"]
@@ -121,6 +123,25 @@ TEXTS = {
     "Lao": ("", "ຂ້ອຍຮັກພາສາລາວແລະໄປໂຮງຮຽນທຸກມື້ກັບໝູ່", ""),
     "Burmese": ("", "ကျွန်တော်မြန်မာစာကိုချစ်တယ်ကျောင်းသွားတယ်", ""),
 }
+
+
+def test_samples_of_scripts_add_up() -> None:
+    sample = ScriptSample()
+    for _, text, _ in TEXTS.values():
+        for block in blocks_of([text.encode(), b"and English"]):
+            sample.add(block)
+    half = ScriptSample()
+    half.add_state(*sample.state())
+    half.add_state(*sample.state())
+    n_characters, runs = sample.state()
+    assert half.state() == [2 * n_characters, 2 * runs]
+    assert TEXTS["Thai"][1] in runs and TEXTS["Lao"][1] in runs
+
+
+@pytest.mark.parametrize("value", [None, [], ["word"] * len(PROBES), [["word", 1]] * len(PROBES), [["word"]]])
+def test_a_probe_is_a_list_of_words_for_each_text(value: object) -> None:
+    assert not is_probe(value)
+    assert is_probe([None, ["word"], *probe_words(str.split)[2:]])
 
 
 @pytest.mark.parametrize("language", TEXTS)

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import una_fast
 from train.demo.demo import write_corpus
@@ -55,6 +56,19 @@ def test_constraints_pin_every_requirement_to_a_version_that_it_allows() -> None
         if required.name != "una_fast":
             pin = pins[normalised(required.name)]
             assert required.specifier.contains(str(pin.specifier).removeprefix("==")), required
+
+
+def test_pins_without_a_marker_hold_on_the_oldest_python() -> None:
+    """For those packages that are installed here; others have been checked where they are."""
+    oldest = re.search(r'^requires-python = ">=(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert oldest
+    for name, pin in pinned().items():
+        if pin.marker is None or pin.marker.evaluate({"python_version": oldest[1]}):
+            try:
+                needed = metadata(name)["Requires-Python"] or ""
+            except PackageNotFoundError:
+                continue
+            assert SpecifierSet(needed).contains(f"{oldest[1]}.99"), name
 
 
 def test_torch_is_pinned_on_every_python() -> None:
