@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.staged import Calling, cut
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.source import Source, blocks_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.layout import DTYPES
+from una_fast.index.staged.read import write_segments
 from una_fast.index.staged.work import work_folder
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
@@ -133,3 +136,22 @@ def test_words_by_parts_of_bytes_are_those_of_whole_lines(tmp_path, monkeypatch)
     for split_bytes in (1, 7, 33, 1000):
         cut(monkeypatch, split_bytes=split_bytes)
         assert list(built(path, folder=tmp_path / "index")) == LINES
+
+
+def test_the_remark_on_a_source_counts_the_documents_of_all_its_segments(tmp_path):
+    class Two(Source):
+        name = "two"
+        reading = Reading()
+
+        def _blocks(self):
+            for texts in ([b"a b", b"c"], [b"d"]):
+                yield from blocks_of(texts)
+
+        def digest(self):
+            return ""
+
+        def remark(self, n_documents):
+            return f"{n_documents} documents"
+
+    found = write_segments(Two(), 1, tmp_path / "list")
+    assert len(found["segments"]) == 2 and found["remark"] == "3 documents"

@@ -62,6 +62,16 @@ def test_a_mark_is_the_users_and_does_not_travel_with_the_folder(folder: Path, r
     assert len(read) == 11
 
 
+def test_every_folder_gets_a_mark(folder: Path, read: list[str], tmp_path: Path) -> None:
+    una_fast.build_index([*TEXTS, "one more"]).save(tmp_path / "other")
+    folders = (folder, tmp_path / "other")
+    for _ in range(2):
+        read.clear()
+        for each in folders:
+            una_fast.load_index(each)
+    assert read == []
+
+
 @pytest.mark.parametrize("keep_times", [False, True])
 def test_a_changed_file_is_read_again(folder: Path, read: list[str], keep_times: bool) -> None:
     una_fast.load_index(folder)

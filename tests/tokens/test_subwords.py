@@ -203,3 +203,16 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 def test_rows_that_hold_a_text(strings: list[str], content: str) -> None:
     rows = regularity._rows_with(StringTable.from_strings(strings), content.encode())
     assert set(rows.tolist()) == {i for i, string in enumerate(strings) if content in string}
+
+
+def test_text_that_leaves_no_token_has_length_0():
+    ids, lengths = SubwordEncoder(bert_uncased())._encode_apart(["\x00"], after_space=False)
+    assert ids.tolist() == [] and lengths.tolist() == [0]
+
+
+def test_the_unknown_token_joins_no_words():
+    backend = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1, "[PAD]": 2}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]")
+    assert SubwordEncoder(tokenizer)._find_joint() == ("", -1)
+    assert una_fast.TokenIds(una_fast.build_index(["a b", "b a c"]), tokenizer).pad_id == 2
