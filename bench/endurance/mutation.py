@@ -142,12 +142,24 @@ def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
 
     mutmut runs only tests that reach the mutant in their own process; ranks and commands reach it in other processes.
     """
+    code = run_tests(folder, part, mutant).returncode
+    return code == 1 or code < 0  # a test failed, or a kernel crashed
+
+
+def check_tests_pass(folder: Path, part: Part) -> None:
+    """Raise SystemExit if a test of the part fails without a mutant: then a failure with one would say nothing."""
+    done = run_tests(folder, part, "")
+    if done.returncode:
+        raise SystemExit(f"a test fails without a mutant:\n{done.stdout[-3000:]}")
+
+
+def run_tests(folder: Path, part: Part, mutant: str) -> subprocess.CompletedProcess[str]:
+    """Run all tests of a part with a mutant, or with none if it is ""; the first failure ends them."""
     tests = [*part.tests, *part.tests_elsewhere]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *tests]
     place = folder / "mutants"
     environment = {**os.environ, "MUTANT_UNDER_TEST": mutant, "PYTHONPATH": str(place)}
-    code = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False).returncode
-    return code == 1 or code < 0  # a test failed, or a kernel crashed
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
 @contextmanager
@@ -170,6 +182,7 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
         lines = run_mutmut(folder, "results", "--all", "true").splitlines()
         status = dict(line.strip().rsplit(": ", 1) for line in lines if ": " in line)
         found = {mutant: status[mutant] for mutant in sorted(chosen) if status[mutant] != "not checked"}
+        check_tests_pass(folder, part)
         for mutant in found:
             if found[mutant] not in NOTICED and fails_all_tests(folder, part, mutant):
                 found[mutant] = "killed"
@@ -187,6 +200,7 @@ def check_again(name: str, earlier: dict[str, Any]) -> dict[str, Any]:
     """The results of a part after its survivors, those explained apart, have met the tests of today."""
     part, statuses, alive = PARTS[name], Counter(earlier["statuses"]), []
     with mutated_copy(part) as (folder, _):
+        check_tests_pass(folder, part)
         for one in explain(earlier["survivors"]):
             same = change_of(folder, one["mutant"]).items() <= one.items()
             if not one["why"] and same and fails_all_tests(folder, part, one["mutant"]):
