@@ -78,7 +78,7 @@ PARTS = {
         ("una_fast/tokens/*.py",),
         tuple(f"tests/tokens/test_{name}.py" for name in ("tokens", "pipelines", "untrusted_ids", "subwords")),
         30,
-        ("tests/augment/test_surface.py",),
+        ("tests/augment/test_text_augmentations.py", "tests/augment/test_surface.py"),
     ),
 }
 
