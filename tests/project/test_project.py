@@ -65,7 +65,7 @@ def test_pins_without_a_marker_hold_on_the_oldest_python() -> None:
     for name, pin in pinned().items():
         if pin.marker is None or pin.marker.evaluate({"python_version": oldest[1]}):
             try:
-                needed = metadata(name)["Requires-Python"] or ""
+                needed = str(metadata(name).json.get("requires_python", ""))
             except PackageNotFoundError:
                 continue
             assert SpecifierSet(needed).contains(f"{oldest[1]}.99"), name
