@@ -61,6 +61,7 @@ PARTS = {
         ("una_fast/losses.py", "train/objective/*.py"),
         _training("losses", "noise_embeddings", "noise_draws", "registries", "mlm", "batch_cosines"),
         40,
+        _training("steps"),
     ),
     "correlation": Part(("train/evaluation/measures/correlation.py",), ("tests/evaluation/test_sts.py",), 15),
     "ranks": Part(("train/steps/ranks.py",), _training("ddp", "resume", "train_cli"), 12),

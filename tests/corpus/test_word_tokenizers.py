@@ -130,11 +130,11 @@ def test_samples_of_scripts_add_up() -> None:
     for _, text, _ in TEXTS.values():
         for block in blocks_of([text.encode(), b"and English"]):
             sample.add(block)
-    half = ScriptSample()
-    half.add_state(*sample.state())
-    half.add_state(*sample.state())
+    twice = ScriptSample()
+    twice.add_state(*sample.state())
+    twice.add_state(*sample.state())
     n_characters, runs = sample.state()
-    assert half.state() == [2 * n_characters, 2 * runs]
+    assert twice.state() == [2 * n_characters, 2 * runs]
     assert TEXTS["Thai"][1] in runs and TEXTS["Lao"][1] in runs
 
 

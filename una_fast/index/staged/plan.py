@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import xxhash
 
-from una_fast.corpus.source import FileSource, Source
+from una_fast.corpus.source import FileSource
 from una_fast.corpus.word_tokenizers import Split as WordSplit
 from una_fast.corpus.word_tokenizers import probe_words, tokenizer_name
 from una_fast.errors import InputError
@@ -102,7 +102,7 @@ class Split:
 
     number: int
     key: str
-    source: Source
+    source: FileSource | Segment
     identity: list[Any] | None
     source_number: int
 
@@ -192,7 +192,7 @@ class Plan:
         """Whether a file of the work folder belongs to this plan."""
         return name in self.names or name.endswith(self.key) or name.startswith(("read-", "digest-", "segment-"))
 
-    def add(self, source: Source, identity: list[Any] | None, source_number: int) -> None:
+    def add(self, source: FileSource | Segment, identity: list[Any] | None, source_number: int) -> None:
         """Add the next split of the corpus."""
         content = source.path.name if isinstance(source, Segment) else [identity, getattr(source, "part", None)]
         key = key_of([content, self.words.key(), self.n_partitions, _reading_key(source)])
@@ -209,5 +209,5 @@ def key_of(value: Any) -> str:
     return xxhash.xxh3_64_hexdigest(repr(value).encode())
 
 
-def _reading_key(source: Source) -> Any:
+def _reading_key(source: FileSource | Segment) -> Any:
     return source.reading if isinstance(source, FileSource) else None

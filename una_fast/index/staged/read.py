@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from una_fast.errors import InputError
 from una_fast.storage.packs import Pack, write_pack
 
 
-class Segment(Source):
+@dataclass(frozen=True)
+class Segment:
     """The documents of one file of this stage. Their lengths were checked when they were read first."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    path: Path
 
     def blocks(self) -> Iterator[Block]:
         """The documents, as they came."""
@@ -29,12 +30,6 @@ class Segment(Source):
                 rows, base = (bounds[i], bounds[i + 1]), bytes_to[i]
                 data = pack.read("utf8", base, bytes_to[i + 1])
                 yield Block(data, pack.read("starts", *rows) - base, pack.read("stops", *rows) - base)
-
-    _blocks = blocks
-
-    def digest(self) -> str:
-        """Not available: the digest of the source is computed while it is read."""
-        raise NotImplementedError
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
