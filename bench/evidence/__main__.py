@@ -8,6 +8,7 @@ what is done stays. The results go into results/evidence.json and, as tables and
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import EVIDENCE, README, WIDTH, write_between_marks
 from train.config.command import run_command
 from train.config.parser import whole_numbers
+from train.record.files import FolderLock, replacing
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
@@ -52,6 +54,10 @@ def carry_out(options: argparse.Namespace) -> int:
     if options.data is None:
         raise InputError("--data: name the folder that holds corpora/ and senteval/, or set UNA_FAST_DATA")
     conditions, seeds = find_conditions(options.conditions), list(options.seeds)
+    if options.check:  # before any run
+        for condition, seed in itertools.product(conditions, seeds):
+            committed(condition, str(seed))
+    lock = FolderLock(options.output)
     place = workplace(options.data, options.output, options.jobs)
     for base in dict.fromkeys(condition.base for condition in conditions):
         place.base(base)
@@ -64,6 +70,7 @@ def carry_out(options: argparse.Namespace) -> int:
     failed = run_all(place, missing, lambda line: print(line, flush=True))
     found = {condition: results(place, condition, seeds) for condition in conditions}
     code = compared(found) if options.check else kept(found, hardness(place, MAIN_PAIR.base))
+    lock.release()
     for line in failed:
         print(f"error: {line}", file=sys.stderr)
     return 1 if failed else code
@@ -71,7 +78,6 @@ def carry_out(options: argparse.Namespace) -> int:
 
 def workplace(data: Path, folder: Path, jobs: int) -> Workplace:
     """Write the sentences and build the index that all runs share, where they are not there yet."""
-    folder.mkdir(parents=True, exist_ok=True)
     source = corpus_of(data)
     corpus = write_lines(source, folder / "corpus.txt", 0, SENTENCES)
     if not (folder / "index").is_dir():
@@ -98,7 +104,8 @@ def kept(found: dict[Condition, dict[str, Any]], cosines: Hardness) -> int:
                 result[part] = {**earlier[part], **result[part]}
         if result["seeds"]:
             content["conditions"][condition.name] = result
-    EVIDENCE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    with replacing(EVIDENCE) as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     write_page(content)
     return 0
 
@@ -126,16 +133,22 @@ def kept_seeds(condition: Condition) -> dict[str, Any]:
 
 def compared(found: dict[Condition, dict[str, Any]]) -> int:
     """Say how far repeated scores lie from the committed ones; 1 if any is further than TOLERANCE."""
-    conditions, code = read_evidence()["conditions"], 0
+    code = 0
     for condition, result in found.items():
         for seed, scores in result["seeds"].items():
-            earlier = conditions.get(condition.name, {}).get("seeds", {}).get(seed)
-            if earlier is None:
-                raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}")
+            earlier = committed(condition, seed)
             furthest = max(abs(scores[task] - earlier[task]) for task in earlier)
             code |= furthest > TOLERANCE
             print(f"{condition.name}, seed {seed}: {furthest:.6f} from the committed scores at most")
     return int(code)
+
+
+def committed(condition: Condition, seed: str) -> dict[str, float]:
+    """The scores of evidence.json for a seed. Raises InputError if it has none."""
+    seeds = read_evidence()["conditions"].get(condition.name, {}).get("seeds", {})
+    if seed not in seeds:
+        raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}: --check compares seeds that it holds")
+    return seeds[seed]
 
 
 def read_evidence() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import with_average
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
+from train.record.files import FolderLock
 from una_fast.errors import InputError
 
 
@@ -168,3 +169,19 @@ def test_a_page_without_markers_is_an_error(tmp_path, pages) -> None:
     pages[1].write_text("no markers")
     with pytest.raises(InputError, match="README.md lacks the line <!-- evidence: begin --> or"):
         evidence.write_page(measured())
+
+
+def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(evidence, "run_all", lambda *arguments: pytest.fail("a run was started"))
+    occupied, folder = tmp_path / "file", tmp_path / "folder"
+    occupied.touch()
+    lock = FolderLock(folder)
+    for output, more, said in (
+        (folder, ["--check", "--seeds", "77"], "holds no seed 77 of minilm-cls: none"),
+        (occupied, [], "file: cannot be made or written"),
+        (folder, [], "folder: in use by another run"),
+    ):
+        monkeypatch.setattr("sys.argv", ["evidence", "--data", str(tmp_path), "--output", str(output), *more])
+        assert evidence.main() == 2
+        assert said in capsys.readouterr().err
+    lock.release()
