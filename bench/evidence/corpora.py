@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import zlib
 from pathlib import Path
 
+from train.record.files import replacing
 from una_fast.errors import InputError
 
 CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # a sentence a line; train.download fetches the second
@@ -26,11 +28,20 @@ def corpus_of(data: Path) -> Path:
 
 
 def write_lines(source: Path, path: Path, first: int, number: int) -> Path:
-    """Write `number` lines of `source` from line `first` on to `path`, if it is not there, and return it."""
-    if not path.is_file():
-        beside = path.with_name(f".{path.name}.partial")
-        opened = gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb")
-        with opened as lines, beside.open("wb") as file:
-            file.writelines(itertools.islice(lines, first, first + number))
-        beside.rename(path)
+    """Write `number` lines of `source` from line `first` on to `path`, if it is not there, and return it.
+
+    Raises:
+        InputError: `source` is damaged or has fewer lines.
+    """
+    if path.is_file():
+        return path
+    try:
+        with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
+            lines = list(itertools.islice(file, first, first + number))
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{source}: damaged or cut short ({error}): fetch it again") from error
+    if len(lines) < number:
+        raise InputError(f"{source}: has fewer than {first + number:,} lines: give the whole file")
+    with replacing(path) as partial:
+        partial.write_bytes(b"".join(lines))
     return path

@@ -1,5 +1,6 @@
 """The comparison with and without UNA: its statistics, conditions and page, and which runs it repeats."""
 
+import gzip
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from scipy import stats
 from bench.evidence import __main__ as evidence
 from bench.evidence.comparison import compare
 from bench.evidence.conditions import BASES, SHARED, VARIATIONS, Condition, find_conditions
+from bench.evidence.corpora import write_lines
 from bench.evidence.hardness import cosines
 from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import with_average
@@ -185,3 +187,20 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
         assert evidence.main() == 2
         assert said in capsys.readouterr().err
     lock.release()
+
+
+def test_sentences_come_from_a_whole_file(tmp_path) -> None:
+    whole = gzip.compress(b"".join(b"%d\n" % i for i in range(2000)))
+    (tmp_path / "whole.gz").write_bytes(whole)
+    written = write_lines(tmp_path / "whole.gz", tmp_path / "corpus.txt", 10, 3)
+    assert written.read_text() == "10\n11\n12\n"
+    (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "other.gz").write_bytes(b"no gzip")
+    for name, said in (
+        ("cut.gz", "damaged or cut short"),
+        ("other.gz", "damaged or cut short"),
+        ("whole.gz", "has fewer than 2,001 lines"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: {said}"):
+            write_lines(tmp_path / name, tmp_path / "new.txt", 1, 2000)
+    assert not (tmp_path / "new.txt").exists()
