@@ -95,7 +95,7 @@ def test_import_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path, message in [
         ("no_such_module:split", "'no_such_module:split' cannot be imported: No module named"),
         ("own_words:join", "'own_words:join' cannot be imported: module 'own_words' has no attribute 'join'"),
-        ("own_words:__name__", "is str, not a function"),
+        ("own_words:__name__", "is of type str: name a function"),
         (":split", "cannot be imported"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -129,6 +129,7 @@ def check(run: Run) -> None:
     for name, option in options().items():
         option.check(getattr(run, name))
     run.check_radius()
+    run.check_augment()
     for seed in run.seeds:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
@@ -141,7 +142,7 @@ def check_together(run: Run) -> None:
         raise InputError(
             f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it"
         )
-    if run.augment == "una" and run.loss in WITHOUT_NEGATIVES:
+    if run.augment not in (None, "none") and run.loss in WITHOUT_NEGATIVES:
         others = ", ".join(name for name in LOSSES if name not in WITHOUT_NEGATIVES)
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}")
     if run.positives != SAME and run.paraphrases:

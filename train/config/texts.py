@@ -45,12 +45,18 @@ class Positives:
 class Negatives:
     """Hard negatives."""
 
-    augment: Literal["una", "none"] | None = option(
+    augment: str | None = option(
         None,
-        "una: add hard negatives; none: train without them; default una, or none with a loss that takes no negatives "
-        f"({', '.join(WITHOUT_NEGATIVES)})",
+        "una: add hard negatives; none: train without them; MODULE:CLASS: a text augmentation of your own makes the "
+        f"negatives; default una, or none with a loss that takes no negatives ({', '.join(WITHOUT_NEGATIVES)})",
+        metavar="NAME",
     )
     alpha: int = option(5, "add negatives in the first of every ALPHA optimiser steps; 0: never", least=0)
+
+    def check_augment(self) -> None:
+        """Refuse a name of --augment that is none of its values."""
+        if self.augment not in (None, "una", "none") and ":" not in self.augment:
+            raise InputError(f"--augment {self.augment}: choose una or none, or name a class as MODULE:CLASS")
 
 
 @dataclass(frozen=True)

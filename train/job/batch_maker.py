@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import una_fast
-from train.config.run import arguments_of
 from train.config.texts import SAME
 from train.job.load import Job
 from train.objective.masking import masking_of
@@ -30,16 +28,16 @@ def batch_maker(job: Job) -> BatchMaker:
 
 def _views(job: Job) -> Views:
     """The sources of anchors, positives and negatives, and when a step has negatives."""
-    run, augmenter = job.run, None
-    if run.augment == "una":
-        settings = arguments_of(una_fast.Augmenter, vars(run))
-        augmenter = una_fast.Augmenter(job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
-    tokens = augmenter.tokens if augmenter else TokenIds(job.index, job.tokenizer)
-    assert tokens is not None
+    run, augmentation = job.run, None
+    if run.augment not in (None, "none"):
+        own = vars(run).keys() - {"index", "tokenizer"}  # as settings they are names of folders
+        settings = {name: getattr(run, name) for name in own}
+        augmentation = make_augmentation(run.augment, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
+    tokens = (augmentation and augmentation.tokens) or TokenIds(job.index, job.tokenizer)
     return Views(
         anchor=Sentences(tokens),
         positive=_positives(job, tokens),
-        negative=Altered(augmenter) if augmenter else None,
+        negative=Altered(augmentation) if augmentation else None,
         max_length=run.max_length,
         alpha=run.alpha,
         negative_views=LOSSES[run.loss].negative_views,

@@ -93,7 +93,7 @@ class Clock:
         speed = self._speeds[run.model]
         per_epoch = -(-self.n_sentences // run.batch_size)
         steps = min(per_epoch * run.epochs, run.max_steps or per_epoch * run.epochs)
-        with_negatives = -(-steps // run.alpha) if run.augment == "una" and run.alpha else 0
+        with_negatives = -(-steps // run.alpha) if run.augment != "none" and run.alpha else 0
         trained = run.batch_size * ((steps - with_negatives) * speed.plain + with_negatives * speed.negatives)
         evaluations = (
             1 + -(-steps // run.eval_every) + (self._test_pairs / len(load_dev(run.dev)) if work.scored else 0)

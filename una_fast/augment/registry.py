@@ -64,12 +64,17 @@ AUGMENTATIONS = {
 def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
     """The augmentation of this name over `index`. Settings that its constructor does not take are left out.
 
+    name: one of `AUGMENTATIONS`, or the import path "module:Class" of another `TextAugmentation`.
+
     Raises:
-        InputError: a name that is not among `AUGMENTATIONS`.
+        InputError: a name that is not among `AUGMENTATIONS`, or a path at which there is no class.
 
     """
-    if name not in AUGMENTATIONS:
+    if ":" in name:
+        maker = import_object(name)
+    elif name in AUGMENTATIONS:
+        maker = AUGMENTATIONS[name].load()
+    else:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
-    maker = AUGMENTATIONS[name].load()
     taken = inspect.signature(maker).parameters.keys()
     return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})

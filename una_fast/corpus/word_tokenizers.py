@@ -9,6 +9,7 @@ from typing import Any
 
 from una_fast._kernels.words.treebank import treebank_words
 from una_fast.errors import InputError
+from una_fast.imports import import_object
 
 Split = Callable[[str], Sequence[str]]
 NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
@@ -94,16 +95,10 @@ def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
     """
     if not isinstance(tokenizer, str) or ":" not in tokenizer:
         return tokenizer
-    module, _, attribute = tokenizer.partition(":")
     try:
-        function: Any = import_module(module)
-        for part in attribute.split("."):
-            function = getattr(function, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"word tokenizer {tokenizer!r} cannot be imported: {error}") from error
-    if not callable(function):
-        raise InputError(f"word tokenizer {tokenizer!r} is {type(function).__name__}, not a function of a str")
-    return function
+        return import_object(tokenizer)
+    except InputError as error:
+        raise InputError(f"word tokenizer {error}") from error
 
 
 def tokenizer_name(tokenizer: str | Split) -> str:
