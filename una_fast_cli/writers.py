@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tqdm import tqdm
 
-from train.record.files import replacing
 from una_fast.errors import InputError
+from una_fast.storage.files import new_file, unwritable
 
 Records = dict[str, list[Any]]  # columns of one length: row, text, and negative or input_ids, attention_mask, ...
 STANDARD_OUTPUT = "-"
@@ -26,7 +27,7 @@ def check_output(name: str, ids: bool) -> None:
         raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(WRITERS)}")
     if ids and kind == ".txt":
         raise InputError(f"--output {name}: a .txt takes text: write token ids to a .jsonl or .parquet")
-    if Path(name).exists():
+    if os.path.lexists(name):
         raise InputError(f"--output {name}: exists already: choose another name, or delete it")
 
 
@@ -38,12 +39,12 @@ def write(batches: Iterable[Records], name: str, total: int | None) -> None:
             for line in _json_lines(shown):
                 sys.stdout.write(line)
             return
-        with replacing(Path(name)) as partial:
-            try:
-                WRITERS[Path(name).suffix](shown, partial)
-            except BaseException:  # bad input or Ctrl-C while writing
-                partial.unlink(missing_ok=True)
-                raise
+        try:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            with new_file(Path(name)) as file:
+                WRITERS[Path(name).suffix](shown, file)
+        except OSError as error:
+            raise unwritable(Path(name), error) from error
 
 
 def _counted(batches: Iterable[Records], bar: Any) -> Iterator[Records]:
@@ -58,18 +59,16 @@ def _json_lines(batches: Iterable[Records]) -> Iterator[str]:
             yield json.dumps(dict(zip(batch, values, strict=True)), ensure_ascii=False) + "\n"
 
 
-def _write_jsonl(batches: Iterable[Records], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(_json_lines(batches))
+def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
+    file.writelines(line.encode() for line in _json_lines(batches))
 
 
-def _write_text(batches: Iterable[Records], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for batch in batches:
-            file.writelines(f"{negative}\n" for negative in batch["negative"])
+def _write_text(batches: Iterable[Records], file: IO[bytes]) -> None:
+    for batch in batches:
+        file.writelines(f"{negative}\n".encode() for negative in batch["negative"])
 
 
-def _write_parquet(batches: Iterable[Records], path: Path) -> None:
+def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
     import pyarrow
     from pyarrow import parquet
 
@@ -77,14 +76,14 @@ def _write_parquet(batches: Iterable[Records], path: Path) -> None:
     try:
         for batch in batches:
             table = pyarrow.table(batch)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer = writer or parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer:
             writer.close()
 
 
-WRITERS: dict[str, Callable[[Iterable[Records], Path], None]] = {
+WRITERS: dict[str, Callable[[Iterable[Records], IO[bytes]], None]] = {
     ".jsonl": _write_jsonl,
     ".parquet": _write_parquet,
     ".txt": _write_text,

@@ -13,6 +13,7 @@ import pytest
 import una_fast
 from support.small_runs import options, write_corpus
 from una_fast_cli.main import COMMANDS, main
+from una_fast_cli.writers import write
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -177,6 +178,29 @@ def test_a_file_that_is_there_is_kept(folder, tmp_path, capsys):
     (tmp_path / "n.txt").write_text("mine")
     assert "exists already" in refusal(capsys, "negatives", "--index", folder, "--output", tmp_path / "n.txt")
     assert (tmp_path / "n.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "txt", "parquet"])
+def test_two_commands_with_one_output_leave_the_whole_file_of_the_last_one(tmp_path, kind):
+    path, alone = tmp_path / f"neg.{kind}", tmp_path / f"alone.{kind}"
+
+    def batches(name, meanwhile=lambda: None):
+        for row in range(3):
+            yield {"row": [row], "text": [name], "negative": [name * 1_000]}
+            if row == 1:
+                meanwhile()
+
+    write(batches("a"), str(alone), None)
+    write(batches("a", lambda: write(batches("b"), str(path), None)), str(path), None)
+    assert path.read_bytes() == alone.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [alone, path]
+
+
+def test_a_users_file_with_a_name_of_ours_stays(folder, tmp_path):
+    (tmp_path / "precious.txt").write_text("mine")
+    (tmp_path / ".neg.jsonl.partial").symlink_to(tmp_path / "precious.txt")
+    assert main(["negatives", "--index", str(folder), "--output", str(tmp_path / "neg.jsonl")]) == 0
+    assert (tmp_path / ".neg.jsonl.partial").read_text() == "mine"
 
 
 def test_bad_input_in_the_midst_leaves_no_file(folder, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from una_fast.errors import InputError
 from una_fast.storage import load, load_arrays, place, save_arrays
+from una_fast.storage.files import new_file
 
 ARRAYS = {
     "ids": np.arange(1000, dtype=np.int32),
@@ -171,3 +173,28 @@ def test_loads_beside_saves_never_fail_or_mix(tmp_path):
         for done in [threads.submit(save, 0), threads.submit(save, 100), *(threads.submit(load, i) for i in range(2))]:
             done.result()
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_a_new_file_that_another_has_replaced_is_refused(tmp_path):
+    """What is renamed is what was opened, and a file of others is not deleted."""
+
+    def write():
+        with new_file(tmp_path / "file") as file:
+            file.write(b"ours")
+            (tmp_path / "other").write_text("theirs")
+            (tmp_path / "other").replace(file.name)
+            return file.name
+
+    with pytest.raises(OSError, match="was replaced by another file"):
+        write()
+    (left,) = tmp_path.iterdir()
+    assert left.read_text() == "theirs" and left.name.startswith(".file.")
+
+
+def test_a_link_at_the_name_of_a_new_file_is_not_followed(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "file").symlink_to(tmp_path / "precious")
+    with new_file(tmp_path / "file") as file:
+        file.write(b"new")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "new" and not (tmp_path / "file").is_symlink()

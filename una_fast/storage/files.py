@@ -1,14 +1,18 @@
-"""One array in one .npy file: written and synced, memory-mapped and verified."""
+"""Files that appear whole or not at all; one array in one .npy file: written and synced, memory-mapped and verified."""
 
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import math
 import mmap
 import os
+import re
 import stat
-from contextlib import suppress
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,6 +24,8 @@ from una_fast.errors import InputError
 REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
 READ_AT_ONCE = 1 << 22  # bytes
+KEPT = "what was saved before is intact"
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{32}\.partial", re.DOTALL)  # the names of `new_file`; a killed process leaves them
 BLOCK = 1 << 26  # bytes that are verified at a time: no more of a file, however large, is in memory
 
 
@@ -32,6 +38,46 @@ def checked_path(path: str | Path) -> Path:
     except (TypeError, ValueError) as error:  # ValueError: a null character
         raise InputError(f"{path!r}: is no name of a folder ({error})") from error
     return checked
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to; when the block ends it is synced and replaces `path`, after an error it is deleted.
+
+    Its path is `file.name`, beside `path`, unpredictable, and made exclusively: nobody's file and no link is there. Of
+    two processes that write the same `path`, each leaves a whole file, and the last one wins. A link at `path` is
+    replaced, and what it leads to stays.
+
+    Raises:
+        OSError: the file cannot be written, or another one has taken its name.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    with partial.open("xb") as file:
+        made = os.fstat(file.fileno())
+        try:
+            yield file
+            sync_file(file)
+            file.close()  # Windows renames closed files only
+            if not os.path.samestat(made, partial.lstat()):
+                raise OSError(f"{partial.name} was replaced by another file")
+            os.replace(partial, path)  # noqa: PTH105  tests replace this function
+        except BaseException:
+            with suppress(OSError):
+                if os.path.samestat(made, partial.lstat()):
+                    partial.unlink()
+            raise
+    sync_folder(path.parent)
+
+
+def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError:
+    """The InputError for a `path` that could not be written because of `error`. kept: what it says of earlier files."""
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
+        return InputError(f"{path}: the disk is full: free some space; {kept}")
+    reason = cause.strerror or str(cause) if isinstance(cause, OSError) else " ".join(str(error).split())[:200]
+    return InputError(f"{path}: cannot be written ({reason}); {kept}")
 
 
 def write_array(path: Path, array: np.ndarray) -> str:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from una_fast.errors import InputError
-from una_fast.storage.files import sync_file, sync_folder
+from una_fast.storage.files import new_file, unwritable
 
 MAGIC = b"unapack1"
 ALIGNMENT = 64
+GO_ON = "finished files are kept: remove the cause, and run the same again to go on"
 
 
 def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -27,40 +27,25 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
     Raises:
         InputError: the file cannot be written, as on a full disk; nothing is left of it.
     """
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     try:
-        try:
-            _write(partial, meta, arrays)
-            os.replace(partial, path)  # noqa: PTH105  tests replace this function
-        finally:
-            partial.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        with new_file(path) as file:
+            _write(file, meta, arrays)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(path, error, GO_ON) from error
 
 
-def unwritable(path: Path, error: OSError) -> InputError:
-    """The error for a file that a build cannot write."""
-    return InputError(
-        f"{path}: cannot be written ({error.strerror or error}); finished files are kept: remove the cause (free some "
-        "space), and run the same again to go on"
-    )
-
-
-def _write(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _write(file: IO[bytes], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     places, end = {}, 0
     for name, array in arrays.items():
         places[name] = (array.dtype.str, len(array), end)
         end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode()
     start = data_start(len(header))
-    with path.open("wb") as file:
-        file.write((MAGIC + len(header).to_bytes(8, "little") + header).ljust(start, b"\0"))
-        for array in arrays.values():
-            data = np.ascontiguousarray(array).view(np.uint8).data
-            file.write(data)
-            file.write(bytes(-len(data) % ALIGNMENT))
-        sync_file(file)
+    file.write((MAGIC + len(header).to_bytes(8, "little") + header).ljust(start, b"\0"))
+    for array in arrays.values():
+        data = np.ascontiguousarray(array).view(np.uint8).data
+        file.write(data)
+        file.write(bytes(-len(data) % ALIGNMENT))
 
 
 def data_start(header_bytes: int) -> int:

@@ -13,8 +13,8 @@ from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER
 from una_fast.index.layout import DTYPES
 from una_fast.index.staged.plan import Split
-from una_fast.storage.files import array_header, file_checksum, sync_file
-from una_fast.storage.packs import Pack, unwritable, write_pack
+from una_fast.storage.files import array_header, file_checksum, new_file, unwritable
+from una_fast.storage.packs import GO_ON, Pack, write_pack
 
 ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
 
@@ -26,14 +26,11 @@ def create_arrays(folder: Path, lengths: Mapping[str, int]) -> None:
         for name, length in lengths.items():
             path, header = folder / f"{name}.npy", array_header(np.dtype(DTYPES[name]), (length,))
             if not path.exists():
-                partial = folder / f".{name}.partial"
-                with partial.open("wb") as file:
+                with new_file(path) as file:
                     file.write(header)
                     file.truncate(len(header) + length * np.dtype(DTYPES[name]).itemsize)
-                    sync_file(file)
-                partial.rename(path)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unwritable(folder, error, GO_ON) from error
 
 
 def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> None:
@@ -49,7 +46,7 @@ def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> None:
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(path, error, GO_ON) from error
 
 
 def write_split(

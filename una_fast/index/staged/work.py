@@ -11,13 +11,14 @@ from typing import Any
 
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
-from una_fast.storage.packs import Pack, unwritable, write_pack
+from una_fast.storage.files import unwritable
+from una_fast.storage.packs import GO_ON, Pack, write_pack
 from una_fast.storage.place import lock_folder
 
 STAGES = "segment|read|digest|rows|runs|written|merge|rank|label|created|checksum|corpus|check"
 OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9-]*)?|\.({STAGES})[a-z0-9-]*\.[0-9a-f]{{32}}\.partial")
 OWN_FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
-OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy|\.({'|'.join(DTYPES)})\.partial")
+OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy|\.({'|'.join(DTYPES)})\.npy\.[0-9a-f]{{32}}\.partial")
 
 
 def work_folder(folder: Path, doing: str = "building") -> Path:
@@ -32,7 +33,7 @@ def open_work(folder: Path, doing: str = "building") -> Iterator[Path]:
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(work, error) from error
+        raise unwritable(work, error, GO_ON) from error
     handle = lock_folder(work, wait=False)
     if handle is None:
         raise InputError(f"{folder}: another process is {doing} there; wait for its end, or give another folder")
