@@ -9,7 +9,9 @@ import pytest
 from torch.utils.data import DataLoader
 
 import una_fast
+from support.tokenizer_families import bert_uncased
 from una_fast.integrations import Negatives
+from una_fast.integrations.transformers import RowCollator
 
 TEXTS = [
     "The river flows north past the old castle.",
@@ -98,6 +100,107 @@ def test_persistent_workers_see_the_epoch_move(una, dataset):
     for epoch in range(3):
         negatives.set_epoch(epoch)
         assert [text for batch in batches for text in batch["negative"]] == una.augment(WORDS, epoch)
+
+
+PAIRS = {
+    "query": ["old castle", "winter market", " ", "museum music", "treaty"],
+    "product": [
+        "The old castle of the north",
+        "A market in the garden",
+        "Music in the museum hall",
+        "",
+        "An old treaty",
+    ],
+    "mined": ["a", "b", "c", "d", "e"],
+    "label": [0, 1, 2, 3, 4],
+}
+
+
+def test_the_negative_of_a_pair_is_made_of_the_positive_and_other_columns_pass_through(una):
+    pairs = datasets.Dataset.from_dict(PAIRS)
+    negatives = Negatives(una, column="query", positive="product", of="positive", n=2, keep=["mined", "label"])
+    selected = negatives.select(pairs)
+    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts
+    rows = selected.with_transform(negatives)[:]
+    assert list(rows) == ["anchor", "positive", "negative_1", "negative_2", "mined", "label"]
+    assert rows["anchor"] == selected["query"][:] and rows["positive"] == selected["product"][:]
+    for number in range(2):
+        assert rows[f"negative_{number + 1}"] == una.augment(selected["product"][:], draw_set=number)
+    assert (rows["mined"], rows["label"]) == (["a", "b", "e"], [0, 1, 4])
+    streamed = negatives.select(pairs.to_iterable_dataset())
+    assert [row["query"] for row in streamed] == selected["query"][:]
+    splits = negatives.select(datasets.DatasetDict(train=pairs, test=selected))
+    assert splits["train"]["query"][:] == splits["test"]["query"][:] == selected["query"][:]
+    kept = Negatives(una, column="query", positive=None, keep="mined")
+    assert list(pairs.with_transform(kept)[0]) == ["anchor", "negative", "mined"]
+
+
+def test_what_cannot_be_a_pair_is_answered_with_a_sentence(una):
+    with pytest.raises(una_fast.InputError, match="of='query': negatives are made of the 'anchor' or of the 'posi"):
+        Negatives(una, of="query")
+    with pytest.raises(una_fast.InputError, match="of='positive': there is no positive"):
+        Negatives(una, positive=None, of="positive")
+    with pytest.raises(una_fast.InputError, match="column 'negative' has the name of one that is made.*rename_column"):
+        Negatives(una, keep=["negative"])
+    pairs = datasets.Dataset.from_dict(PAIRS)
+    for wrong in ({"positive": "produkt"}, {"positive": "product", "keep": ["produkt"]}):
+        negatives = Negatives(una, column="query", **wrong)
+        for form in (pairs, pairs.to_iterable_dataset()):
+            with pytest.raises(una_fast.InputError, match=r"no column 'produkt'.*did you mean 'product'\?"):
+                negatives.select(form)
+        with pytest.raises(una_fast.InputError, match="no column 'produkt'"):
+            pairs.with_transform(negatives)[0]
+    for table in (pairs.to_pandas(), pairs.to_polars(), TEXTS):
+        with pytest.raises(una_fast.InputError, match=r"select takes a Dataset .*not (DataFrame|list): .*from_pandas"):
+            Negatives(una).select(table)
+
+
+def test_a_map_of_single_rows_is_refused(una, dataset):
+    with pytest.raises(una_fast.InputError, match=r"column 'text' is one sentence.*batched=True"):
+        dataset.map(Negatives(una))
+
+
+def sentences(n: int) -> list[str]:
+    return [f"The old castle number {i} stands in garden {i * 7 % 31}" for i in range(n)]
+
+
+@pytest.mark.filterwarnings("error::una_fast.InputWarning")  # so that a worker hands the warning on
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_second_pass_with_the_same_negatives_is_noticed_once(una, workers):
+    rows = datasets.Dataset.from_dict({"text": sentences(300)}).with_transform(Negatives(una))
+    loader = DataLoader(rows, batch_size=10, shuffle=True, num_workers=workers)
+    assert len(list(loader)) == 30
+    with pytest.raises(una_fast.InputWarning, match=r"the same negatives are drawn a second time.*Negatives\.callback"):
+        list(loader)
+    assert len(list(loader)) == 30
+
+
+@pytest.mark.parametrize("told", ["set_epoch", "callback"])
+def test_a_second_pass_is_no_surprise_where_the_epoch_is_moved(una, told, recwarn):
+    negatives = Negatives(una)
+    rows = datasets.Dataset.from_dict({"text": sentences(300)}).with_transform(negatives)
+    negatives.set_epoch(0) if told == "set_epoch" else negatives.callback()
+    assert rows[:] == rows[:] and not list(recwarn)
+
+
+def test_sentences_that_occur_twice_and_a_look_at_some_rows_are_no_second_pass(una, recwarn):
+    rows = datasets.Dataset.from_dict({"text": sentences(300) + sentences(100)}).with_transform(Negatives(una))
+    assert rows[:20] == rows[:20]
+    assert len(rows[:]["negative"]) == 400 and not list(recwarn)
+
+
+def test_a_collator_of_rows_notices_a_second_pass_too(una):
+    index = una_fast.build_index(sentences(100))
+    index.save(una.index.path.parent / "hundred")
+    collator = RowCollator(una_fast.Augmenter(index, tokenizer=bert_uncased()), max_length=8)
+    collator(range(100))
+    with pytest.warns(una_fast.InputWarning, match=r"RowCollator\.callback\(\)"):
+        collator(range(100))
+
+
+def test_a_transform_shows_what_it_does(una):
+    shown = repr(Negatives(una, keep=["label"]))
+    assert "column='text', positive='same', n=1, of='anchor', keep=('label',), epoch=0" in shown and repr(una) in shown
 
 
 def test_bad_input_is_answered_with_a_sentence(una, dataset):

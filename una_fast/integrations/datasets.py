@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
+
+import xxhash
 
 from una_fast.errors import InputError
 from una_fast.integrations.checks import check_saved, negative_names
@@ -17,15 +20,16 @@ class Negatives(DrawnByEpoch):
     """A batched transform for ``dataset.with_transform``: a text column becomes anchor, positive and negatives.
 
     The columns stand in the order that sentence-transformers' losses expect: ``anchor``, ``positive`` (unless
-    `positive` is None) and ``negative``, or ``negative_1`` to ``negative_n`` for `n` above 1. Other columns are left
-    out. A negative depends on the seed, the epoch and the text alone, so it is the same in any batch, worker and rank::
+    `positive` is None) and ``negative``, or ``negative_1`` to ``negative_n`` for `n` above 1, and then those of `keep`.
+    Other columns are left out. A negative depends on the seed, the epoch and the text alone, so it is the same in any
+    batch, worker and rank::
 
         negatives = Negatives(una, column="text")
         dataset = negatives.select(dataset).with_transform(negatives)
         trainer = SentenceTransformerTrainer(..., train_dataset=dataset, callbacks=[negatives.callback()])
 
-    ``dataset.map`` stores the negatives of one epoch, which then never change: use it only to write them to a file. The
-    ``map`` of a streamed dataset (`IterableDataset`) draws them anew as each batch is read.
+    ``dataset.map(..., batched=True)`` stores the negatives of one epoch, which then never change: use it only to write
+    them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws them anew as each batch is read.
 
     Args:
         augmenter: an `Augmenter` or another text augmentation, of an index that was saved: worker processes open its
@@ -34,66 +38,129 @@ class Negatives(DrawnByEpoch):
         positive: "same" for the sentence itself (two dropout masks make two embeddings), the name of another column, or
             None for no positive.
         n: negatives a sentence.
+        of: the text that the negatives are made of: "anchor", or "positive" for pairs such as (query, product), where a
+            negative is a product that does not answer the query.
+        keep: columns that pass through as they are, behind the negatives: mined negatives, or a label.
 
     Raises:
-        InputError: an index that is not saved, or `n` below 1.
+        InputError: an index that is not saved, `n` below 1, another value of `of`, or a column to keep that has the
+            name of one that is made.
 
     """
 
-    def __init__(self, augmenter: Any, column: str = "text", positive: str | None = "same", n: int = 1):
+    def __init__(
+        self,
+        augmenter: Any,
+        column: str = "text",
+        positive: str | None = "same",
+        n: int = 1,
+        of: Literal["anchor", "positive"] = "anchor",
+        keep: Sequence[str] = (),
+    ):
         check_saved(augmenter)
         super().__init__()
         self.augmenter = augmenter
         self.column = column
         self.positive = positive
         self.names = negative_names(n)
+        self.of = of
+        self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
+        self._check()
 
-    def __call__(self, batch: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    def _check(self) -> None:
+        if self.of not in ("anchor", "positive"):
+            raise InputError(f"of={self.of!r}: negatives are made of the 'anchor' or of the 'positive'")
+        if self.of == "positive" and self.positive is None:
+            raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
+        made = ["anchor", *(["positive"] if self.positive else []), *self.names]
+        if taken := [name for name in self.keep if name in made]:
+            raise InputError(
+                f"keep: the column {taken[0]!r} has the name of one that is made ({', '.join(made)}): rename it with "
+                "dataset.rename_column"
+            )
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """The columns of a batch of rows.
 
         Raises:
-            InputError: a column that is not there, or that holds something other than text.
+            InputError: a column that is not there, or that holds something other than text; one row that is no batch.
         """
-        anchors = _texts(batch, self.column)
-        views = {"anchor": anchors}
-        if self.positive is not None:
-            views["positive"] = anchors if self.positive == "same" else _texts(batch, self.positive)
+        views = self._given(batch)
+        self._note_drawn([_key("\0".join(row)) for row in zip(*views.values(), strict=True)])
         for number, name in enumerate(self.names):
-            views[name] = self.augmenter.augment(anchors, self.epoch.value, draw_set=number)
-        return views
+            views[name] = self.augmenter.augment(views[self.of], self.epoch.value, draw_set=number)
+        return views | {name: batch[_checked_column(list(batch), name)] for name in self.keep}
+
+    def __repr__(self) -> str:
+        settings: dict[str, Any] = {"column": self.column, "positive": self.positive, "n": len(self.names)}
+        settings |= {"of": self.of, "keep": self.keep, "epoch": self.epoch.value}
+        shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        return f"<una_fast.integrations.Negatives of {self.augmenter!r}: {shown}>"
 
     def select(self, dataset: Any) -> Any:
-        """The rows of a `Dataset` or `IterableDataset` whose sentence holds a word, and so has a negative.
+        """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
 
-        Takes as long as one epoch of negatives. Rows without a text (None) are left out too.
+        Takes as long as one epoch of negatives. A row is left out if its anchor or its positive is None or has no word.
+
+        Args:
+            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which each split is selected from.
+
+        Raises:
+            InputError: another type of data, or a column that is not there.
+
         """
+        if isinstance(dataset, dict):
+            return type(dataset)({split: self.select(part) for split, part in dataset.items()})
+        if not hasattr(dataset, "with_format"):
+            raise InputError(
+                f"select takes a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
+                "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
+            )
+        columns = [_checked_column(dataset.column_names, column) for column in self._read_columns(*self.keep)]
         if not hasattr(dataset, "select"):  # a streamed one
-            return dataset.filter(self._have_words, batched=True, input_columns=[self.column])
-        rows = iter(dataset.with_format(None).select_columns(_checked_column(dataset.column_names, self.column)))
+            return dataset.filter(self._are_whole, batched=True)
+        rows = iter(dataset.with_format(None).select_columns(columns))
         kept: list[bool] = []
-        while block := [row[self.column] for row in islice(rows, ROWS_A_CALL)]:
-            kept += self._have_words(block)
+        while block := list(islice(rows, ROWS_A_CALL)):
+            kept += self._are_whole({column: [row[column] for row in block] for column in columns})
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
-    def _have_words(self, texts: Sequence[str | None]) -> list[bool]:
-        anchors = [text or "" for text in texts]
-        return [bool(negative) for negative in self.augmenter.augment(_checked_texts(anchors, self.column))]
+    def _read_columns(self, *others: str) -> list[str]:
+        """The columns of the anchors and of the positives, and others."""
+        own = [] if self.positive in (None, "same") else [self.positive]
+        return list(dict.fromkeys([self.column, *own, *others]))
+
+    def _given(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        """The texts of the views that the batch holds."""
+        anchors = _texts(batch, self.column)
+        if self.positive is None:
+            return {"anchor": anchors}
+        return {"anchor": anchors, "positive": anchors if self.positive == "same" else _texts(batch, self.positive)}
+
+    def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
+        """Whether each row of a batch has a text for every view."""
+        read = {column: batch[_checked_column(list(batch), column)] for column in self._read_columns()}
+        views = self._given(
+            {column: ["" if text is None else text for text in texts] for column, texts in read.items()}
+        )
+        negatives = self.augmenter.augment(views[self.of])
+        return [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
 
 
-def _texts(batch: Mapping[str, Sequence[str]], column: str) -> list[str]:
-    return _checked_texts(batch[_checked_column(list(batch), column)], column)
+def _key(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode(errors="replace"))
 
 
-def _checked_column(names: Sequence[str] | None, column: str) -> str:
-    if names is not None and column not in names:
-        raise InputError(f"there is no column {column!r}: the dataset has {', '.join(map(repr, names))}")
-    return column
-
-
-def _checked_texts(values: Sequence[Any], column: str) -> list[str]:
+def _texts(batch: Mapping[str, Sequence[Any]], column: str) -> list[str]:
+    values = batch[_checked_column(list(batch), column)]
+    if isinstance(values, str):
+        raise InputError(
+            f"column {column!r} is one sentence, and a batch of rows is needed: dataset.map(..., batched=True), or "
+            "dataset.with_transform(...)"
+        )
     texts = list(values)
     for row, text in enumerate(texts):
         if not isinstance(text, str):
@@ -101,3 +168,11 @@ def _checked_texts(values: Sequence[Any], column: str) -> list[str]:
                 f"column {column!r}: row {row} of the batch holds {type(text).__name__}, and a sentence (str) is needed"
             )
     return texts
+
+
+def _checked_column(names: Sequence[str] | None, column: str) -> str:
+    if names is not None and column not in names:
+        close = get_close_matches(column, names, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(f"there is no column {column!r}: the dataset has {', '.join(map(repr, names))}{hint}")
+    return column

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from una_fast.augment.draw_set import DrawSet
+from una_fast.errors import InputWarning
 
 if TYPE_CHECKING:
     from una_fast.integrations.callbacks import EpochCallback
 
 
+PLACES = 256  # sentences that are remembered to notice a second pass over the data
+FEWEST = 32  # remembered sentences; with fewer, looking twice at some rows would be taken for a pass
+
+
 class SharedEpoch:
-    """An epoch number in a memory-mapped file of 8 bytes, which is removed with the object that made it.
+    """An epoch number in a memory-mapped file of 4 KiB, which is removed with the object that made it.
 
     A copy that was forked, pickled or deep-copied reads what was written last, so the workers of a DataLoader see each
     new epoch, persistent workers too. A `multiprocessing.Value` cannot be used instead: it cannot be pickled outside of
@@ -27,14 +34,14 @@ class SharedEpoch:
     def __init__(self, epoch: int = 0):
         descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
         with os.fdopen(descriptor, "wb") as file:
-            file.write(bytes(8))
+            file.write(bytes(8 * (2 + 2 * PLACES)))
         self._open(Path(name))
         self.value = epoch
         weakref.finalize(self, _remove, Path(name), os.getpid())
 
     def _open(self, path: Path) -> None:
         self._path = path
-        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(1,))
+        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(2 + 2 * PLACES,))
 
     @property
     def value(self) -> int:
@@ -44,6 +51,29 @@ class SharedEpoch:
     @value.setter
     def value(self, epoch: int) -> None:
         self._memory[0] = DrawSet(epoch).epoch
+
+    def expect_moves(self) -> None:
+        """From now on `is_second_pass` is False: somebody moves the epoch, or has been told that nobody does."""
+        self._memory[1] = 1
+
+    def is_second_pass(self, keys: Sequence[int] | np.ndarray) -> bool:
+        """Whether most sentences come for the second time at an epoch that nobody moves; True once for all processes.
+
+        keys: a 64-bit hash or number for each sentence that is drawn. PLACES of them are remembered, one for each
+        remainder, so a corpus with some sentences twice is not taken for two passes.
+        """
+        if self._memory[1]:
+            return False
+        numbers = np.asarray(keys, dtype=np.uint64) + np.uint64(1)  # 0 is a free place
+        places = (numbers % np.uint64(PLACES)).astype(np.int64)
+        remembered, again = self._memory[2 : 2 + PLACES], self._memory[2 + PLACES :]
+        again[places[remembered[places] == numbers]] = 1
+        free = remembered[places] == 0
+        remembered[places[free]] = numbers[free]
+        if not 2 * int(again.sum()) > np.count_nonzero(remembered) >= FEWEST:
+            return False
+        self.expect_moves()
+        return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return self
@@ -64,11 +94,24 @@ class DrawnByEpoch:
         Call it before the epoch's first batch is asked for, since workers read ahead.
         """
         self.epoch.value = epoch
+        self.epoch.expect_moves()
+
+    def _note_drawn(self, keys: Sequence[int] | np.ndarray) -> None:
+        """Warn where a second pass has the negatives of the first. keys: a 64-bit hash or number of each sentence."""
+        if self.epoch.is_second_pass(keys):
+            warnings.warn(
+                "the same negatives are drawn a second time, because nothing moves the epoch: add "
+                f"{type(self).__name__}.callback() to the trainer's callbacks, or call set_epoch(EPOCH) before each "
+                "epoch",
+                InputWarning,
+                stacklevel=3,
+            )
 
     def callback(self) -> EpochCallback:
         """A `TrainerCallback` that sets the epoch to the trainer's at the start of each."""
         from una_fast.integrations.callbacks import EpochCallback
 
+        self.epoch.expect_moves()
         return EpochCallback(self.set_epoch)
 
 

@@ -19,7 +19,7 @@ with naming_extras("integrations"):
     from transformers import TrainerCallback
 
     from una_fast.integrations.prompts import with_prompts
-    from una_fast.integrations.views import make_views, padded_ids, trimmed
+    from una_fast.integrations.views import make_views, padded_ids, row_numbers, trimmed
     from una_fast.losses import pairs
 
 
@@ -69,7 +69,9 @@ class RowCollator(DrawnByEpoch):
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
-        views = padded_ids(self.views, rows, self.epoch.value, self.max_length)
+        numbers = row_numbers(rows)
+        self._note_drawn(numbers)
+        views = padded_ids(self.views, numbers, self.epoch.value, self.max_length)
         return {f"{view}_{name}": part for view, ids in views.items() for name, part in trimmed(ids).items()}
 
 

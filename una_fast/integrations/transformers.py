@@ -11,7 +11,7 @@ from una_fast.integrations.epochs import DrawnByEpoch
 with naming_extras("integrations"):
     import torch
 
-    from una_fast.integrations.views import make_views, padded_ids
+    from una_fast.integrations.views import make_views, padded_ids, row_numbers
 
 
 class RowCollator(DrawnByEpoch):
@@ -41,5 +41,7 @@ class RowCollator(DrawnByEpoch):
 
         The V views stand in the order of `views`: anchor, positive, negatives.
         """
-        views = padded_ids(self.views, rows, self.epoch.value, self.max_length)
+        numbers = row_numbers(rows)
+        self._note_drawn(numbers)
+        views = padded_ids(self.views, numbers, self.epoch.value, self.max_length)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}

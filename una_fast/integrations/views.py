@@ -90,12 +90,14 @@ def _offset(positive: str | int) -> int:
     return positive
 
 
-def padded_ids(
-    views: Mapping[str, View], rows: Sequence[int | Mapping[str, int]], epoch: int, max_length: int
-) -> dict[str, Ids]:
-    """The ids of each view, (B, max_length), of rows that come as numbers or as ``{"row": number}`` from a dataset."""
-    numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
-    return {name: view.ids(numbers, epoch, max_length) for name, view in views.items()}
+def row_numbers(rows: Sequence[int | Mapping[str, int]]) -> np.ndarray:
+    """int64 (B,), the rows of a batch that come as numbers or as ``{"row": number}`` from a dataset."""
+    return np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
+
+
+def padded_ids(views: Mapping[str, View], rows: np.ndarray, epoch: int, max_length: int) -> dict[str, Ids]:
+    """The ids of each view, (B, max_length), of int64 `rows` (B,)."""
+    return {name: view.ids(rows, epoch, max_length) for name, view in views.items()}
 
 
 def trimmed(ids: Ids) -> Ids:
