@@ -47,10 +47,8 @@ VARIANTS = (  # precision, --compile, parts of a step by length
     ("fp32", "graphs", None),
     ("fp16", "graphs", None),
     ("bf16", "off", None),
-    ("bf16", "layers", None),
     ("bf16", "graphs", None),
     ("bf16", "graphs", 2),
-    ("bf16", "both", None),
 )
 EPOCH_COLUMNS = ["epoch", "sentences", "steps", "seconds", "seconds, start included", "ms a step", "sentences/s",
                  "utilisation", "GPU GiB", "host GiB"]  # fmt: skip
@@ -82,9 +80,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="plain steps a turn; a quarter as many with negatives")
-    parser.add_argument(
-        "--epoch-compile", nargs="+", default=["graphs", "both"], help="values of --compile to train by"
-    )
+    parser.add_argument("--epoch-compile", nargs="+", default=["graphs"], help="values of --compile to train by")
     parser.add_argument("--max-steps", type=int, help="end the epoch early")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--json", default=str(RESULTS / "train_gpu.json"), help="where the result goes")

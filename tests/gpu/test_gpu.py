@@ -20,7 +20,7 @@ from train.steps.ranks import Ranks, repeat_exactly
 from train.steps.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
-COMPILE = ["off", "graphs", "layers", "both"]
+COMPILE = ["off", "graphs"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,6 @@ def as_in_a_run():
     repeat_exactly()
     yield
     torch.use_deterministic_algorithms(False)
-    torch._dynamo.reset()
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +110,7 @@ def test_masks_are_a_function_of_seed_and_step(tiny_model, compile):
 def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     trainer, batches = make_trainer(tiny_model, precision, compile)
     losses = LateLosses(torch.device("cuda", 0))
-    for batch in batches:  # every shape is captured and compiled here
+    for batch in batches:  # every shape is captured here
         trainer.step(batch)
     torch.cuda.set_sync_debug_mode("error")
     try:

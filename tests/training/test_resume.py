@@ -212,14 +212,15 @@ class TestTwoRanks:
         assert run_with_kills(values, random.Random(0), kills=3, start=start_prepared)
         assert_same_run(values["output"], whole2)
 
-    def test_a_dead_rank_is_started_again(self, values, folder, whole2):
-        values = {**values, "output": str(folder / "restarted")}
+    def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "dead")}
         process = start_prepared(values)
         wait_for_step(process, Path(values["output"]), 20)
         rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
         os.kill(rank0, signal.SIGKILL)
         code, said = finish(process)
-        assert code == 0, said
+        assert code == 1 and "error: rank 0 died: exit code -9 (go on from step" in said, said
+        assert finish(start_prepared({**values, "resume": True}))[0] == 0
         assert_same_run(values["output"], whole2)
 
     def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):

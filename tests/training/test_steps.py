@@ -6,6 +6,8 @@ from operator import attrgetter
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn.functional import cosine_similarity
 
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
@@ -19,6 +21,7 @@ from train.steps.plan import Plan, rank_share, usable_rows
 from train.steps.ranks import Ranks
 from train.steps.trainer import Trainer
 from train.steps.views import Altered, Sentences, Views
+from una_fast.arrays import Ragged, row_bounds
 
 
 class TestPlan:
@@ -33,6 +36,11 @@ class TestPlan:
         assert not np.array_equal(*orders) and not np.array_equal(orders[0], rows)
         other = Plan(rows, 5, seed=4).order(0)
         assert not np.array_equal(orders[0], other)
+
+    def test_the_order_of_earlier_versions(self):
+        order_of_epoch_2 = Plan(np.arange(100, 112), 4, seed=7).order(2)
+        assert order_of_epoch_2.tolist() == [106, 100, 102, 104, 103, 109, 101, 105, 107, 111, 108, 110]
+        assert Plan(np.delete(np.arange(13), 5), 4, seed=7).order(2)[:5].tolist() == [7, 0, 2, 4, 3]
 
     @pytest.mark.parametrize("start", [1, 4, 5, 7, 10])
     def test_a_start_in_the_middle_goes_on_with_the_same_rows(self, start):
@@ -55,8 +63,15 @@ class TestPlan:
     def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
         blank = np.array([1, 6, 9])  # of 4 sentences, then their 4 paraphrases, then rows that training does not use
         rows, anchors, paraphrases = usable_rows(blank, 4)
-        assert (rows.take(np.arange(2)).tolist(), len(rows), anchors, paraphrases) == ([0, 3], 2, 1, 1)
-        assert usable_rows(np.array([1]), 3)[0].take(np.arange(2)).tolist() == [0, 2]
+        assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
+        assert usable_rows(np.array([1]), 3)[0].tolist() == [0, 2]
+
+    @given(st.lists(st.integers(0, 2), max_size=12), st.integers(1, 5))
+    def test_blank_sentences_are_found_in_blocks_of_any_size(self, lengths, block):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("una_fast.arrays.ROWS_A_BLOCK", block)
+            rows = Ragged(np.zeros(sum(lengths)), row_bounds(lengths))
+            assert rows.empty_rows().tolist() == [i for i, n in enumerate(lengths) if not n]
 
 
 class ByEpoch(FakeTokens):

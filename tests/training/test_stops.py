@@ -112,7 +112,7 @@ class Ranks:
 
     training, outcomes, killed = True, {}, False
 
-    def __init__(self, run, restarts):
+    def __init__(self, run):
         self.signals = []
         Ranks.last = self
 

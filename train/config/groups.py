@@ -16,7 +16,7 @@ from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 
 Schedule = Literal["linear", "constant"]
-Compile = Literal["auto", "off", "graphs", "layers", "both"]
+Compile = Literal["auto", "off", "graphs"]
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ class Running:
     )
     compile: Compile = option(
         "auto",
-        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; layers: "
-        "torch.compile makes the code of each layer; both: compiled layers in graphs; auto: graphs on a GPU, else off",
+        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: graphs on a "
+        "GPU, else off",
         role="running",
     )
     save_every: int | None = option(
@@ -168,9 +168,6 @@ class Running:
         "steps between two checkpoints in last/; default: a checkpoint at each dev evaluation, on a GPU at each tenth",
         least=1,
         role="running",
-    )
-    max_restarts: int = option(
-        3, "how often the ranks may be started again from last/ after one of them died", least=0, role="running"
     )
     profile: bool = option(
         False, "show the shares of time that data, forward, backward, optimiser and evaluation take", role="running"

@@ -15,13 +15,12 @@ BITS = 16
 class CpuDropout(nn.Dropout):
     """nn.Dropout whose probability on a CPU is the nearest multiple of 2**-16 (0.1 -> 0.100006) and unbiased.
 
-    Draws come from PyTorch's default generator; under torch.compile and on other devices PyTorch's own dropout runs.
+    Draws come from PyTorch's default generator; on other devices PyTorch's own dropout runs.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         """Zero each element with probability p and divide the others by 1 - p; the shape stays."""
-        on_cpu = input.device.type == "cpu" and not torch.compiler.is_compiling()
-        if not self.training or self.p == 0 or not on_cpu:
+        if not self.training or self.p == 0 or input.device.type != "cpu":
             return super().forward(input)
         return input * keep_mask(input, self.p)
 

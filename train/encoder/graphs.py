@@ -1,12 +1,7 @@
 """Fewer kernel launches for an encoder: CUDA graphs of its forward and backward pass over a part of a batch.
 
-At batch 64 most kernels of BERT-base run for less time than a processor takes to launch them. `--compile` chooses:
-
-- graphs: the plain kernels, captured once per shape and replayed. Nothing is compiled. The dropout masks are the same
-  (a replay reads the seed and offset that the device's generator has at that time), and so are the results.
-- layers: torch.compile of each layer, which fuses the operations between matrix products. All layers use the code of
-  one, so a shape takes seconds to compile, not the minute of a whole model. Rounding differs from the plain kernels.
-- both: the compiled layers inside the graphs.
+The plain kernels are captured once per shape and replayed; nothing is compiled. The dropout masks are those of the
+plain kernels, because a replay reads the seed and offset that the device's generator has at that time.
 
 Letters: B rows, L tokens, D width.
 """
@@ -104,9 +99,7 @@ class Graphs:
 
     The graphs contain the encoder alone. Loss, gathering, DDP and the optimiser stay outside, so any number of ranks,
     gradient caching and any loss work unchanged. A whole step in one graph would save some hundred launches more, but
-    needs an optimiser that can be captured and NCCL inside the capture. torch.compile's own graphs
-    (mode="reduce-overhead") are recorded again depending on which tensors are still alive; here every buffer has one
-    owner.
+    needs an optimiser that can be captured and NCCL inside the capture.
 
     torch.cuda.make_graphed_callables does much the same, but captures through the weights themselves. Autograd ties a
     weight to the stream on which it was first used, for as long as anything refers to the weight's gradient node (DDP

@@ -81,12 +81,12 @@ class _Linear(torch.autograd.Function):
 
 
 class OneDnnLinear(nn.Linear):
-    """nn.Linear with the same weights; autocast, torch.compile and other devices use PyTorch's own product."""
+    """nn.Linear with the same weights; autocast and other devices use PyTorch's own product."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
         on_cpu = input.device.type == "cpu" and input.dtype == torch.float32
-        if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
+        if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu"):
             return super().forward(input)
         rows = _Linear.apply(input.reshape(-1, self.in_features), self.weight, self.bias)
         return rows.view(*input.shape[:-1], self.out_features)

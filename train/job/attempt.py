@@ -1,4 +1,4 @@
-"""The ranks of one start of a run on this machine: their processes, their messages and their ends."""
+"""The ranks of a run on this machine: their processes, their messages and their ends."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ HOST = "127.0.0.1"
 
 
 class Attempt:
-    """The ranks of one start of a run, on this machine. outcomes: by rank, of the ranks that have sent theirs."""
+    """The ranks of a run, on this machine. outcomes: by rank, of the ranks that have sent theirs."""
 
-    def __init__(self, run: Run, restarts: int) -> None:
-        # A store that outlives the ranks still holds the addresses of those that died: new ones may read them and
-        # wait for ever (seen on a busy machine; pytorch/pytorch#135712). So each attempt has its own.
+    def __init__(self, run: Run) -> None:
         self._store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
         self._processes: list[ForkServerProcess] = []
         self._replies: dict[int, connection.Connection] = {}
@@ -32,12 +30,12 @@ class Attempt:
         self.outcomes: dict[int, Outcome] = {}
         try:
             for rank in range(run.nproc):
-                self._start(run, rank, self._environment(run, rank, restarts))
+                self._start(run, rank, self._environment(run, rank))
         except BaseException:
             self.kill()
             raise
 
-    def _environment(self, run: Run, rank: int, restarts: int) -> dict[str, str]:
+    def _environment(self, run: Run, rank: int) -> dict[str, str]:
         """The environment variables that torchrun would set for a rank."""
         return {
             "RANK": str(rank),
@@ -47,7 +45,6 @@ class Attempt:
             "MASTER_ADDR": HOST,
             "MASTER_PORT": str(self._store.port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store is in this process, not in rank 0
-            "TORCHELASTIC_RESTART_COUNT": str(restarts),
         }
 
     def _start(self, run: Run, rank: int, environment: dict[str, str]) -> None:

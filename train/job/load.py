@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,6 @@ from train.record.files import FolderLock
 from train.record.pointer import Progress, has_checkpoint
 from train.steps.ranks import Ranks
 from una_fast.index.index import Index
-
-
-def restarted() -> bool:
-    """True if the launcher started this rank again after a rank had died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
@@ -84,11 +78,11 @@ class Job:
 
 
 def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """Progress and state of last/ on --resume and in ranks that were started again; else those of a new run.
+    """The progress and the state in last/ on --resume; those of a new run without it.
 
     On other machines than that of rank 0 last/ may be missing; rank 0 then sends its own (`with_start_of_rank_0`).
     """
     output = Path(run.output)
-    if (run.resume and ranks.first) or ((run.resume or restarted()) and has_checkpoint(output)):
+    if run.resume and (ranks.first or has_checkpoint(output)):
         return load_checkpoint(output, identity)
     return Progress(), None

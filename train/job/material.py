@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import una_fast
 from train.config.run import Run
 from train.encoder.encoder import load_tokenizer
-from train.steps.order import Rows
 from train.steps.plan import Plan, usable_rows
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
@@ -84,7 +86,7 @@ class Material:
     blank_paraphrases: how many anchors and how many paraphrases have no words.
     """
 
-    rows: Rows
+    rows: NDArray[np.int64]
     n_anchors: int
     paraphrase_offset: int | None
     blank: int

@@ -66,8 +66,8 @@ def _device(run: Run) -> Literal["cpu", "cuda"]:
             f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
             "give as many ranks as GPUs at most, or --device cpu"
         )
-    if device == "cpu" and run.compile in ("graphs", "both"):
-        raise InputError(f"--compile {run.compile} needs a GPU, and none is used here: choose off or layers")
+    if device == "cpu" and run.compile == "graphs":
+        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or auto")
     return device
 
 

@@ -1,4 +1,4 @@
-"""The processes of the ranks: starts them, passes signals on, starts them again when one dies, collects their outcomes.
+"""The processes of the ranks: starts them, passes signals on, and collects their outcomes; a rank that dies ends all.
 
 torch's elastic agent is not used here. After a signal it waits 30 s for its ranks and then kills them, while each rank
 waits as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process
@@ -16,14 +16,13 @@ from train.job.fork_server import start_fork_server
 from train.record.pointer import Progress
 from train.steps.loop import Outcome
 from train.steps.signals import Stopped, handled, tell_user
-from una_fast.errors import counted
 
 POLL_SECONDS = 0.1  # between two checks for a signal
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
 class Supervisor:
-    """Runs the ranks of a run to its end: starts them again when one dies, and stops them after a signal."""
+    """Runs the ranks of a run to its end, until one of them dies, or until a signal stops them."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -41,22 +40,15 @@ class Supervisor:
             Stopped: a signal came before the ranks trained.
         """
         start_fork_server()
-        for restarts in range(self._run.max_restarts + 1):
-            attempt = Attempt(self._run, restarts)
-            with handled(self._note):
-                death = self._watch(attempt)
-            if death is None:
-                return worst(list(attempt.outcomes.values()))
-            rank, message = death
-            if self.number:
-                return Outcome("stopped", Progress(), self.number)
-            if restarts < self._run.max_restarts:
-                tell_user(
-                    f"rank {rank} died ({message}): the ranks start again, {restarts + 1} of {self._run.max_restarts}"
-                )
-        starts = counted(self._run.max_restarts + 1, "start")
-        message = f"rank {rank} died after the last of {starts}: {message}"
-        return Outcome("died", Progress(), message=message)
+        attempt = Attempt(self._run)
+        with handled(self._note):
+            death = self._watch(attempt)
+        if death is None:
+            return worst(list(attempt.outcomes.values()))
+        if self.number:
+            return Outcome("stopped", Progress(), self.number)
+        rank, message = death
+        return Outcome("died", Progress(), message=f"rank {rank} died: {message}")
 
     def _note(self, number: int) -> None:
         self._received.append((number, time.monotonic()))

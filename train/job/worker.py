@@ -13,13 +13,13 @@ from train.config.run import Run
 from train.encoder.encoder import quiet
 from train.job.agreement import check_one_job, run_on_all_ranks, with_start_of_rank_0
 from train.job.batch_maker import batch_maker
-from train.job.load import Job, restarted
+from train.job.load import Job
 from train.job.material import make_index
 from train.job.output import check_output
 from train.job.resolve import resolve_options
 from train.job.summary import announce, summarise
 from train.record.folder import remove_own_files
-from train.record.pointer import Progress
+from train.record.pointer import Progress, has_checkpoint
 from train.steps.evaluations import Evaluations
 from train.steps.loop import Loop, Outcome
 from train.steps.ranks import Ranks, end_with_launcher, join_group, leave_group
@@ -42,7 +42,7 @@ def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
     ranks = join_group(run.device)
     try:
         return _train(run, ranks, started)
-    except InputError as error:  # returned, not raised: the launcher would start the ranks again
+    except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
     finally:
         leave_group()
@@ -66,7 +66,9 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     """
     quiet()
     end_with_launcher()
-    run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]))
+    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
+    resume = run.resume or (again and has_checkpoint(Path(run.output)))
+    run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
     ranks = join_group(run.device)
     try:
         run_on_all_ranks(ranks, lambda: _prepare(ranks, run))
@@ -76,11 +78,11 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
 
 
 def _prepare(ranks: Ranks, run: Run) -> None:
-    if ranks.first and not restarted():
+    if ranks.first:
         check_output(run)
     if ranks.local_rank == 0:
         make_index(run, print if ranks.first else lambda message: None)
-    if ranks.first and not (run.resume or restarted()):
+    if ranks.first and not run.resume:
         remove_own_files(Path(run.output))
 
 

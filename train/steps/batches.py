@@ -18,7 +18,7 @@ from train.steps.views import Views
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
-GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets its own graphs or compiled code
+GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets its own graphs
 
 
 @dataclass(frozen=True)

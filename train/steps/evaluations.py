@@ -58,10 +58,10 @@ class Evaluations:
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Inside the with block the encoder has no dropout, is not compiled, and uses the fast paths of evaluation."""
+        """Inside the with block the encoder has no dropout and uses the fast paths of evaluation."""
         encoder = self._trainer.encoder
         unread = without_unread_tokens(encoder.backbone, encoder.pooling, self._tokenizer)
-        with self._trainer.plain_kernels(), packed_linears(encoder), unread:
+        with packed_linears(encoder), unread:
             encoder.eval()
             yield
             encoder.train()

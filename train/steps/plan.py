@@ -11,17 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from train.steps.order import AllBut, Order, Rows, epoch_order
-
 
 @dataclass(frozen=True)
 class Plan:
     """The rows of every step, which depend on the settings alone and not on the ranks.
 
-    rows: the n sentences to train on, in the corpus's order.
+    rows: int64 (n,), the sentences to train on, in the corpus's order.
     """
 
-    rows: Rows
+    rows: NDArray[np.int64]
     batch_size: int
     seed: int
     epochs: int = 1
@@ -38,14 +36,14 @@ class Plan:
         steps = self.steps_per_epoch * self.epochs
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
-    def order(self, epoch: int) -> Order:
-        """The rows of one epoch in the order of training; a slice of it is int64."""
-        return epoch_order(self.rows, self.seed, epoch)
+    def order(self, epoch: int) -> NDArray[np.int64]:
+        """The rows of one epoch in the order of training, int64 (n,): a permutation chosen by (seed, epoch)."""
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch])))
+        return generator.permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """(step, epoch, rows of the step) from step `start` to the end."""
-        order: Order
-        order_epoch = -1
+        order, order_epoch = self.rows, -1
         for step in range(start, self.n_steps):
             epoch, position = divmod(step, self.steps_per_epoch)
             if epoch != order_epoch:
@@ -58,12 +56,12 @@ def rank_share(n: int, rank: int, world: int) -> slice:
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
-def usable_rows(blank: NDArray[np.int64], n_anchors: int) -> tuple[Rows, int, int]:
-    """Rows to train on, and how many anchors and how many paraphrases are blank.
+def usable_rows(blank: NDArray[np.int64], n_anchors: int) -> tuple[NDArray[np.int64], int, int]:
+    """Rows to train on, int64 and ascending, and how many anchors and how many paraphrases are blank.
 
     blank: int64, ascending, the rows of documents without words; the rows of paraphrases, if any, follow those of the
     anchors. A sentence is left out if it or its paraphrase is blank, because there is nothing to compare.
     """
     anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
     paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors
-    return AllBut(n_anchors, np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)
+    return np.delete(np.arange(n_anchors), np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)

@@ -85,8 +85,8 @@ def join_group(device: str) -> Ranks:
 def repeat_exactly() -> None:
     """Make GPUs add in the same order every time; otherwise a resumed run would end with other bits.
 
-    This chooses the algorithms for the gradients of attention and of embeddings, and keeps torch.compile from choosing
-    kernels by timing. PyTorch would also fill new memory, which is not needed for that.
+    This chooses the algorithms for the gradients of attention and of embeddings. PyTorch would also fill new memory,
+    which is not needed for that.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
     torch.use_deterministic_algorithms(True)

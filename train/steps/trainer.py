@@ -11,7 +11,6 @@ import torch.distributed as dist
 from torch import Tensor
 
 from train.config.run import Run
-from train.encoder.compiled import compile_layers, uncompiled
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs
 from train.encoder.ready_mask import takes_ready_mask
@@ -53,7 +52,8 @@ class Trainer:
         self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
         self.loss = LOSSES[run.loss].load()
         self.encoder = encoder.to(ranks.device)
-        self._choose_kernels()
+        if ranks.device.type == "cuda":
+            self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
@@ -68,7 +68,7 @@ class Trainer:
         self.watch = Stopwatch(ranks.device)
         self.cosines = torch.empty(0, 0)  # of the last step, see `train.objective.cosines`
         self._warm_up()
-        if run.compile in ("graphs", "both"):
+        if run.compile == "graphs":
             self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
 
     def state(self) -> dict[str, Any]:
@@ -78,19 +78,6 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
         }
-
-    def _choose_kernels(self) -> None:
-        """Compile the backbone's layers if --compile asks for it, and find out which form of mask it takes."""
-        self.compiled = self.run.compile in ("layers", "both")
-        if self.compiled:
-            compile_layers(self.encoder.backbone)
-        if self.compiled or self.ranks.device.type == "cuda":
-            with self.plain_kernels():
-                self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
-
-    def plain_kernels(self) -> contextlib.AbstractContextManager[Any]:
-        """Inside the with block, layers run uncompiled, because an evaluation has too many shapes."""
-        return uncompiled() if self.compiled else contextlib.nullcontext()
 
     def _warm_up(self) -> None:
         """Run one backward pass and discard its gradients.
@@ -102,9 +89,8 @@ class Trainer:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
             part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
             masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
-            with self.plain_kernels():
-                rows, loss = self._split_output(self.model([part], masked))
-                (rows.sum() + loss).backward()
+            rows, loss = self._split_output(self.model([part], masked))
+            (rows.sum() + loss).backward()
             self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
