@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from bench.evidence.conditions import BASES
 from bench.evidence.corpora import write_lines
@@ -11,8 +19,14 @@ from bench.evidence.corpora import write_lines
 MLM_SEED = 42
 MLM_BATCH = 64
 MLM_LENGTH = 64
-MLM_RATE = 1e-4
+MLM_RATE = 3e-4
+MLM_SHARE = 0.15  # of the tokens are to be predicted; 80 % of them become [MASK], 10 % a random token, 10 % stay
 MLM_OFFSET = 500_000  # first line of wiki_large that it reads: none of the sentences of the compared runs
+SORTED_BATCHES = 50  # batches whose sentences are sorted by length together, so that little of a batch is padding
+IGNORED = -100  # a target that enters no loss
+LOSSES = "mlm_loss.json"  # in the base's folder: the mean loss of each 100 steps
+
+Ids = dict[str, Tensor]
 
 
 def base_folder(name: str, source: Path, work: Path) -> Path:
@@ -22,9 +36,9 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     steps = BASES[name].mlm_steps
     if not steps:
         return Path(get_model_path())
-    folder = work / "bases" / name
+    folder = work / "bases" / f"mlm-{steps}"
     if not folder.is_dir():
-        beside = folder.with_name(f".{name}.partial")
+        beside = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(beside, ignore_errors=True)
         corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
         train_language_model(Path(get_model_path()), corpus, steps, beside)
@@ -33,34 +47,69 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
 
 
 def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> None:
-    """BERT's masked-language modelling (15 % of the tokens) by transformers' Trainer, from an encoder's weights.
+    """BERT's masked-language modelling from an encoder's weights, in bf16; `output` gets the encoder alone.
 
-    The head is new, its output matrix is the word embeddings. The encoder alone is saved.
+    The head is new, its output matrix is the word embeddings, and it sees the masked places only: logits of all
+    places would cost three times the encoder. The learning rate rises for a tenth of the steps and falls to 0.
     """
     import transformers
-    from datasets import Dataset
 
-    transformers.set_seed(MLM_SEED)
+    torch.manual_seed(MLM_SEED)
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
-    model = transformers.BertForMaskedLM.from_pretrained(start)
-    with corpus.open(encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in file]
-    ids = tokenizer(lines, truncation=True, max_length=MLM_LENGTH, return_special_tokens_mask=True)
-    options = transformers.TrainingArguments(
-        output_dir=str(output),
-        max_steps=steps,
-        per_device_train_batch_size=MLM_BATCH,
-        learning_rate=MLM_RATE,
-        warmup_steps=steps // 10,
-        train_sampling_strategy="group_by_length",
-        seed=MLM_SEED,
-        save_strategy="no",
-        logging_steps=50,
-        report_to=[],
-        disable_tqdm=True,
-    )
-    collator = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=MLM_SEED)
-    trainer = transformers.Trainer(model, options, collator, Dataset.from_dict(dict(ids)))
-    trainer.train()
+    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # every sentence is seen once
+    model = transformers.BertForMaskedLM.from_pretrained(start, **without_dropout).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=MLM_RATE, weight_decay=0.01, fused=True)
+    schedule = transformers.get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
+    losses = []
+    for ids in batches(tokenizer, corpus, np.random.default_rng(MLM_SEED)):
+        loss = masked_loss(model, *masked(ids, tokenizer))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(float(loss.detach()))
+        if len(losses) % 100 == 0:
+            print(f"masked words, step {len(losses)} of {steps}: loss {np.mean(losses[-100:]):.3f}", flush=True)
+    model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})  # as it was
     model.bert.save_pretrained(output)
     tokenizer.save_pretrained(output)
+    means = [round(float(np.mean(losses[i : i + 100])), 4) for i in range(0, len(losses), 100)]
+    (output / LOSSES).write_text(json.dumps(means) + "\n", encoding="utf-8")
+
+
+def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[Ids]:
+    """Token ids and masks (MLM_BATCH, L) of the lines of a file, each batch of sentences of like length."""
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    ids = tokenizer(lines, truncation=True, max_length=MLM_LENGTH)["input_ids"]
+    n = MLM_BATCH * SORTED_BATCHES
+    for start in range(0, len(ids), n):
+        near = sorted(ids[start : start + n], key=len)
+        groups = [near[i : i + MLM_BATCH] for i in range(0, len(near), MLM_BATCH)]
+        for group in (groups[i] for i in rng.permutation(len(groups))):
+            yield dict(tokenizer.pad({"input_ids": group}, pad_to_multiple_of=8, return_tensors="pt"))
+
+
+def masked(ids: Ids, tokenizer: Any) -> tuple[Ids, Tensor, Tensor]:
+    """A batch with tokens masked, the places to predict as int64 (m,) of the flat (B L), and their tokens int64 (m,).
+
+    m is a multiple of 64, with IGNORED tokens at the end: every new shape costs oneDNN some 0.1 s to make its kernels.
+    """
+    tokens = ids["input_ids"]
+    special = torch.isin(tokens, torch.tensor(tokenizer.all_special_ids))
+    chosen = (torch.rand(tokens.shape) < MLM_SHARE) & ~special
+    kind = torch.rand(tokens.shape)
+    put = torch.where(kind < 0.8, tokenizer.mask_token_id, tokens)
+    put = torch.where((kind >= 0.8) & (kind < 0.9), torch.randint(len(tokenizer), tokens.shape), put)
+    places = chosen.flatten().nonzero()[:, 0]
+    filled = functional.pad(places, (0, -len(places) % 64))
+    targets = functional.pad(tokens[chosen], (0, -len(places) % 64), value=IGNORED)
+    return {**ids, "input_ids": torch.where(chosen, put, tokens)}, filled, targets
+
+
+def masked_loss(model: Any, ids: Ids, places: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy of the tokens at the masked places."""
+    with torch.autocast("cpu", torch.bfloat16):
+        states = model.bert(input_ids=ids["input_ids"], attention_mask=ids["attention_mask"]).last_hidden_state
+        logits = model.cls(states.flatten(0, 1)[places])  # (m, vocabulary)
+    return functional.cross_entropy(logits.float(), targets, ignore_index=IGNORED)

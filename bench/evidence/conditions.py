@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
 SEEDS = (42, 0, 1, 2, 3)
-SHARED: dict[str, Any] = {
+SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence similarity; the released code's way
     "batch_size": 64,
     "max_steps": 320,
     "max_length": 32,
@@ -20,16 +21,36 @@ SHARED: dict[str, Any] = {
     "eval_every": 80,
     "precision": "fp32",
 }
-SENTENCES = SHARED["batch_size"] * SHARED["max_steps"]  # the first lines of wiki_large: one epoch
+LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a negative of every anchor in every step
+    **SIMILARITY,
+    "max_steps": 128,
+    "loss": "triplet",
+    "alpha": 1,
+    "beta": 0.3,
+    "eval_every": 128,
+    "precision": "bf16",
+}
+OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 
 VARIATIONS: dict[str, dict[str, Any]] = {
     REFERENCE: {"augment": "none"},
+    "none, twice the steps": {"augment": "none", "max_steps": 256},  # the time that a step with negatives takes
+    "none, pairs": {"augment": "none", "loss": "pairs"},
+    "other sentences": {"augment": OTHER_SENTENCE},  # as many texts in a step, none of them made by UNA
     "una": {"augment": "una"},
     "una, words at random": {"augment": "una", "select": "random"},  # without step 2 of the paper
     "una, replacements at random": {"augment": "una", "replace": "random"},  # without step 3
+    "una, both at random": {"augment": "una", "select": "random", "replace": "random"},
+    "una, pairs": {"augment": "una", "loss": "pairs"},
+    "una, pairs, alpha 5, beta 0.5": {"augment": "una", "loss": "pairs", "alpha": 5, "beta": 0.5},
     "una, alpha 1": {"augment": "una", "alpha": 1},
+    "una, alpha 2": {"augment": "una", "alpha": 2},
+    "una, alpha 5": {"augment": "una", "alpha": 5},
     "una, alpha 9": {"augment": "una", "alpha": 9},
     "una, beta 0.1": {"augment": "una", "beta": 0.1},
+    "una, beta 0.2": {"augment": "una", "beta": 0.2},
+    "una, beta 0.3": {"augment": "una", "beta": 0.3},
+    "una, beta 0.5": {"augment": "una", "beta": 0.5},
     "una, beta 0.9": {"augment": "una", "beta": 0.9},
     "una, radius 0.1%": {"augment": "una", "radius": "0.1%"},
     "una, radius 10%": {"augment": "una", "radius": "10%"},
@@ -41,22 +62,33 @@ VARIATIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Base:
-    """An encoder to start from.
+    """An encoder to start from, and the settings that its conditions share.
 
     pooling: of `train.ddp`; before: the pooling of `train.evaluate` that reads the same embedding before training.
+    mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
     """
 
     title: str
     pooling: str
     before: str
+    shared: Mapping[str, Any]
     mlm_steps: int = 0
 
 
 BASES = {
-    "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler"),
-    "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto"),
-    "minilm-mlm": Base(
-        "the packaged MiniLM after 2,000 steps of masked-language modelling, [CLS]", "cls", "cls_before_pooler", 2000
+    "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
+    "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
+    "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, 1600),
+    "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, 1600),
+    "minilm-mlm-256": Base(
+        "a language model, batches of 256", "mean", "avg", {**LANGUAGE_MODEL, "batch_size": 256}, 1600
+    ),
+    "minilm-mlm-100k": Base(
+        "a language model, 102,400 sentences",
+        "mean",
+        "avg",
+        {**LANGUAGE_MODEL, "max_steps": 1600, "eval_every": 400},
+        1600,
     ),
 }
 
@@ -80,7 +112,13 @@ class Condition:
 
     def settings(self) -> dict[str, Any]:
         """All options of `train.ddp` that decide its scores, the seed and the files apart."""
-        return {**SHARED, "pooling": BASES[self.base].pooling, **VARIATIONS[self.variation]}
+        base = BASES[self.base]
+        return {**base.shared, "pooling": base.pooling, **VARIATIONS[self.variation]}
+
+    def n_sentences(self) -> int:
+        """How many sentences it trains on, each of them once."""
+        settings = self.settings()
+        return settings["batch_size"] * settings["max_steps"]
 
 
 def find_conditions(names: str) -> list[Condition]:

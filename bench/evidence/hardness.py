@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import una_fast
-from bench.evidence.conditions import BASES, REFERENCE, SEEDS, SHARED, Condition
+from bench.evidence.conditions import BASES, SEEDS, SIMILARITY, Condition
 from bench.evidence.runs import Workplace, is_done
 from train.evaluation.embed import Batches
 from train.evaluation.model import load_model
@@ -24,15 +24,16 @@ RANDOM = "other sentences"
 Hardness = dict[str, dict[str, float]]  # encoder -> "beta 0.1", ... or RANDOM -> mean cosine with the anchor
 
 
-def hardness(place: Workplace, base: str, variation: str = "una") -> Hardness:
+def hardness(place: Workplace, condition: Condition) -> Hardness:
     """Mean cosines under the base before training, and after training with the first seed without and with UNA."""
-    models = {"before training": (place.base(base), BASES[base].before)}
-    for title, name in (("trained without UNA", REFERENCE), ("trained with UNA", variation)):
-        folder = place.run_folder(Condition(base, name), SEEDS[0])
+    models = {"before training": (place.base(condition.base), BASES[condition.base].before)}
+    for title, one in (("trained without UNA", condition.reference), ("trained with UNA", condition)):
+        folder = place.run_folder(one, SEEDS[0])
         if is_done(folder):
             models[title] = (folder / "best", "auto")
-    index = una_fast.load_index(place.folder / "index")
-    with place.corpus.open(encoding="utf-8") as file:
+    n = condition.n_sentences()
+    index = una_fast.load_index(place.index(n))
+    with place.corpus(n).open(encoding="utf-8") as file:
         anchors = [line.rstrip("\n") for line, _ in zip(file, range(N_ANCHORS), strict=False)]
     negatives = {f"beta {beta:g}": negatives_of(index, beta, len(anchors)) for beta in BETAS}
     return {title: cosines(path, pooling, anchors, negatives) for title, (path, pooling) in models.items()}
@@ -40,7 +41,7 @@ def hardness(place: Workplace, base: str, variation: str = "una") -> Hardness:
 
 def negatives_of(index: una_fast.Index, beta: float, n: int) -> list[str]:
     """Negatives of the first n rows."""
-    return una_fast.Augmenter(index, radius=SHARED["radius"], beta=beta, seed=SEEDS[0]).negatives(range(n))
+    return una_fast.Augmenter(index, radius=SIMILARITY["radius"], beta=beta, seed=SEEDS[0]).negatives(range(n))
 
 
 def cosines(path: Path, pooling: str, anchors: Sequence[str], negatives: dict[str, list[str]]) -> dict[str, float]:
@@ -49,7 +50,7 @@ def cosines(path: Path, pooling: str, anchors: Sequence[str], negatives: dict[st
 
     def embed(texts: Sequence[str]) -> Tensor:
         """Embeddings of length 1, float32 (n, D)."""
-        batches = Batches(texts, model.tokenizer, SHARED["max_length"])
+        batches = Batches(texts, model.tokenizer, SIMILARITY["max_length"])
         return torch.nn.functional.normalize(batches.embed(model.encode, threads=None))
 
     embedded = embed(anchors)

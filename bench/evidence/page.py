@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.evidence.comparison import Comparison, compare
-from bench.evidence.conditions import BASES, SENTENCES, Condition, find_conditions
+from bench.evidence.conditions import BASES, Condition, find_conditions
 from bench.evidence.hardness import Hardness
 from bench.report import table
 from train.report.runs import title
@@ -71,8 +71,8 @@ def sentence(conditions: Evidence, condition: Condition) -> str:
     assert found is not None
     before = 100 * conditions[condition.name]["before"]["average"]
     return (
-        f"STS average of {BASES[condition.base].title}, trained on {SENTENCES:,} sentences of Wikipedia with "
-        f"{found.n} seeds: **{found.without:.2f} without UNA, {found.with_it:.2f} with it** (before training "
+        f"STS average of {BASES[condition.base].title}, trained on {condition.n_sentences():,} sentences of Wikipedia "
+        f"with {found.n} seeds: **{found.without:.2f} without UNA, {found.with_it:.2f} with it** (before training "
         f"{before:.2f}; difference {found.difference:+.2f}, 95 % interval {found.low:+.2f} to {found.high:+.2f})."
     )
 

@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
+from bench.evidence.corpora import write_lines
 from train.record.folder import EVALUATION, is_finished
 from train.record.machine import machine, versions
 from train.record.pointer import has_checkpoint
@@ -25,12 +27,12 @@ from una_fast.errors import InputError
 class Workplace:
     """The files that the runs share, and how they are run.
 
-    data: the folder with corpora/ and senteval/; folder: where runs lie; corpus: sentences to train on;
-    source: the file that they are from; jobs: runs at a time, each on its share of the cores.
+    data: the folder with corpora/ and senteval/; folder: where runs lie; source: the file of the sentences to train on;
+    jobs: runs at a time, each on its share of the cores.
     """
 
-    def __init__(self, data: Path, folder: Path, corpus: Path, source: Path, jobs: int):
-        self.data, self.folder, self.corpus, self.source = data, folder, corpus, source
+    def __init__(self, data: Path, folder: Path, source: Path, jobs: int):
+        self.data, self.folder, self.source = data, folder, source
         cores = sorted(os.sched_getaffinity(0))
         if not 1 <= jobs <= len(cores):
             raise InputError(f"--jobs {jobs}: give 1 to {len(cores)}, the number of cores")
@@ -41,6 +43,17 @@ class Workplace:
         """Where a run lies."""
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
 
+    def corpus(self, n: int) -> Path:
+        """A file of the first n sentences, written where it is not there yet."""
+        return write_lines(self.source, self.folder / f"corpus-{n}.txt", 0, n)
+
+    def index(self, n: int) -> Path:
+        """The index of the first n sentences, built where it is not there yet."""
+        folder = self.folder / f"index-{n}"
+        if not folder.is_dir():
+            una_fast.build_index(self.corpus(n)).save(folder)
+        return folder
+
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
         return base_folder(name, self.source, self.folder)
@@ -49,8 +62,8 @@ class Workplace:
         """The command that makes or goes on with a run."""
         output = self.run_folder(condition, seed)
         options = {
-            "corpus": self.corpus,
-            "index": self.folder / "index",
+            "corpus": self.corpus(condition.n_sentences()),
+            "index": self.index(condition.n_sentences()),
             "model": self.base(condition.base),
             "dev": self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
             "evaluate": self.data / "senteval",

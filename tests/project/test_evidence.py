@@ -4,19 +4,26 @@ import gzip
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
+from transformers import AutoTokenizer, BertForMaskedLM
 
+import una_fast
 from bench.evidence import __main__ as evidence
+from bench.evidence.bases import IGNORED, masked, masked_loss
 from bench.evidence.comparison import compare
-from bench.evidence.conditions import BASES, SHARED, VARIATIONS, Condition, find_conditions
+from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditions
+from bench.evidence.controls import OtherSentence
 from bench.evidence.corpora import write_lines
 from bench.evidence.hardness import cosines
 from bench.evidence.page import summary_table, task_table
 from bench.evidence.runs import with_average
+from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from train.record.files import FolderLock
@@ -32,7 +39,7 @@ def content() -> dict:
     parts = {"settings": {}, "before": {"average": 0.65}}
     with_it = scores(0.01)
     with_it["0"] = {"average": 0.705}
-    return {"minilm-cls: none": {**parts, "seeds": scores(0.0)}, "minilm-cls: una": {**parts, "seeds": with_it}}
+    return {"minilm-mlm: none": {**parts, "seeds": scores(0.0)}, "minilm-mlm: una": {**parts, "seeds": with_it}}
 
 
 def test_differences_are_paired_by_seed() -> None:
@@ -67,9 +74,41 @@ def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
 def test_every_condition_is_a_run_of_train_ddp(base: str, variation: str) -> None:
     (condition,) = find_conditions(f"{base}: {variation}")
     run = make_run({"corpus": ["c.txt"], "model": "m", "output": "o", **condition.settings()})
-    assert run.batch_size * run.max_steps == 20_480
-    differing = {name for name, value in condition.settings().items() if value != SHARED.get(name)}
+    assert run.batch_size * run.max_steps == condition.n_sentences()
+    differing = {name for name, value in condition.settings().items() if value != BASES[base].shared.get(name)}
     assert differing <= {"pooling", *VARIATIONS[variation]}
+
+
+def test_the_control_takes_other_sentences() -> None:
+    texts = [f"{word} and {word}s" for word in ("cat", "dog", "bird", "fish", "cow")]
+    tokenizer = bert_uncased()
+    control = OtherSentence(una_fast.build_index(texts), tokenizer=tokenizer)
+    rows = np.arange(5).repeat(200)
+    drawn = [control.texts(np.arange(5), epoch) for epoch in range(200)]
+    for row, text in enumerate(texts):
+        counts = Counter(one[row] for one in drawn)
+        assert set(counts) == {*texts} - {text}
+        assert stats.chisquare([*counts.values()]).pvalue > 1e-3
+    expected = tokenizer(drawn[7], truncation=True, padding="max_length", max_length=12, return_tensors="pt")
+    assert torch.equal(control.token_ids(rows[::200], 7, 12)["input_ids"], expected["input_ids"])
+    assert control.explain("any text", 3) in texts
+
+
+def test_masked_words_and_their_loss(tiny_model) -> None:
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    model = BertForMaskedLM.from_pretrained(tiny_model).eval()
+    ids = dict(tokenizer(["the old house of a king", "rain and snow"] * 40, padding=True, return_tensors="pt"))
+    changed, places, targets = masked(ids, tokenizer)
+    known = targets != IGNORED
+    assert len(places) % 64 == 0 and 0.1 < int(known.sum()) / int((ids["input_ids"] > 103).sum()) < 0.2
+    assert torch.equal(ids["input_ids"].flatten()[places[known]], targets[known])
+    assert not torch.isin(targets, torch.tensor(tokenizer.all_special_ids)).any()
+    labels = torch.full_like(ids["input_ids"], IGNORED).flatten()
+    labels[places[known]] = targets[known]
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = model(**changed, labels=labels.view(ids["input_ids"].shape)).loss
+    assert masked_loss(model, changed, places, targets).item() == pytest.approx(float(expected), rel=1e-2)
 
 
 def test_unknown_conditions_are_named() -> None:
@@ -79,9 +118,9 @@ def test_unknown_conditions_are_named() -> None:
 
 def test_tables_show_pairs_alone() -> None:
     row = summary_table(content()).splitlines()[2]
-    assert row.startswith("| the packaged MiniLM, [CLS]; una | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
-    assert task_table(content(), Condition("minilm-cls", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
-    alone = {"minilm-cls: una": content()["minilm-cls: una"]}
+    assert row.startswith("| a language model, mean pooling; una | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
+    assert task_table(content(), Condition("minilm-mlm", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
+    alone = {"minilm-mlm: una": content()["minilm-mlm: una"]}
     assert len(summary_table(alone).splitlines()) == 2
 
 
@@ -116,7 +155,7 @@ def test_cosines_are_those_of_anchors_with_negatives_and_with_each_other(tiny_mo
 def measured() -> dict:
     """evidence.json of two conditions with two seeds."""
     found = {}
-    for shift, name in ((0.0, "minilm-cls: none"), (0.01, "minilm-cls: una")):
+    for shift, name in ((0.0, "minilm-mlm: none"), (0.01, "minilm-mlm: una")):
         averages = {"42": {"STS12": 0.7 + shift, "average": 0.7 + shift}, "0": {"STS12": 0.71, "average": 0.705}}
         found[name] = {
             "settings": {},
@@ -179,7 +218,7 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
     occupied.touch()
     lock = FolderLock(folder)
     for output, more, said in (
-        (folder, ["--check", "--seeds", "77"], "holds no seed 77 of minilm-cls: none"),
+        (folder, ["--check", "--seeds", "77"], "holds no seed 77 of minilm-mlm: none"),
         (occupied, [], "file: cannot be made or written"),
         (folder, [], "folder: in use by another run"),
     ):
