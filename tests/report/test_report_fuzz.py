@@ -56,14 +56,14 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Make the page, without the 5 MB of plotly: an exit code 0, or 2 and one line that begins with "error"."""
     capsys.readouterr()
-    with mock.patch("train.report.page.plotly_script", return_value=""):
+    with mock.patch("train.report.page.get_plotlyjs", return_value=""):
         code = main([str(folder / "run"), str(folder / "other"), "--baseline", str(folder / "other"),
                      "--output", str(folder / "page.html")])  # fmt: skip
     said = capsys.readouterr().err
     assert code == 0 or (code == 2 and said.startswith("error: ") and said.count("\n") == 1), said
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(data=st.data())
 def test_values_of_wrong_types(run_folder: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(FILES), "file")
@@ -86,7 +86,7 @@ def test_values_of_wrong_types(run_folder: Path, capsys: pytest.CaptureFixture[s
             path.write_bytes(before)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(name=st.sampled_from(FILES), content=st.binary(max_size=40) | VALUES.map(lambda v: json.dumps(v).encode()))
 def test_files_of_any_bytes(run_folder: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes) -> None:
     path = run_folder / "run" / name

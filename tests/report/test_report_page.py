@@ -17,7 +17,7 @@ from train.report.__main__ import main
 from train.report.page import make_page
 from train.report.records import read_run
 from train.report.runs import find_runs
-from train.report.samples import sample_negatives
+from train.report.samples import index_folder, sample_negatives
 
 TEXTS = [f"the {colour} {thing} near house number {i}" for i, (colour, thing) in
          enumerate((c, t) for c in ("red", "old", "wide") for t in ("bridge", "garden", "river"))]  # fmt: skip
@@ -141,6 +141,37 @@ def test_a_run_whose_index_is_gone_says_so(tmp_path: Path) -> None:
     assert str(tmp_path / "gone") in Page(make_page([read_run(folder)])).text
 
 
+@pytest.mark.parametrize(
+    ("index", "output"), [("runs/x/index", "runs/x"), ("./una", "runs/x"), ("../una", "../runs/x")]
+)
+def test_an_index_is_found_from_any_folder(tmp_path: Path, index: str, output: str) -> None:
+    """run.json names index and output relative to the folder in which training was started."""
+    started = tmp_path / "deep" if ".." in index else tmp_path
+    started.mkdir(exist_ok=True)
+    run = read_run(write_run(started / output, 0.8, augment="una", index=index) if ".." not in output else
+                   write_run(tmp_path / "runs" / "x", 0.8, augment="una", index=index))  # fmt: skip
+    una_fast.build_index(TEXTS).save(started / index)
+    run.settings["output"] = output
+    assert index_folder(run).resolve() == (started / index).resolve()
+    assert len(sample_negatives(run, 2)) == 2
+
+
+def test_a_class_of_ones_own_is_not_run_by_a_report(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", 0.8, augment="mine:Mine", index="x")
+    assert "negatives of a class of your own are not shown" in Page(make_page([read_run(folder)])).text
+
+
+def test_runs_that_kept_the_model_that_was_given_show_their_last_step(tmp_path: Path) -> None:
+    """Their best scores are equal by construction, whatever they were trained with."""
+    for name in ("una", "none"):
+        write_run(tmp_path / name, 0.8, start=0.9408, augment=name)
+    text = Page(make_page(find_runs([tmp_path]))).text
+    assert "dev, last" in text and "79.00 after the last step" in text
+    assert "No step beat the dev score before training in none, una: best/ is the model that was given" in text
+    page = Page(make_page([read_run(write_run(tmp_path / "better", 0.8, start=0.7))])).text
+    assert "after the last step" not in page and "No step beat" not in page
+
+
 def test_what_could_not_be_read_is_said_on_the_page_and_in_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,10 +196,13 @@ def test_folders_without_runs_are_refused(tmp_path: Path, capsys: pytest.Capture
     assert not (tmp_path / "page.html").exists()
 
 
-def test_without_plotly_a_sentence_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("package", ["plotly", "jinja2"])
+def test_without_a_package_a_sentence_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    for name in [name for name in sys.modules if name.split(".")[0] == package or name.startswith("train.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
     assert main([str(write_run(tmp_path / "run", 0.5)), "--output", str(tmp_path / "page.html")]) == 2
     assert "pip install 'una_fast[report]'" in capsys.readouterr().err
     assert not (tmp_path / "page.html").exists()

@@ -33,7 +33,7 @@ def test_tables_without_runs_are_a_page_with_their_curves(tmp_path):
     page = page_of(tmp_path)
     assert "Table A4: How &lt;often&gt;" in page
     assert "81.00 ± 0.20 <small>(82.13, -1.13)</small>" in page and "- <small>(82.35)</small>" in page
-    (chart,) = [part.split("</script>")[0] for part in page.split("<script type='application/json'>")[1:]]
+    (chart,) = [part.split("</script>")[0] for part in page.split('<script type="application/json">')[1:]]
     band, measured, paper = json.loads(chart)["data"]
     assert (measured["name"], measured["x"], measured["y"]) == ("UNA", [1, 9], [80, 81])
     assert (paper["x"], paper["y"], paper["line"]["dash"]) == ([0.5, 9], [82.35, 82.13], "dash")

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from support.run_folders import STS_TASKS, metrics_line, write_evaluation, write_run
-from train.report.baseline import differences, groups_with_baseline
 from train.report.records import read_run
-from train.report.runs import Spread, differing_settings, find_runs, group_runs, title
+from train.report.runs import (
+    Spread,
+    differences,
+    differing_settings,
+    find_runs,
+    group_runs,
+    groups_with_baseline,
+    title,
+)
 from una_fast.errors import InputError
 
 
@@ -66,6 +73,15 @@ def test_the_start_score_of_a_group_is_the_dev_score_before_the_first_step(tmp_p
     write_run(tmp_path / "b", 0.8, augment="una")
     groups = group_runs(find_runs([tmp_path]))
     assert [group.start for group in groups] == [pytest.approx(0.735), None]
+
+
+def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
+    for name, start in (("better", 0.79), ("equal", 0.8), ("worse", 0.9), ("unknown", None)):
+        write_run(tmp_path / name, 0.8, start=start)
+    assert [run.name for run in find_runs([tmp_path]) if run.kept_start] == ["equal", "worse"]
+    short = write_run(tmp_path / "short", 0.8)
+    (short / "metrics.jsonl").write_text('{"step": 0, "stsb_dev": 0.8}\n')
+    assert not read_run(short).kept_start  # no step was scored yet
 
 
 # --- differences to a baseline ---

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from train.config.command import run_command
-from train.config.parser import Parser
+from train.config.options import option
+from train.config.parser import Parser, checked_values, option_parser
 from train.record.files import replacing
-from train.report.page import make_page
 from train.report.paper_tables import find_tables
 from train.report.runs import find_runs
 
@@ -21,35 +22,44 @@ EPILOG = (
 )
 
 
+@dataclass(frozen=True)
+class Page:
+    """The page."""
+
+    output: str = option("report.html", "file of the page", metavar="FILE")
+    samples: int = option(6, "negatives shown of each setting", least=0)
+    baseline: str | None = option(
+        None, "folder of the run, or of the seeds, that the others are compared with, seed by seed", metavar="RUN"
+    )
+
+
 def build_parser(prog: str = "python -m train.report") -> Parser:
     """The command line."""
-    parser = Parser(prog=prog, description="Runs as one HTML page.", epilog=EPILOG)
-    parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper"
-    )
-    parser.add_argument(
-        "--output", type=Path, default=Path("report.html"), metavar="FILE", help="file of the page [report.html]"
-    )
-    parser.add_argument("--samples", type=int, default=6, metavar="N", help="negatives shown of each setting [6]")
-    about = "folder of the run, or of the seeds, that the others are compared with, seed by seed"
-    parser.add_argument("--baseline", type=Path, metavar="RUN", help=about)
+    parser = option_parser(prog, "Show runs as one HTML page.", [Page])
+    parser.usage, parser.epilog = "%(prog)s RUN [RUN ...] [options]", EPILOG
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
     """Run the command and return its exit code."""
-    return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "report")
+    return run_command(lambda: _run(checked_values(build_parser(prog), [Page], arguments)), "report")
 
 
-def _run(options: Namespace) -> int:
+def _run(values: dict[str, Any]) -> int:
+    # imported late: --help and errors of the command line should not wait for plotly
+    from train.report.page import make_page
+
+    folders, output = [Path(name) for name in values["runs"]], Path(values["output"])
+    baseline = None if values["baseline"] is None else Path(values["baseline"])
     notes: list[str] = []
-    tables = find_tables(options.runs, notes)
-    page = make_page(find_runs(options.runs, notes), options.samples, options.baseline, notes, tables)
-    with replacing(options.output) as partial:  # a run's JSON may hold surrogates, which UTF-8 cannot encode
+    tables = find_tables(folders, notes)
+    page = make_page(find_runs(folders, notes), values["samples"], baseline, notes, tables)
+    with replacing(output) as partial:  # a run's JSON may hold surrogates, which UTF-8 cannot encode
         partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     for note in dict.fromkeys(notes):
         print(f"warning: {note}", file=sys.stderr)
-    print(f"{options.output}: {len(page) / 1024:,.0f} KiB")
+    print(f"{output}: {len(page) / 1024:,.0f} KiB")
     return 0
 
 

@@ -7,9 +7,9 @@ const CONFIG = {
   modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 
-// "var(--c0)" -> "#0072b2", "var(--c0) 15%" -> "#0072b226"
+// "var(--c0)" -> "#0072b2", "var(--c0, 15%)" -> "#0072b226"
 function colour(name, style) {
-  const [, variable, percent] = /^var\((.*?)\)(?: (\d+)%)?$/.exec(name);
+  const [, variable, percent] = /^var\((--\w+)(?:, (\d+)%)?\)$/.exec(name);
   const alpha = percent ? Math.round(percent * 2.55).toString(16).padStart(2, "0") : "";
   return style.getPropertyValue(variable).trim() + alpha;
 }

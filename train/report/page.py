@@ -1,58 +1,33 @@
-"""Groups of runs -> one HTML page that needs no other file and no network."""
+"""Groups of runs -> one HTML page that needs no other file and no network, by the template page.html."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping, Sequence
+import functools
+import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
 
 from train.record.folder import EVALUATION
-from train.report.baseline import Difference, differences, groups_with_baseline
-from train.report.charts import colour
 from train.report.figures import (
-    cosine_figures,
-    dev_figure,
-    differences_figure,
+    colour,
+    curve_figures,
     histogram_figures,
-    loss_figures,
+    paper_curves,
     scatter_figures,
-    score_names,
-    scores_figure,
-)  # fmt: skip
-from train.report.paper_tables import PaperTable, paper_sections
-from train.report.records import STS_AVERAGE, RunRecord
-from train.report.runs import Group, Spread, differing_settings, title
-from train.report.samples import Sample, samples_or_reason
-from train.report.tables import difference, named, runs_table, scores_table, settings_table, short, value
-from train.report.untrusted import mapping
-from una_fast.errors import InputError
+    scores_figures,
+)
+from train.report.paper_tables import Cell, PaperTable, Value
+from train.report.records import STS_AVERAGE, RunRecord, mapping
+from train.report.runs import Group, differences, differing_settings, groups_with_baseline, score_names, title
+from train.report.samples import samples_or_reason
 
-HERE = Path(__file__).parent
+MAIN_SCORES = (STS_AVERAGE, "stsb_dev")  # large at the top: the first that all groups have
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
-# makes the browser enforce that the page fetches nothing, even if a library tries to
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-SCORE_NOTE = (
-    "Scores are × 100: Spearman correlation, and accuracy of transfer tasks. "
-    "± is one standard deviation of the sample (n - 1) over the runs of a group."
-)
-PAIR_NOTE = (
-    " A difference to the baseline is the mean ± standard deviation over the seeds that both have, "
-    "or the difference of the means (unpaired) where they share no seed."
-)
-NO_PAIRS = (
-    "<p class='none'>No run kept its scored pairs. <code>python -m train.ddp --evaluate FOLDER</code> keeps them, and "
-    f"so does <code>python -m train.evaluate --model RUN/best --data FOLDER --pairs --json RUN/{EVALUATION}</code>.</p>"
-)
-NO_COSINES = "<p class='none'>No run recorded similarities of steps with negatives.</p>"
-
-
-def plotly_script() -> str:
-    """plotly.js, from plotly's package. InputError, with the command that installs it, if it is missing."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise InputError("the report draws with plotly: run `pip install 'una_fast[report]'`") from None
-    return get_plotlyjs()
 
 
 def make_page(
@@ -66,137 +41,120 @@ def make_page(
 
     n_samples: negatives shown of each group.
     baseline: the folder of the runs that the others are compared with.
-    tables: those of `train.paper`, which come first.
-    notes: sentences about what was left out so far; those about files of the runs are added.
+    tables: tables of `train.paper`, which come first.
+    notes: sentences about what was left out so far; sentences about files of the runs are added.
 
     Raises:
-        InputError: plotly is missing, or the baseline holds no run or runs of several settings.
+        InputError: the baseline holds no run or runs of several settings.
     """
     said = [] if notes is None else notes
-    above = "".join(_section(heading, body) for heading, body in paper_sections(tables))
-    if not runs:
-        return _document("Tables of the paper", _left_out(said) + above)
-    groups, marked = groups_with_baseline(runs, baseline, said)
-    found = [differences(group, marked) if marked and group is not marked else {} for group in groups]
-    said += [note for group in groups for run in group.runs for note in run.notes]
-    curves = dev_figure(groups) + cosine_figures(groups) + loss_figures(groups)
-    sections = [
-        _section("Scores", _scores(groups, found)),
-        _section("Training", f"<div class='figures'>{curves}</div>"),
-        _section("Similarity of anchor, positive and negative", _figures(histogram_figures(groups), NO_COSINES)),
-        _section("Similarity against gold score", _figures(scatter_figures(groups), NO_PAIRS)),
-        _section("Negatives", _sample_blocks(groups, n_samples)),
-        _section("Settings that differ", settings_table(groups)),
-        _section("Each run", runs_table(groups, score_names(groups))),
-    ]  # fmt: skip
-    head = f"{_lede(groups)}{_tiles(groups, found, marked)}{_left_out(said)}"
-    return _document(_name(groups), head + above + "".join(sections))
-
-
-def _document(name: str, body: str) -> str:
-    style, script = (HERE / "page.css").read_text("utf-8"), (HERE / "page.js").read_text("utf-8")
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<link rel='icon' href='data:,'><title>{html.escape(name)}</title><style>{style}</style></head>"
-        f"<body><h1>{html.escape(name)}</h1>"
-        "<noscript><p class='warning'>The charts are drawn by JavaScript; the tables hold their values.</p></noscript>"
-        f"{body}<script>{plotly_script()}</script><script>{script}</script></body></html>\n"
+    groups, marked = groups_with_baseline(runs, baseline, said) if runs else ([], None)
+    members = [(i, run) for i, group in enumerate(groups) for run in group.runs]
+    said += [note for _, run in members for note in run.notes]
+    parts = [_part(i, group, marked, n_samples) for i, group in enumerate(groups)]
+    names, spreads = score_names(groups), [part["spreads"] for part in parts]
+    kept_start = [run.name for _, run in members if run.kept_start]
+    template = templates().get_template("page.html")
+    return template.render(
+        name=_name(groups),
+        facts=_common_facts([run for _, run in members]),
+        main=next((name for name in MAIN_SCORES if parts and all(name in one for one in spreads)), ""),
+        notes=dict.fromkeys(said),
+        papers=[(table, paper_curves(table)) for table in tables],
+        parts=parts,
+        names=names,
+        columns=[name for name in names if kept_start or name != "stsb_dev_last"],
+        best={name: max(one[name].mean for one in spreads if name in one) for name in names},
+        kept_start=kept_start,
+        paired=any(part["differences"] for part in parts),
+        score_figures=scores_figures(groups, [part["differences"] for part in parts]),
+        curves=curve_figures(groups),
+        histograms=histogram_figures(groups),
+        scatters=scatter_figures(groups),
+        differing=differing_settings([group.runs[0] for group in groups]),
+        members=members,
+        plotly=get_plotlyjs(),
     )
+
+
+def _part(i: int, group: Group, baseline: Group | None, n_samples: int) -> dict[str, Any]:
+    """What the template shows of group i."""
+    return {
+        "i": i,
+        "group": group,
+        "is_baseline": group is baseline,
+        "spreads": group.spreads(),
+        "differences": differences(group, baseline) if baseline and group is not baseline else {},
+        "samples": samples_or_reason(group.runs[0], n_samples),
+    }
 
 
 def _name(groups: Sequence[Group]) -> str:
     n_runs = sum(len(group.runs) for group in groups)
+    if not groups:
+        return "Tables of the paper"
     if n_runs == 1:
         return f"Training run {groups[0].label}"
     return f"{n_runs} training runs" + (f" in {len(groups)} settings" if len(groups) > 1 else f": {groups[0].label}")
 
 
-def _section(name: str, body: str) -> str:
-    return f"<section><h2>{name}</h2>{body}</section>"
-
-
-def _figures(body: str, otherwise: str) -> str:
-    return f"<div class='figures'>{body}</div>" if body else otherwise
-
-
-def _left_out(notes: Sequence[str]) -> str:
-    items = "".join(f"<li>{html.escape(note)}</li>" for note in dict.fromkeys(notes))
-    return f"<div class='warning note'>Not everything could be read:<ul>{items}</ul></div>" if items else ""
-
-
-def _lede(groups: Sequence[Group]) -> str:
-    """A line of the settings that all runs have in common, and of versions if they are recorded."""
-    runs = [run for group in groups for run in group.runs]
+def _common_facts(runs: Sequence[RunRecord]) -> list[str]:
+    """The settings that all runs have in common, and versions if they are recorded."""
     differing = differing_settings(runs)
-    settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if name not in differing}
+    settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if runs and name not in differing}
     shared = [
         f"{name.replace('_', ' ')} {short(setting, parts=2 if name == 'model' else 1)}"
         for name, setting in settings.items()
         if setting not in (None, "", [])
     ]
-    versions = mapping(runs[0].summary.get("versions", {}), "versions", [])
+    versions = mapping(runs[0].summary.get("versions", {}), "versions", []) if runs else {}
     shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if str(versions.get(name))[0].isdigit()]
-    return f"<p class='note'>{html.escape(' · '.join(shared))}</p>"
+    return shared
 
 
-def _tiles(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]], marked: Group | None) -> str:
-    """The main score of each group, large: the STS average if all groups have one, else the dev score."""
-    every = [group.spreads() for group in groups]
-    main = next((name for name in (STS_AVERAGE, "stsb_dev") if all(name in spreads for spreads in every)), None)
-    if main is None:
-        return ""
-    tiles = [
-        f"<div class='tile' style='border-color:{colour(i)}'><strong>{html.escape(group.label)}</strong>"
-        f"<b>{value(every[i][main])}</b><p>{html.escape(title(main))}, {_count(every[i][main])}</p>"
-        f"{_about(group, every[i], found[i].get(main), group is marked)}</div>"
-        for i, group in enumerate(groups)
-    ]
-    return f"<div class='tiles'>{''.join(tiles)}</div>"
+@functools.cache
+def templates() -> Environment:
+    """The templates, which escape every text that is not Markup, with the functions that they call."""
+    folder = FileSystemLoader(Path(__file__).parent)
+    made = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    made.filters |= {"hundredfold": hundredfold, "heading": title, "json": _json}
+    functions = {"colour": colour, "short": short, "median_speed": median_speed, "paper_cell": paper_cell}
+    made.globals |= {**functions, "EVALUATION": EVALUATION}
+    return made
 
 
-def _about(group: Group, spreads: Mapping[str, Spread], found: Difference | None, is_baseline: bool) -> str:
-    """The lines below a tile's score: the difference to the baseline, and the dev score before and after training."""
-    lines = ["the baseline"] if is_baseline else []
-    lines += [f"{difference(found)} against the baseline"] if found else []
-    if group.start is not None and "stsb_dev" in spreads:
-        best = spreads["stsb_dev"].mean
-        lines.append(f"dev {100 * group.start:.2f} before training, {100 * best:.2f} at best")
-    return "".join(f"<p>{line}</p>" for line in lines)
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _count(spread: Spread) -> str:
-    return "one run" if spread.n == 1 else f"mean ± deviation of {spread.n} runs"
+def hundredfold(value: float, sign: str = "") -> str:
+    """A score × 100; sign: "+" shows it for positive numbers too."""
+    return f"{100 * value:{sign}.2f}"
 
 
-def _scores(groups: Sequence[Group], found: Sequence[Mapping[str, Difference]]) -> str:
-    """The figures of all scores and differences, and their table."""
-    names = [name for name in score_names(groups) if name != "stsb_dev_last"]
-    if not names:
-        return "<p class='none'>No run has a score yet.</p>"
-    note = SCORE_NOTE + (PAIR_NOTE if any(found) else "")
-    shown = f"{scores_table(groups, names, found)}<p class='note'>{note}</p>"
-    return f"{shown}{scores_figure(groups)}{differences_figure(groups, found)}"
+def short(setting: Any, parts: int = 1) -> str:
+    """A setting in short form: of a path, its last `parts` parts."""
+    values = setting if isinstance(setting, list) else [setting]
+    return ", ".join("/".join(Path(one).parts[-parts:]) if isinstance(one, str) else str(one) for one in values)
 
 
-def _sample_blocks(groups: Sequence[Group], n_samples: int) -> str:
-    blocks = []
-    for i, group in enumerate(groups):
-        samples = samples_or_reason(group.runs[0], n_samples)
-        if isinstance(samples, str):
-            body = f"<p class='none'>{html.escape(samples)}</p>"
-        else:
-            body = "".join(map(_sample, samples))
-        blocks.append(f"<h3>{named(group.label, i)}</h3>{body}")
-    return "".join(blocks)
+def median_speed(run: RunRecord) -> str:
+    """The median of the sentences per second, or "-"."""
+    speeds = sorted(step.sentences_per_second for step in run.steps if math.isfinite(step.sentences_per_second))
+    return f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "-"
 
 
-def _sample(sample: Sample) -> str:
-    """A sentence above its negative: words taken out are struck through, words put in are marked."""
-    pairs = list(zip(sample.words, sample.negative, strict=True))
-    before = " ".join(f"<del>{html.escape(a)}</del>" if a != b else html.escape(a) for a, b in pairs)
-    after = " ".join(f"<mark>{html.escape(b)}</mark>" if a != b else html.escape(b) for a, b in pairs)
-    replaced = sum(a != b for a, b in pairs)
-    about = f"row {sample.row:,}, {replaced} of {len(pairs)} words replaced"
-    return f"<div class='sample'><p>{before}</p><p>{after}</p><small>{about}</small></div>"
+def paper_cell(cell: Cell) -> tuple[str, str]:
+    """The measured figure, and the paper's with the difference between them, or ""."""
+    measured = _figure(cell.measured) + (f" ± {hundredfold(cell.deviation)}" if cell.deviation is not None else "")
+    paper = "" if cell.paper is None else _figure(cell.paper)
+    if isinstance(cell.measured, float) and isinstance(cell.paper, float):
+        paper += f", {hundredfold(cell.measured - cell.paper, '+')}"
+    return measured, paper
+
+
+def _figure(value: Value) -> str:
+    if value is None:
+        return "-"
+    return hundredfold(value) if isinstance(value, float) else str(value)

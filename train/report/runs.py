@@ -1,4 +1,4 @@
-"""Folders -> the records of their runs; runs that differ by their seed alone -> groups with mean and deviation."""
+"""Folders -> the records of their runs -> groups of runs that differ by seed alone -> differences to a baseline."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from train.record.folder import PAPER_RUNS, SUMMARY, TABLES
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
-__all__ = ["Group", "RunRecord", "Spread", "find_runs", "group_runs", "read_run", "title"]
-
-DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # the titles of tasks are in TASKS
+DEV_SCORES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # with titles; those of tasks are in TASKS
 MOST_NAMED = 3  # folders in the label of a group, at most
 
 
@@ -59,12 +57,35 @@ class Group:
         found = [score for run in self.runs for step, score in run.dev if step == 0]
         return statistics.fmean(found) if found else None
 
+    @property
+    def kept_start(self) -> bool:
+        """True if best/ of a run is the model before training."""
+        return any(run.kept_start for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference of a score to the baseline's, as a fraction.
+
+    n_pairs: number of seeds that both have; 0: there is none, and `mean` is the difference of the means.
+    """
+
+    mean: float
+    deviation: float  # of the pairs' differences (n - 1); NaN for fewer than two pairs
+    n_pairs: int
+    values: tuple[float, ...] = ()  # of each pair
+
+
+def score_names(groups: Sequence[Group]) -> list[str]:
+    """Names of all scores, in order of appearance."""
+    return list(dict.fromkeys(name for group in groups for name in group.spreads()))
+
 
 def title(score: str) -> str:
     """The name of a score at the head of a table."""
     if score.startswith("mean of "):
         return f"mean of {score.count(', ') + 1} tasks"
-    return DEV_TITLES.get(score) or (TASKS[score].title if score in TASKS else score)
+    return DEV_SCORES.get(score) or (TASKS[score].title if score in TASKS else score)
 
 
 def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:
@@ -144,3 +165,51 @@ def short_names(folders: Sequence[Path]) -> list[str]:
                 break
         names.append("/".join(end))
     return names
+
+
+# --- differences to a baseline ---
+
+
+def groups_with_baseline(
+    runs: Sequence[RunRecord], baseline: Path | None, notes: list[str]
+) -> tuple[list[Group], Group | None]:
+    """The groups of all runs, the baseline's group first, and the baseline's group (None without a baseline).
+
+    Raises:
+        InputError: the baseline holds no run, or runs of several settings.
+    """
+    if baseline is None:
+        return group_runs(runs), None
+    theirs = {run.folder for run in find_runs([baseline], notes)}
+    folders = list(dict.fromkeys([*(run.folder for run in runs), *sorted(theirs)]))
+    groups = group_runs(find_runs(folders))
+    marked = [group for group in groups if any(run.folder in theirs for run in group.runs)]
+    if len(marked) > 1:
+        names = "; ".join(group.label for group in marked)
+        raise InputError(f"--baseline {baseline}: holds runs of {len(marked)} settings ({names}): name one of them")
+    return [*marked, *(group for group in groups if group is not marked[0])], marked[0]
+
+
+def differences(group: Group, baseline: Group) -> dict[str, Difference]:
+    """The difference of every score that both groups have."""
+    ours, theirs = group.spreads(), baseline.spreads()
+    return {name: _difference(group, baseline, name) for name in ours if name in theirs}
+
+
+def _difference(group: Group, baseline: Group, name: str) -> Difference:
+    ours, theirs = _by_seed(group, name), _by_seed(baseline, name)
+    values = tuple(ours[seed] - theirs[seed] for seed in ours if seed in theirs)
+    if not values:
+        mean = group.spreads()[name].mean - baseline.spreads()[name].mean
+        return Difference(mean, math.nan, 0)
+    spread = Spread.of(values)
+    return Difference(spread.mean, spread.deviation, spread.n, values)
+
+
+def _by_seed(group: Group, name: str) -> dict[str, float]:
+    """The score of each seed; for a seed with several runs, that of the first."""
+    found: dict[str, float] = {}
+    for run in group.runs:
+        if name in run.scores:
+            found.setdefault(str(run.seed), run.scores[name])
+    return found

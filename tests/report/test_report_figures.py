@@ -1,22 +1,32 @@
-"""Numbers -> series -> plotly's figures, each checked against plotly's schema."""
+"""Series -> smoothed and thinned series -> plotly's figures, which plotly's objects check against its schema."""
 
 import json
 import math
-import re
 from typing import Any
 
-import plotly.graph_objects
+import plotly.graph_objects as go
 import pytest
 
-from train.report.charts import BINS, Line, Marks, columns_chart, histograms, line_chart, scatter, with_level
-from train.report.curves import MOST_POINTS, binned_means, mean_and_band, smooth, thin
+from train.report.figures import (
+    BINS,
+    MOST_POINTS,
+    Line,
+    binned_means,
+    columns_chart,
+    histograms,
+    line_chart,
+    mean_and_band,
+    scatter,
+    smooth,
+    thin,
+)
+from train.report.runs import Group
 
 
-def checked(chart: dict[str, Any] | None) -> dict[str, Any]:
-    """The chart, after plotly has accepted it with colours in place of the page's variables."""
-    assert chart is not None
-    plotly.graph_objects.Figure(json.loads(re.sub(r"var\(--\w+\)( \d+%)?", "#000000", json.dumps(chart))))
-    return chart
+def content(drawing: go.Figure | None) -> dict[str, Any]:
+    """The figure as the page holds it."""
+    assert drawing is not None
+    return json.loads(json.dumps(drawing.to_plotly_json(), allow_nan=False))
 
 
 # --- series ---
@@ -53,13 +63,13 @@ def test_long_lines_are_thinned_by_means() -> None:
     assert sum(x for x, _ in thinned) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
 
 
-# --- charts ---
+# --- figures ---
 
 
 def test_lines_are_drawn_with_their_bands_and_without_what_is_not_a_number() -> None:
     points = [(0.0, 1.0), (1.0, math.nan), (2.0, -3.0), (3.0, 7.0)]
     band = [(0.0, 0.5, 1.5), (3.0, 2.0, 12.0)]
-    chart = checked(line_chart([Line("a <b> & 'c'", 0, points, band), Line("one", 0, points, thin=True)], "x", "y"))
+    chart = content(line_chart([Line("a <b> & 'c'", 0, points, band), Line("one", 0, points, thin=True)], "x", "y"))
     area, thin_line, line = chart["data"]  # the thick line is drawn last
     assert (line["x"], line["y"]) == ([0, 2, 3], [1, -3, 7])
     assert (area["x"], area["y"]) == ([0, 3, 3, 0], [1.5, 12, 2, 0.5])
@@ -71,53 +81,38 @@ def test_lines_are_drawn_with_their_bands_and_without_what_is_not_a_number() -> 
 
 @pytest.mark.parametrize(("lowest", "kind"), [(0.1, "log"), (0.0, None)])
 def test_a_log_axis_is_one_where_all_is_above_0(lowest: float, kind: str | None) -> None:
-    chart = checked(line_chart([Line("a", 0, [(0.0, 1.0), (1.0, lowest), (2.0, 0.5)])], "x", "y", log=True))
+    chart = content(line_chart([Line("a", 0, [(0.0, 1.0), (1.0, lowest), (2.0, 0.5)])], "x", "y", log=True))
     assert chart["layout"]["yaxis"].get("type") == kind
 
 
 def test_groups_differ_by_more_than_colour() -> None:
-    lines = [Line(str(i), i, [(0.0, float(i))]) for i in range(14)]
-    looks = {
-        (t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"])
-        for t in checked(line_chart(lines, "x", "y"))["data"]
-    }
-    assert len(looks) == 14
+    lines = content(line_chart([Line(str(i), i, [(0.0, float(i))]) for i in range(14)], "x", "y"))["data"]
+    assert len({(one["line"]["color"], one["line"]["dash"], one["marker"]["symbol"]) for one in lines}) == 14
 
 
 def test_columns_show_every_run_and_whiskers_of_a_deviation() -> None:
-    marks = [Marks("una", 0, {"STS12": [70.0, 74.0], "STS13": []}), Marks("none", 1, {"STS12": [71.0]})]
-    chart = checked(columns_chart(marks, {"STS12": "STS 12", "STS13": "STS 13"}, "score"))
+    groups, values = [Group("una"), Group("none")], [{"STSBenchmark": [70.0, 74.0], "CR": []}, {"STSBenchmark": [71.0]}]
+    chart = content(columns_chart(values, groups, "score", level=(1, "before <training>")))
     runs, mean, alone = chart["data"]
     assert (runs["y"], alone["y"]) == ([70, 74], [71])
-    assert (mean["x"], mean["y"]) == (["STS12"], [72])  # a single run has no whiskers
+    assert (mean["x"], mean["y"]) == (["STSBenchmark"], [72])  # a single run has no whiskers
     assert mean["error_y"]["array"] == [pytest.approx(2.82843)]
-    low, high = chart["layout"]["yaxis"]["range"]
-    assert 68 < low < 69.17 and 74.83 < high < 76
-    assert chart["layout"]["xaxis"]["ticktext"] == ["STS 12", "STS 13"]
-    assert columns_chart([Marks("una", 0, {})], {"STS12": ""}, "score") is None
+    assert chart["layout"]["xaxis"]["ticktext"] == ["STS-B", "CR"]
+    assert chart["layout"]["shapes"][0]["y0"] == chart["layout"]["shapes"][0]["y1"] == 1
+    assert chart["layout"]["annotations"][0]["text"] == "before &lt;training&gt;"
+    assert columns_chart([{}], [Group("una")], "score") is None
 
 
 def test_equal_values_have_room_around_them() -> None:
     """An axis from a value to the same value would show nothing."""
-    one = checked(columns_chart([Marks("a", 0, {"STS12": [70.0]})], {"STS12": ""}, "y"))["layout"]["yaxis"]["range"]
-    assert one[0] < 69 and one[1] > 71
-    zero = checked(scatter([(0.0, 0.0)], [(0.0, 0.0)], 0, ("x", "y"), (0.0, 0.0)))["layout"]["yaxis"]["range"]
-    assert zero == [-1, 1]
-    bars = checked(histograms({"a": [0.5, 0.5], "b": []}, "x", (0.5, 0.5)))["data"]
+    low, high = content(scatter([(0.0, 0.5)], 0, "x", (0.5, 0.5)))["layout"]["yaxis"]["range"]
+    assert low < 0.5 < high
+    bars = content(histograms({"a": [0.5, 0.5], "b": []}, "x", (0.5, 0.5)))["data"]
     assert sum(bars[0]["y"]) == pytest.approx(100) and sum(bars[1]["y"]) == 0
 
 
 def test_histograms_are_shares_by_common_bins() -> None:
-    near, far = checked(histograms({"near": [0.9] * 3 + [1.0], "far": [0.0, 0.1]}, "cosine", (0.0, 1.0)))["data"]
+    near, far = content(histograms({"near": [0.9] * 3 + [1.0], "far": [0.0, 0.1]}, "cosine", (0.0, 1.0)))["data"]
     assert near["x"] == far["x"] and len(near["x"]) == BINS
     assert max(near["y"]) == 75 and near["y"][-1] == 25
     assert far["y"][0] == 50 and sum(far["y"]) == 100
-
-
-def test_a_level_crosses_the_chart() -> None:
-    chart = checked(line_chart([Line("a", 0, [(0.0, 70.0), (9.0, 80.0)])], "x", "y"))
-    marked = checked(with_level(with_level(chart, 73.5, "before <training>"), 1, "baseline"))
-    first, second = marked["layout"]["shapes"]
-    assert (first["y0"], first["y1"], second["y0"]) == (73.5, 73.5, 1)
-    assert [note["text"] for note in marked["layout"]["annotations"]] == ["before &lt;training&gt;", "baseline"]
-    assert "shapes" not in chart["layout"]
