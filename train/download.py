@@ -15,8 +15,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.config.command import run_command
-from train.config.parser import Parser
+from train.config.command import Parser, run_command
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from una_fast.errors import InputError, counted

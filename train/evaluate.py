@@ -7,8 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.config.command import run_command
-from train.config.parser import Parser
+from train.config.command import Parser, run_command
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.protocol import AGGREGATES, MODES, PRECISIONS, EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from train.config.command import run_command
-from train.config.parser import checked_values, option_parser
+from train.config.command import checked_values, option_parser, run_command
+from train.config.options import options_of
 from train.generation import back_translation, paraphrase
 from train.generation.options import Running, Search, Text, resolve_job
 from train.steps.signals import handled, leave_at_once
@@ -55,8 +55,8 @@ def read_job(words: list[str], prog: str) -> Job:
         raise InputError(f"{prog} {given or 'needs the kind of text to write'}: {hint}")
     name, *rest = words
     kind = TEXT_KINDS[name]
-    groups = (Text, kind.Models, Search, Running)
-    values = checked_values(option_parser(f"{prog} {name}", kind.ABOUT, groups), groups, rest)
+    options = options_of(Text) | options_of(kind.Models) | options_of(Search) | options_of(Running)
+    values = checked_values(option_parser(f"{prog} {name}", kind.ABOUT, options), options, rest)
     values["corpus"] = tuple(values["corpus"])
     return resolve_job(name, kind.choose(values), values)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.options import option, options_of
-from train.config.parser import checked_values, option_parser
-from train.config.run import arguments_of
-from train.config.texts import NegativeDraws
+from train.config.command import checked_values, option_parser
+from train.config.options import Option, option
+from train.config.run import arguments_of, check_radius
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,17 +29,17 @@ class Source:
 
 
 def read_options(
-    prog: str, about: str, groups: Sequence[type], arguments: Sequence[str] | None, words: str = ""
+    prog: str, about: str, options: Mapping[str, Option], arguments: Sequence[str] | None, words: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values of all options of the groups, checked, and the arguments that are no options.
+    """The values of all options, checked, and the arguments that are no options.
 
     words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
     """
-    parser = option_parser(prog, about, groups)
+    parser = option_parser(prog, about, options)
     if words:
         parser.usage = f"{prog} --index FOLDER [options] {words} ..."
         parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
-    values = checked_values(parser, groups, arguments)
+    values = checked_values(parser, options, arguments)
     if not values["index"]:
         raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
     return values, values.get("words", [])
@@ -50,6 +49,6 @@ def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     """The augmenter of the index in values["index"], with the options that are its arguments."""
     import una_fast  # here, so that --help and errors of the command line do not wait for Numba
 
-    NegativeDraws(**{name: values[name] for name in options_of(NegativeDraws)}).check_radius()
+    check_radius(values["radius"], values["window"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)

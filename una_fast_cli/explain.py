@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from train.config.options import option
-from train.config.texts import NegativeDraws
+from train.config.options import option, options_of
+from train.config.run import DRAWS, Run
 from una_fast_cli.draws import Source, augmenter_of, read_options
 
 
@@ -22,7 +22,8 @@ class Explain:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast explain") -> int:
     """Print why each word of the sentences is replaced or kept; the exit code."""
     about = "Show why each word of a sentence is replaced or kept, and the negative that comes of it."
-    values, sentences = read_options(prog, about, (Source, NegativeDraws, Explain), arguments, words="SENTENCE")
+    options = options_of(Source) | options_of(Run, DRAWS) | options_of(Explain)
+    values, sentences = read_options(prog, about, options, arguments, words="SENTENCE")
     augmenter = augmenter_of(values)
     for sentence in sentences:
         explanation = augmenter.explain(sentence, values["epoch"])

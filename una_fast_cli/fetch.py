@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from train.config.parser import given_values, option_parser
+from train.config.command import given_values, option_parser
 
 ABOUT = "Copy an index from an address to this machine, where it can be used; a copy that was stopped goes on."
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast fetch") -> int:
     """Copy the index at an address to a folder of this machine; the exit code."""
-    parser = option_parser(prog, ABOUT, ())
+    parser = option_parser(prog, ABOUT, {})
     parser.usage = f"{prog} ADDRESS FOLDER"
     parser.add_argument("address", metavar="ADDRESS", help="what `una-fast upload` was given, http too, or a path")
     parser.add_argument(

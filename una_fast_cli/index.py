@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.data import Files, Words
+from train.config.command import checked_values, option_parser
 from train.config.options import option, options_of
-from train.config.parser import checked_values, option_parser
+from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
 
 
@@ -53,12 +53,12 @@ class Build:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -> int:
     """Build the index of a corpus and save it; the exit code."""
-    groups = (Output, Build, Files, Words)
-    parser = option_parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", groups)
+    options = options_of(Output) | options_of(Build) | options_of(Run, FILES, WORDS)
+    parser = option_parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", options)
     parser.usage = f"{prog} FILE ... --output FOLDER [options]"
     about = "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"
     parser.add_argument("corpus", nargs="+", metavar="FILE", help=about)
-    values = checked_values(parser, groups, arguments)
+    values = checked_values(parser, options, arguments)
     if not values["output"]:
         raise InputError("--output is missing: give the folder to save the index in")
     if Path(values["output"]).exists():
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
             folder=values["output"],
             memory=build.memory or None,
             executor=executor,
-            **Files(**{name: values[name] for name in options_of(Files)}).reading(),
+            **reading_arguments(values),
         )
     said = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {said}\n")

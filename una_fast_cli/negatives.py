@@ -9,9 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.data import Files
 from train.config.options import option, options_of
-from train.config.texts import NegativeDraws
+from train.config.run import DRAWS, FILES, Run, reading_arguments
 from una_fast_cli.draws import Source, augmenter_of, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
@@ -48,7 +47,8 @@ class Output:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
     """Write a negative of every sentence; the exit code."""
     about = "Make a hard negative of every sentence of an index, or of a file. A blank sentence has an empty one."
-    values, _ = read_options(prog, about, (Text, Files, Output, NegativeDraws), arguments)
+    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS)
+    values, _ = read_options(prog, about, options, arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = _load_tokenizer(values["tokenizer"]) if values["tokenizer"] else None
     augmenter = augmenter_of(values, tokenizer)
@@ -96,7 +96,7 @@ def _batches(values: dict[str, Any]) -> Iterator[tuple[int, list[str]]]:
     from una_fast.corpus.reading import Reading
     from una_fast.corpus.sources import open_sources
 
-    reading = Reading(**Files(**{name: values[name] for name in options_of(Files)}).reading())
+    reading = Reading(**reading_arguments(values))
     row = 0
     for block in chain.from_iterable(source.blocks() for source in open_sources(Path(values["corpus"]), reading)):
         data = block.data

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from train.config.parser import given_values, option_parser
+from train.config.command import given_values, option_parser
 
 ABOUT = "Copy an index to s3, gs, hdfs or another address; a copy that was stopped goes on."
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast upload") -> int:
     """Copy the folder of an index to an address; the exit code."""
-    parser = option_parser(prog, ABOUT, ())
+    parser = option_parser(prog, ABOUT, {})
     parser.usage = f"{prog} FOLDER ADDRESS"
     parser.add_argument("folder", metavar="FOLDER", help="the folder of an index")
     parser.add_argument("address", metavar="ADDRESS", help="of a new folder, as s3://bucket/name, or a path")

@@ -23,8 +23,7 @@ from bench.evidence.hardness import Hardness, hardness
 from bench.evidence.page import difference, hardness_table, sentence, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import EVIDENCE, README, WIDTH, write_between_marks
-from train.config.command import run_command
-from train.config.parser import whole_numbers
+from train.config.command import run_command, whole_numbers
 from train.record.files import FolderLock, replacing
 from una_fast.errors import InputError
 

@@ -1,14 +1,13 @@
 """The options: one dataclass, a parser made from it, a file, and a message for every impossible value."""
 
 import dataclasses
+import itertools
 import re
 
 import pytest
 
-from train.config.groups import GROUPS
-from train.config.names import ELSEWHERE
-from train.config.options import heading, option, options_of
-from train.config.parser import flags
+from train.config.command import ELSEWHERE, flags, option_parser
+from train.config.options import Group, option, options_of
 from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
 from train.generation.options import Search
@@ -55,14 +54,34 @@ def test_every_field_is_an_option_with_help():
 
 def test_help_shows_groups_defaults_and_limits():
     lines = make_parser().format_help().splitlines()
-    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [heading(g)[0] for g in GROUPS]
+    groups = dict.fromkeys(option.group.title for option in options().values())
+    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 13
     help_text = " ".join(" ".join(lines).split())
     assert "[default 64, at least 2]" in help_text and "[default 0.1, at least 0 and below 1]" in help_text
 
 
-def test_the_groups_hold_every_option_once_and_in_their_order():
-    names = [field.name for group in GROUPS for field in dataclasses.fields(group)]
-    assert names == [field.name for field in dataclasses.fields(Run)] and len(names) == len(set(names))
+def test_the_options_of_a_heading_stand_together():
+    in_order = [option.group for option in options().values()]
+    assert sum(a != b for a, b in itertools.pairwise(in_order)) == len({*in_order}) - 1
+
+
+def test_options_without_a_heading_stand_under_the_docstring():
+    own = Group("Own", "Below it.")
+
+    @dataclasses.dataclass(frozen=True)
+    class Small:
+        """Small things.
+
+        More about them.
+        """
+
+        one: int = option(1, "the one")
+        two: int = own.option(2, "the other")
+
+    assert [one.group for one in options_of(Small).values()] == [Group("Small things", "More about them."), own]
+    assert [*options_of(Small, own)] == ["two"]
+    said = option_parser("small", "About.", options_of(Small)).format_help()
+    assert "Small things:\n  More about them.\n" in said and "Own:\n  Below it.\n" in said
 
 
 def test_an_option_is_what_stands_beside_its_field():

@@ -11,8 +11,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
-from train.config.run import make_run
-from train.config.texts import POSITIVES
+from train.config.run import POSITIVES, make_run
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
 from train.job.material import Material

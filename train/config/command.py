@@ -1,14 +1,176 @@
-"""How a command of `train` ends: its exit code, and one sentence on stderr after bad input."""
+"""The command line of every command: its parser, its values from a YAML file too, its errors and its exit code."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import groupby, takewhile
+from pathlib import Path
 from typing import Any, NoReturn
 
+from train.config.options import Option
 from una_fast.errors import InputError, InputWarning
 from una_fast.extras import missing_package
+
+NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # the placeholder of a value in --help
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises InputError with one sentence and accepts no abbreviated options."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but an unknown option is reported before a missing one: it may be that one, misspelt."""
+        words = sys.argv[1:] if args is None else list(args)
+        known = flags(self)
+        for word in takewhile(lambda word: word != "--", words):
+            if word.startswith("--") and (flag := word.split("=")[0]) not in known:
+                raise InputError(unknown_option(flag, known))
+        namespace, unknown = self.parse_known_args(words, namespace)
+        if unknown:
+            raise InputError(unknown_option(unknown[0], known))
+        return namespace
+
+    def error(self, message: str) -> NoReturn:
+        """Raise argparse's message as an InputError."""
+        raise InputError(f"{message.removeprefix('argument ')} (see --help)")
+
+
+def option_parser(prog: str, description: str, options: Mapping[str, Option], hidden: Container[str] = ()) -> Parser:
+    """A parser for options by field name, each under its heading; its result lacks options not given.
+
+    hidden: field names of options that --help leaves out.
+    """
+    parser = Parser(
+        prog=prog,
+        usage="%(prog)s [options]",
+        description=description,
+        argument_default=argparse.SUPPRESS,
+    )
+    for group, members in groupby(options.values(), key=lambda option: option.group):
+        section = parser.add_argument_group(group.title, group.about or None)
+        for option in members:
+            _add(section, option, argparse.SUPPRESS if option.name in hidden else _help(option))
+    return parser
+
+
+def _add(section: Any, option: Option, about: str) -> None:
+    if option.kinds == (bool,):
+        section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
+        return
+    listed = option.many and option.kinds == (int,)  # one word: numbers with commas between
+    section.add_argument(
+        option.flag,
+        type=whole_numbers if listed else _one(option),
+        choices=option.choices or None,
+        nargs="+" if option.many and not listed else None,
+        metavar=None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]],
+        help=about,
+    )
+
+
+def _one(option: Option) -> Any:
+    def convert(text: str) -> Any:
+        try:
+            return option.convert(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {NOUNS[option.kinds[-1]]}") from None
+
+    return convert
+
+
+def _help(option: Option) -> str:
+    """The help text with default and limits behind it."""
+    value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    default = "" if value in (None, "") or option.kinds == (bool,) else f"default {value}"
+    notes = ", ".join(filter(None, [default, str(option.limits)]))
+    return (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """The whole numbers in a text such as "42,0,1"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
+
+
+def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, Any]:
+    """The option values that a command line gives, by field name.
+
+    Raises:
+        InputError: an unknown option, a value of the wrong kind.
+    """
+    return vars(parser.parse_args(arguments))
+
+
+def checked_values(parser: Parser, options: Mapping[str, Option], arguments: Sequence[str] | None) -> dict[str, Any]:
+    """The value of every option, by field name: from the command line, else its default.
+
+    Raises:
+        InputError: an unknown option, a value of the wrong kind or out of its limits.
+    """
+    values = {name: option.default for name, option in options.items()} | given_values(parser, arguments)
+    for name, option in options.items():
+        option.check(values[name])
+    return values
+
+
+def flags(parser: Parser) -> list[str]:
+    """Every flag of `parser`, with its dashes."""
+    return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict[str, Any]:
+    """Values of the known options in a YAML file, by field name; keys may be written with - or _.
+
+    Raises:
+        InputError: no YAML file, an unknown key, a value of the wrong kind; the message names --config.
+    """
+    arguments: list[str] = []
+    try:
+        for key, value in read_yaml(path).items():
+            name = str(key).replace("-", "_")
+            if name not in known:
+                raise InputError(unknown_key(str(key), [option.flag for option in known.values()]))
+            arguments += as_arguments(known[name], value)
+        return given_values(parser, arguments)
+    except InputError as error:
+        raise InputError(f"--config {path}: {error}") from error
+
+
+def read_yaml(path: Path) -> dict[Any, Any]:
+    """The mapping in a YAML file; {} for an empty file. InputError if it holds something else."""
+    import yaml  # takes 15 ms, and only --config needs it
+
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{error.strerror}: give a YAML file of options") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
+    if loaded is not None and not isinstance(loaded, dict):
+        raise InputError(f"holds a {type(loaded).__name__}: write one 'option: value' a line")
+    return loaded or {}
+
+
+def as_arguments(option: Option, value: Any) -> list[str]:
+    """A value of a YAML file as it would be written on the command line; null stands for an option not given."""
+    if value is None:
+        return []
+    if option.kinds == (bool,) and isinstance(value, bool):
+        return [option.flag if value else option.flag.replace("--", "--no-", 1)]
+    if option.kinds == (bool,) or isinstance(value, (dict, bool)) or (isinstance(value, list) and not option.many):
+        raise InputError(f"{option.name} is {value!r}, and must be {NOUNS[option.kinds[-1]]}")
+    items = [str(item) for item in value] if isinstance(value, list) else [str(value)]
+    if option.many and option.kinds != (int,):
+        return [option.flag, *items]
+    return [f"{option.flag}={','.join(items)}"]
 
 
 def run_command(action: Callable[[], int], extra: str) -> int:
@@ -45,3 +207,76 @@ def show_warnings_as_lines() -> None:
             shown(message, category, *place)
 
     warnings.showwarning = show  # type: ignore[assignment]
+
+
+# option names of SimCSE, transformers and sentence-transformers -> the option of this command that does the same
+ELSEWHERE = {
+    "base-model": "--model",
+    "bf16": "--precision bf16",
+    "cpu": "--device cpu",
+    "cuda": "--device cuda",
+    "data": "--corpus",
+    "dataset": "--corpus",
+    "dataset-name": "--corpus",
+    "dataloader-num-workers": "nothing: batches are made beside the training step",
+    "do-mlm": "--mlm-weight 0.1",
+    "eval-file": "--dev",
+    "eval-steps": "--eval-every",
+    "evaluation-steps": "--eval-every",
+    "fp16": "--precision fp16",
+    "gradient-accumulation-steps": "--grad-cache, which fits a large batch into memory",
+    "hidden-dropout-prob": "--dropout",
+    "logging-steps": "nothing: metrics.jsonl holds every step",
+    "lr": "--learning-rate",
+    "lr-scheduler-type": "--schedule",
+    "max-len": "--max-length",
+    "max-seq-length": "--max-length",
+    "max-train-steps": "--max-steps",
+    "mini-batch-size": "--grad-cache",
+    "model-name": "--model",
+    "model-name-or-path": "--model",
+    "no-cuda": "--device cpu",
+    "nproc-per-node": "--nproc",
+    "num-beams": "--beams",
+    "num-epochs": "--epochs",
+    "num-train-epochs": "--epochs",
+    "output-dir": "--output",
+    "per-device-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
+    "per-gpu-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
+    "pooler-type": "--pooling",
+    "pooling-mode": "--pooling",
+    "random-seed": "--seed",
+    "resume-from-checkpoint": "--resume",
+    "save-steps": "--save-every",
+    "scale": "--temperature, which is 1 / scale",
+    "scheduler": "--schedule",
+    "tau": "--temperature",
+    "temp": "--temperature",
+    "train-batch-size": "--batch-size, which counts the sentences of all ranks together",
+    "train-file": "--corpus",
+    "validation-file": "--dev",
+}
+
+
+def unknown_option(flag: str, known: Sequence[str]) -> str:
+    """The message about an argument that no option takes. known: flags, with their dashes."""
+    if not flag.startswith("-"):
+        return f"unexpected argument {flag!r}: options start with --"
+    return f"unknown option {flag}{_hint(flag, known)}"
+
+
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """The message about a key of a config file that is not an option. known: flags, with their dashes."""
+    hint = _hint("--" + key, known).replace("did you mean --", "did you mean ")
+    return f"unknown key {key}{hint.replace('-', '_') if '_' in key else hint}"
+
+
+def _hint(flag: str, known: Sequence[str]) -> str:
+    import difflib  # takes 5 ms, and only a mistake needs it
+
+    written = flag.lstrip("-").replace("_", "-").lower()
+    meant = ELSEWHERE.get(written, "")
+    if meant and (not meant.startswith("--") or meant.split()[0].rstrip(",") in known):
+        return f": did you mean {meant}?" if meant.startswith("--") else f": it needs {meant}"
+    close = difflib.get_close_matches(f"--{written}", known, n=1)
+    return f": did you mean {close[0]}?" if close else ": see --help for all options"

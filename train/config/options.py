@@ -1,4 +1,4 @@
-"""Options as dataclass fields: a field states the default, help text, limits and role of its option."""
+"""Options as dataclass fields: a field states the default, help text, limits, role and heading of its option."""
 
 from __future__ import annotations
 
@@ -51,6 +51,18 @@ class Limits:
         return {name: bound for name, bound in vars(self).items() if bound is not None}
 
 
+@dataclass(frozen=True)
+class Group:
+    """A heading of --help. about: what stands below it."""
+
+    title: str
+    about: str = ""
+
+    def option(self, default: Any, help: str, **stated: Any) -> Any:
+        """As the function `option`, under this heading."""
+        return option(default, help, group=self, **stated)
+
+
 def option(
     default: Any,
     help: str,
@@ -62,17 +74,19 @@ def option(
     role: Role = "result",
     metavar: str = "",
     choices: Mapping[str, str] | Sequence[str] = (),
+    group: Group | None = None,
 ) -> Any:
     """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
 
     metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
-    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself.
+    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself. group: its
+    heading in --help; None: the first line of the dataclass' docstring, with the rest of it below.
     """
     limits = Limits(least, above, most, below)
     if isinstance(choices, Mapping):
         help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
-    metadata = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,)}
-    return dataclasses.field(default=default, metadata=metadata)
+    stated = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,), "group": group}
+    return dataclasses.field(default=default, metadata=stated)
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,7 @@ class Option:
     limits: Limits
     role: Role
     metavar: str
+    group: Group
     kinds: tuple[type, ...]  # some of str, int, float, bool; the first one that accepts a text converts it
     choices: tuple[str, ...]  # () if every value of the kinds is allowed
     many: bool  # takes one or several values
@@ -117,25 +132,26 @@ class Option:
                 raise InputError(f"{self.flag} is {one}: it must be{allowed}")
 
 
-def options_of(kind: type) -> dict[str, Option]:
-    """The option of each field of a dataclass, by field name and in the order of the fields."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: _option(field, hints[field.name]) for field in dataclasses.fields(kind)}
+def options_of(kind: type, *groups: Group) -> dict[str, Option]:
+    """The option of each field of a dataclass, by field name and in their order; with groups, the options of these."""
+    hints, own = typing.get_type_hints(kind), _heading(kind)
+    found = {field.name: _option(field, hints[field.name], own) for field in dataclasses.fields(kind)}
+    return {name: option for name, option in found.items() if not groups or option.group in groups}
 
 
-def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
+def _option(field: dataclasses.Field[Any], hint: Any, heading: Group) -> Option:
     arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     arms = tuple(arm for arm in arms if arm is not types.NoneType)
     many = typing.get_origin(arms[0]) is tuple
     if many:
         arms = typing.get_args(arms[0])[:1]
     stated = dict(field.metadata)
+    stated["group"] = stated["group"] or heading
     if typing.get_origin(arms[0]) is Literal:
         stated["choices"], arms = typing.get_args(arms[0]), (str,)
     return Option(field.name, field.default, kinds=arms, many=many, **stated)
 
 
-def heading(group: type) -> tuple[str, str | None]:
-    """(title, description) of a group of options: the first line of the dataclass' docstring, and the rest if any."""
-    title, _, description = inspect.cleandoc(group.__doc__ or "").partition("\n")
-    return title.rstrip("."), " ".join(description.split()) or None
+def _heading(kind: type) -> Group:
+    title, _, about = inspect.cleandoc(kind.__doc__ or "").partition("\n")
+    return Group(title.rstrip("."), " ".join(about.split()))

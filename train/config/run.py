@@ -1,7 +1,8 @@
 """A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
 
 A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
-augmentation is not given, `train.job.resolve` chooses it.
+augmentation is not given, `train.job.resolve` chooses it. Beside each field stand its default, its help text, its
+limits, and its role where that is not "result" (`options.Role`).
 """
 
 from __future__ import annotations
@@ -11,43 +12,280 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from train.config.data import Data, Files, Words
-from train.config.groups import (
-    GROUPS,
-    Encoder,
-    Evaluation,
-    Noise,
-    Objective,
-    Optimisation,
-    Running,
-)
-from train.config.hub import Hub
-from train.config.options import Option, options_of
-from train.config.parser import Parser, file_values, given_values, option_parser
-from train.config.texts import SAME, WITH_SYNONYMS, WITHOUT_NEGATIVES, NegativeDraws, Negatives, Positives
-from train.objective.registry import LOSSES
+from train.config.command import Parser, file_values, given_values, option_parser
+from train.config.options import Group, Option, options_of
+from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
+from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
+from una_fast.augment.radius import resolve_radius
+from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.corpus.reading import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
+
+Schedule = Literal["linear", "constant"]
+Compile = Literal["auto", "off", "graphs"]
+
+SAME = "same"  # positives that no augmentation makes
+POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
+WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
+WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
+
+DATA = Group("Data")
+FILES = Group("How files are read")
+WORDS = Group("Words")
+ENCODER = Group("Encoder")
+POSITIVE = Group("Positives")
+NEGATIVES = Group("Hard negatives")
+DRAWS = Group("How hard negatives are drawn")
+OBJECTIVE = Group("Objective")
+NOISE = Group("Noise on embeddings")
+OPTIMISATION = Group("Optimisation")
+EVALUATION = Group("Evaluation")
+HUB = Group("The hub")
+RUNNING = Group("Running", "Where and how the run is carried out. --resume accepts other values of these.")
 
 
 @dataclass(frozen=True)
-class Run(
-    Running,
-    Hub,
-    Evaluation,
-    Optimisation,
-    Noise,
-    Objective,
-    NegativeDraws,
-    Negatives,
-    Positives,
-    Encoder,
-    Words,
-    Files,
-    Data,
-):
-    """Every option of `python -m train.ddp`. Bases are in reverse order: fields of the last base come first."""
+class Run:
+    """Every option of `python -m train.ddp`."""
+
+    corpus: tuple[str, ...] = DATA.option(
+        (),
+        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
+        "and globs of such files",
+        role="source",
+        metavar="FILE",
+    )
+    paraphrases: str = DATA.option(
+        "",
+        "file whose line i is the positive of the corpus' line i, or a folder or glob of several; without it, a "
+        "sentence is its own positive",
+        role="source",
+        metavar="FILE",
+    )
+    index: str = DATA.option(
+        "",
+        "folder of the index; it is built there unless it is there already; default OUTPUT/index",
+        role="running",
+        metavar="FOLDER",
+    )
+
+    column: str = FILES.option(
+        "text", "column of the sentences in .csv, .tsv, .jsonl, .json and .parquet files", metavar="NAME"
+    )
+    quoting: bool | None = FILES.option(
+        None,
+        "a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes in .csv, and no "
+        "in .tsv, where a quotation mark is an ordinary character",
+    )
+    max_document_bytes: int = FILES.option(
+        MAX_DOCUMENT_BYTES,
+        "longest document that is accepted, in bytes of UTF-8; 0: any length",
+        least=0,
+        role="running",
+    )
+
+    word_tokenizer: str = WORDS.option(
+        "treebank",
+        "what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp "
+        "(Thai), or a function of your own by its import path, as module:function",
+        metavar="NAME",
+    )
+    lowercase: bool = WORDS.option(True, "lower-case sentences before they are split into words")
+
+    model: str = ENCODER.option(
+        "",
+        "Hugging Face encoder to start from: its name on the hub, or the folder that holds it",
+        role="source",
+        metavar="NAME_OR_FOLDER",
+    )
+    pooling: str = ENCODER.option(
+        AUTO,
+        "how the vectors of a sentence's tokens become its embedding",
+        choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
+        | {name: POOLINGS[known].meaning for name, known in OF_TRAINING.items()},
+    )
+    head: Head = ENCODER.option(
+        "auto",
+        "layer that training puts on the embedding, and that best/ leaves out: mlp: Linear + tanh; none: no layer; "
+        "auto: mlp with --pooling cls, as in SimCSE, and none with any other pooling",
+    )
+    trust_remote_code: bool = ENCODER.option(
+        False, "run Python code that the model brings along; without it, such a model is refused", role="running"
+    )
+    max_length: int = ENCODER.option(
+        32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
+    )
+    dropout: float = ENCODER.option(0.1, "probability of dropout in hidden states and attention", least=0, below=1)
+
+    positives: str = POSITIVE.option(
+        SAME,
+        "what the positive of a sentence is; all but the first are drawn anew in every epoch",
+        choices={SAME: "the sentence itself, or its line of --paraphrases"}
+        | {name: row.meaning for name, row in POSITIVES.items()},
+    )
+    positives_strength: float = POSITIVE.option(
+        0.1, "share of a sentence's words that --positives changes", above=0, most=1
+    )
+    synonyms: str = POSITIVE.option(
+        "",
+        f"synonyms for {', '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
+        "WordNet gives the synonyms if no file is given",
+        metavar="FILE",
+    )
+
+    augment: str | None = NEGATIVES.option(
+        None,
+        "una: add hard negatives; none: train without them; MODULE:CLASS: a text augmentation of your own makes the "
+        f"negatives; default una, or none with a loss that takes no negatives ({', '.join(WITHOUT_NEGATIVES)})",
+        metavar="NAME",
+    )
+    alpha: int = NEGATIVES.option(5, "add negatives in the first of every ALPHA optimiser steps; 0: never", least=0)
+
+    beta: float = DRAWS.option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
+    radius: int | float | str | None = DRAWS.option(
+        None,
+        "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
+        "with --window score; default: 1%, or the paper's 4000 ranks where 1% is more",
+        above=0,
+        metavar="N_OR_X",
+    )
+    window: Literal["rank", "score"] = DRAWS.option(
+        "rank", "what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"
+    )
+    select: Literal["tfidf", "random"] = DRAWS.option(
+        "tfidf", "words to replace: tfidf: the important ones more often; random: each with probability beta"
+    )
+    replace: Literal["tfidf", "random"] = DRAWS.option(
+        "tfidf", "replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"
+    )
+    variant: Literal["paper", "released"] = DRAWS.option(
+        "paper", "make negatives as the paper says, or as the code that its authors released does"
+    )
+    surface: Literal["lower", "kept"] = DRAWS.option(
+        "lower",
+        "lower: a negative is words in lower case with spaces between; kept: it is the sentence as it is written, but "
+        "for the words that are replaced",
+    )
+
+    loss: str = OBJECTIVE.option(
+        "pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()}
+    )
+    temperature: float = OBJECTIVE.option(0.05, "number by which cosine similarities are divided", above=0)
+    mlm_weight: float = OBJECTIVE.option(
+        0.0,
+        "weight of the masked-language-model loss on the sentences that is added, as in SimCSE, which takes 0.1; 0: no "
+        "such loss",
+        least=0,
+    )
+
+    noise: str = NOISE.option(
+        "none",
+        "how embeddings are moved before the loss",
+        choices={"none": "they stay as they are"} | {name: row.meaning for name, row in NOISES.items()},
+    )
+    noise_strength: float = NOISE.option(0.1, "how far --noise moves an embedding", above=0, most=1)
+    noise_view: str = NOISE.option("positive", "whose embeddings --noise moves", choices=tuple(NOISE_VIEWS))
+
+    batch_size: int = OPTIMISATION.option(64, "number of sentences in a step, over all ranks together", least=2)
+    learning_rate: float | None = OPTIMISATION.option(
+        None, "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", above=0
+    )
+    schedule: Schedule | None = OPTIMISATION.option(
+        None,
+        "linear: the learning rate falls by the same amount in every step and ends at 0; constant: it stays; default "
+        "linear, or constant for the RoBERTa family",
+    )
+    epochs: int = OPTIMISATION.option(1, "passes over the corpus", least=1)
+    max_steps: int | None = OPTIMISATION.option(
+        None, "stop after this many optimiser steps if the epochs have more", least=1
+    )
+    seed: int = OPTIMISATION.option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
+    seeds: tuple[int, ...] = OPTIMISATION.option(
+        (),
+        "train one run for each of these seeds, in OUTPUT/seed-N, and show the mean and the standard deviation of "
+        "their scores",
+        least=0,
+        role="running",
+        metavar="N,N,...",
+    )
+    precision: Literal["fp32", "bf16", "fp16"] = OPTIMISATION.option(
+        "fp32", "number format of the encoder's arithmetic (autocast); the weights stay in fp32"
+    )
+    grad_cache: int = OPTIMISATION.option(
+        0,
+        "texts of a rank that are encoded at a time, so that the activations of a large batch fit into memory; each is "
+        "encoded twice; 0: all at once, and each once",
+        least=0,
+    )
+
+    dev: str = EVALUATION.option(
+        "",
+        "scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence",
+        role="source",
+        metavar="FILE",
+    )
+    eval_every: int = EVALUATION.option(
+        100, "steps between two dev evaluations; one more evaluation follows the last step", least=1
+    )
+    evaluate: str = EVALUATION.option(
+        "",
+        "folder of SentEval's data: best/ is scored on it after the last step; OUTPUT/evaluation.json has the scores",
+        role="running",
+        metavar="FOLDER",
+    )
+    tasks: str = EVALUATION.option(
+        "sts",
+        "tasks that --evaluate scores: sts, transfer, full, or names with commas between",
+        role="running",
+        metavar="NAMES",
+    )
+
+    push_to: str = HUB.option(
+        "",
+        "repository on the hub that gets best/ and its model card at the end, made where it is not there; with --seeds "
+        "NAME-seed-N",
+        role="running",
+        metavar="NAME",
+    )
+    push_private: bool = HUB.option(False, "make the repository of --push-to a private one", role="running")
+
+    output: str = RUNNING.option(
+        "", "folder of the run: best/, last/, run.json, metrics.jsonl", role="running", metavar="FOLDER"
+    )
+    nproc: int = RUNNING.option(
+        1,
+        "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores",
+        least=1,
+        role="running",
+    )
+    device: Literal["auto", "cpu", "cuda"] = RUNNING.option(
+        "auto", "where to train; auto: on the GPUs if there are any", role="running"
+    )
+    compile: Compile = RUNNING.option(
+        "auto",
+        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: graphs on a "
+        "GPU, else off",
+        role="running",
+    )
+    save_every: int | None = RUNNING.option(
+        None,
+        "steps between two checkpoints in last/; default: a checkpoint at each dev evaluation, on a GPU at each tenth",
+        least=1,
+        role="running",
+    )
+    profile: bool = RUNNING.option(
+        False, "show the shares of time that data, forward, backward, optimiser and evaluation take", role="running"
+    )
+    resume: bool = RUNNING.option(
+        False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call"
+    )
+    demo: bool = RUNNING.option(
+        False,
+        "train offline, with a packaged encoder, sentences of Python's own documentation and a small dev set",
+        role="call",
+    )
 
     def identity(self) -> dict[str, Any]:
         """The settings that --resume must find unchanged, by name."""
@@ -82,7 +320,7 @@ def arguments_of(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict
 
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
     """The parser of the command; its result lacks options that were not given."""
-    parser = option_parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", GROUPS)
+    parser = option_parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", options())
     may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
     parser.epilog = f"On --resume these may differ from what was given at the start: {may_change}."
     parser.add_argument(
@@ -128,8 +366,8 @@ def check(run: Run) -> None:
             raise InputError(f"{options()[name].flag} is missing: give the {options()[name].help.split(':')[0]}")
     for name, option in options().items():
         option.check(getattr(run, name))
-    run.check_radius()
-    run.check_augment()
+    check_radius(run.radius, run.window)
+    check_augment(run.augment)
     for seed in run.seeds:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
@@ -147,7 +385,7 @@ def check_together(run: Run) -> None:
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}")
     if run.positives != SAME and run.paraphrases:
         raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
-    if run.synonyms and not run.needs_synonyms:
+    if run.synonyms and run.positives not in WITH_SYNONYMS:
         raise InputError(f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     if run.mlm_weight and run.grad_cache:
@@ -159,3 +397,27 @@ def check_together(run: Run) -> None:
         raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
+
+
+def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `build_index` that say how files are read, from option values by field name."""
+    limit = settings["max_document_bytes"] or None
+    return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}
+
+
+def check_augment(augment: str | None) -> None:
+    """Refuse a name of --augment that is none of its values."""
+    if augment not in (None, "una", "none") and ":" not in augment:
+        raise InputError(f"--augment {augment}: choose una or none, or name a class as MODULE:CLASS")
+
+
+def check_radius(radius: int | float | str | None, window: str) -> None:
+    """Refuse a radius that does not fit `window`; the InputError says which values do."""
+    if window == "score" and radius is None:
+        raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
+    if window == "rank" and isinstance(radius, float) and radius % 1:
+        raise InputError(f"--radius is {radius}: a number of ranks must be whole; --window score takes a distance")
+    try:
+        resolve_radius(radius, 1, window)
+    except InputError as error:
+        raise InputError(f"--{error}") from None

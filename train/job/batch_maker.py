@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train.config.texts import SAME
+from train.config.run import SAME
 from train.job.load import Job
 from train.objective.masking import masking_of
 from train.objective.registry import LOSSES

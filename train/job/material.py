@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import una_fast
-from train.config.run import Run
+from train.config.run import Run, reading_arguments
 from train.encoder.encoder import load_tokenizer
 from train.steps.plan import Plan, usable_rows
 from una_fast.corpus.reading import Reading
@@ -64,7 +64,7 @@ def make_index(run: Run, say: Any) -> Index:
             word_tokenizer=run.word_tokenizer,
             lowercase=run.lowercase,
             progress=True,
-            **run.reading(),
+            **reading_arguments(vars(run)),
         )
         Material.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)

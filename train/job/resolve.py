@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from train.config.groups import Compile
-from train.config.run import Run
-from train.config.texts import WITHOUT_NEGATIVES
+from train.config.run import WITH_SYNONYMS, WITHOUT_NEGATIVES, Compile, Run
 from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
 from train.encoder.modules import Modules
 from train.encoder.onednn import warn_of_slow_bf16
@@ -83,7 +81,7 @@ def _check_inputs(run: Run) -> None:
     """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
     if run.dev:
         load_dev(run.dev)
-    if run.needs_synonyms:
+    if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
     if run.evaluate:
         from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.parser import as_arguments
+from train.config.command import as_arguments
 from train.config.run import defaults, options
 from train.record.files import replacing
 from train.record.folder import BEST, EVALUATION, note_written, own_files, read_object, read_summary

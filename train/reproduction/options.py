@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config.groups import GROUPS
+from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
-from train.config.parser import given_values, option_parser
+from train.config.run import options
 from train.generation import back_translation, paraphrase
 from train.tables.kind import Table
 from train.tables.registry import table_of
@@ -84,7 +84,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     name = words[0] if words and not words[0].startswith("-") else ""
     table = table_of(name)
     about = f"Table {table.number} of the paper: {table.title}, with the paper's figures beside."
-    parser = option_parser(f"{prog} {name}", about, (Paper, *GROUPS), hidden=SET_BY_COMMAND)
+    parser = option_parser(f"{prog} {name}", about, options_of(Paper) | options(), hidden=SET_BY_COMMAND)
     values = given_values(parser, words[1:])
     for taken, instead in SET_BY_COMMAND.items():
         if taken in values:

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from train.config.run import Run, defaults, make_run
-from train.config.texts import WITH_SYNONYMS
+from train.config.run import WITH_SYNONYMS, Run, defaults, make_run
 from train.encoder.encoder import is_roberta, load_config
 from train.evaluation.senteval_files import downstream_folder
 from train.reproduction.options import Request

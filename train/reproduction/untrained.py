@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import una_fast
-from train.config.run import Run, arguments_of
+from train.config.run import Run, arguments_of, reading_arguments
 from train.evaluation.tasks.registry import read_task
 from train.job.material import open_index, sources
 from train.reproduction.setting import Setting
@@ -65,7 +65,11 @@ class Drawing:
         """Build the index; returns exit code 0."""
         run = self._run(0)
         una_fast.build_index(
-            sources(run), word_tokenizer=run.word_tokenizer, lowercase=run.lowercase, progress=True, **run.reading()
+            sources(run),
+            word_tokenizer=run.word_tokenizer,
+            lowercase=run.lowercase,
+            progress=True,
+            **reading_arguments(vars(run)),
         ).save(run.index)
         return 0
 
