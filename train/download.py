@@ -1,40 +1,55 @@
-"""`python -m train.download --to FOLDER`: SimCSE's Wikipedia sentences and SentEval's files, checked.
+"""`python -m train.download --to FOLDER`: SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++, checked.
 
-FOLDER then holds corpora/wiki1m_for_simcse.txt and senteval/downstream/, the layout that UNA_FAST_DATA names.
+FOLDER then holds corpora/wiki1m_for_simcse.txt, senteval/downstream/ and near_miss/, the layout that UNA_FAST_DATA
+names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import shutil
 import sys
 import tarfile
 import tempfile
+import urllib.request
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.command import Parser, run_command
-from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.senteval_files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
+from train.record.files import replacing
 from una_fast.errors import InputError, counted
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 SENTEVAL = "senteval.tar"
-PARTS = ("wiki", "senteval")
+NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
+NEAR_MISS_CHECKSUMS = {  # as git names the files of that commit
+    "replace_obj": "3b62823c003659737a68c3d78cfe721c57b44f5f",
+    "replace_att": "be89e623f6fd54d015f6a437ba9a34ffa39cc465",
+    "replace_rel": "69d447e3fcb33817b866bd5688741f42bad7c26a",
+    "swap_obj": "8e9c3f66a2c2d3369146dec5324b1926b2fc1d40",
+    "swap_att": "61ea987bbac7d8c99e6a88f3c1028609fbea6c73",
+}
+PARTS = ("wiki", "senteval", "near-miss")
 BLOCK = 1 << 20  # bytes
+TIMEOUT = 60  # seconds without an answer
 
 
 def build_parser(prog: str = "python -m train.download") -> Parser:
     """The command line."""
     parser = Parser(prog=prog, description=__doc__)
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to lay the data out")
-    parser.add_argument("--only", choices=PARTS, help="fetch one of the two (default: both)")
-    parser.add_argument("--repository", default=REPOSITORY, help=f"dataset on the hub (default: {REPOSITORY})")
-    parser.add_argument("--revision", default="main", help="commit, tag or branch (default: main)")
+    parser.add_argument("--only", choices=PARTS, help="fetch one of the three (default: all)")
+    parser.add_argument(
+        "--repository", default=REPOSITORY, help=f"dataset of wiki and senteval on the hub (default: {REPOSITORY})"
+    )
+    parser.add_argument("--revision", default="main", help="its commit, tag or branch (default: main)")
     return parser
 
 
@@ -51,12 +66,16 @@ def _run(options: Namespace) -> int:
     for problem in wrong:
         print(f"error: {problem}", file=sys.stderr)
     if not wrong:
-        print(f"{options.to}: {' and '.join(parts)} complete; UNA_FAST_DATA={options.to.resolve()}")
+        print(f"{options.to}: {', '.join(parts)} complete; UNA_FAST_DATA={options.to.resolve()}")
     return 2 if wrong else 0
 
 
 def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
-    """Fetch "wiki" or "senteval" into `folder`, unless it is there. An interrupted download goes on where it ended."""
+    """Fetch one of PARTS into `folder`, unless it is there. An interrupted download goes on where it ended."""
+    if part == "near-miss":
+        for name in NEAR_MISS_CHECKSUMS:
+            fetch_near_misses(name, folder / NEAR_MISSES)
+        return
     if part == "wiki":
         target = folder / "corpora" / WIKI
         if not target.is_file():
@@ -67,6 +86,26 @@ def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str =
         archive = download(SENTEVAL, folder, repository, revision)
         unpack(archive, target)
         archive.unlink()
+
+
+def fetch_near_misses(name: str, folder: Path) -> None:
+    """Fetch one subset of SugarCrepe++ as `folder`/`name`.json, unless it is there.
+
+    Raises:
+        InputError: the address cannot be reached, or the file is not the one that is known.
+    """
+    target, address = folder / f"{name}.json", f"{NEAR_MISS_ADDRESS}/{name}.json"
+    if target.is_file():
+        return
+    try:
+        with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+            content = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise InputError(f"{address}: {error}; call again and the download goes on") from error
+    with replacing(target) as partial:
+        partial.write_bytes(content)
+        if not has_checksum(partial, expected := NEAR_MISS_CHECKSUMS[name]):
+            raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
 
 
 def download(name: str, folder: Path, repository: str, revision: str) -> Path:
@@ -130,14 +169,15 @@ def unpack(archive: Path, downstream: Path) -> None:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """A sentence for each problem of "wiki" or "senteval" in `folder`: a missing task, a size not as published."""
+    """A sentence for each problem of one of PARTS in `folder`: a missing task, a size not as published."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             lines = sum(1 for _ in file)
         return (
             [] if lines == WIKI_LINES else [f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"]
         )
-    return [problem for name in suite("full") for problem in _check_task(folder, name)]
+    names = NEAR_MISS_CHECKSUMS if part == "near-miss" else suite("full")
+    return [problem for name in names for problem in _check_task(folder, name)]
 
 
 def _check_task(folder: Path, name: str) -> list[str]:

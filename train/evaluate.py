@@ -65,6 +65,11 @@ def _add_protocol(parser: Parser) -> None:
         metavar="TOKENS",
         help="cut sentences that have more tokens, special tokens included (default: the model's own limit)",
     )
+    add(
+        "--held-out",
+        action="store_true",
+        help="near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth",
+    )
     add("--whiten", action="store_true", help="whiten embeddings on each task's own sentences")
     add(
         "--precision",
@@ -128,6 +133,7 @@ def _run(options: Namespace) -> int:
         whiten=options.whiten,
         precision=options.precision,
         keep_pairs=options.pairs,
+        held_out=options.held_out,
     )
     names, downstream = task_names(options.tasks, options.mode), downstream_folder(options.data)
     # imported late: --help and errors of the command line should not wait for torch

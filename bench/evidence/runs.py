@@ -17,6 +17,7 @@ import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines
+from train.evaluation.tasks.registry import suite
 from train.record.folder import EVALUATION, is_finished
 from train.record.machine import machine, versions
 from train.record.pointer import has_checkpoint
@@ -152,7 +153,8 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
 def with_average(scores: dict[str, float]) -> dict[str, float]:
     """Scores by task, and their mean as "average" where all seven tasks are there."""
     tasks = {name: value for name, value in scores.items() if name != STS_AVERAGE and not name.startswith("mean of ")}
-    mean = average(tasks, "sts", "average").get("average")
+    sts = {name: tasks[name] for name in suite("sts") if name in tasks}
+    mean = average(sts, "sts", "average").get("average")
     return tasks if mean is None else {**tasks, "average": mean}
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from train import download
 from train.download import REPOSITORY, SENTEVAL, WIKI, check, fetch, has_checksum, main, unpack
+from train.evaluation.senteval_files import NEAR_MISSES
+from train.evaluation.tasks import near_miss
 from train.evaluation.tasks.registry import TaskRow
 from una_fast.errors import InputError
 
@@ -41,8 +43,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, with_body: bool) -> None:
         prefix = f"/datasets/{REPOSITORY}/resolve/main/"
-        name = self.path.removeprefix(prefix)
-        if not self.path.startswith(prefix) or name not in self.server.files:
+        name = self.path.removeprefix(prefix).removeprefix(f"/{NEAR_MISSES}/")
+        if not self.path.startswith((prefix, f"/{NEAR_MISSES}/")) or name not in self.server.files:
             self.send_response(404)
             self.send_header("X-Error-Code", "EntryNotFound")
             self.end_headers()
@@ -79,8 +81,13 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
-    server = Hub({WIKI: WIKI_TEXT, SENTEVAL: archive(stsb)})
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
+    near_misses = {f"{name}.json": f'["{name}"]'.encode() for name in download.NEAR_MISS_CHECKSUMS}
+    server = Hub({WIKI: WIKI_TEXT, SENTEVAL: archive(stsb), **near_misses})
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", f"{address}/{NEAR_MISSES}")
+    checksums = {name: server.checksums[f"{name}.json"] for name in download.NEAR_MISS_CHECKSUMS}
+    monkeypatch.setattr(download, "NEAR_MISS_CHECKSUMS", checksums)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)  # by default, 10 MB
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -89,18 +96,21 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     server.server_close()
 
 
-def test_both_files_are_fetched_checked_and_laid_out(
+def test_all_files_are_fetched_checked_and_laid_out(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
-    monkeypatch.setattr(download, "TASKS", {"STSBenchmark": TaskRow("STSBenchmark", "sts", {"test": 1})})
+    rows = [TaskRow("STSBenchmark", "sts", {"test": 1})]
+    rows += [TaskRow(name, "near-miss", {"test": 1}) for name in download.NEAR_MISS_CHECKSUMS]
+    monkeypatch.setattr(download, "TASKS", {row.name: row for row in rows})
+    monkeypatch.setattr(near_miss, "_read_entries", lambda path: [dict.fromkeys((*near_miss.COLUMNS, "filename"), "a")])
     assert main(["--to", str(tmp_path)]) == 0
-    assert "wiki and senteval complete" in capsys.readouterr().out
+    assert "wiki, senteval, near-miss complete" in capsys.readouterr().out
     assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
     assert (tmp_path / "senteval/downstream/STS/STSBenchmark/sts-test.csv").is_file()
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {WIKI, "sts-test.csv"}
+    assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in download.NEAR_MISS_CHECKSUMS)}
     hub.files.clear()
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
@@ -111,6 +121,7 @@ def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pyte
     assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
     assert "STSBenchmark test: 1 examples, 1,379 expected" in said
     assert "STS12: " in said and "MRPC: " in said and "missing" in said
+    assert "replace_obj: " in said and "entry 0: has no text 'caption'" in said
 
 
 def test_an_interrupted_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
@@ -129,6 +140,16 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_left(hub: Hub, tmp_path: Pat
     with pytest.raises(InputError, match="does not have the checksum 0000"):
         fetch("wiki", tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_near_miss_file_that_is_another_is_refused(hub: Hub, tmp_path: Path) -> None:
+    hub.files["swap_att.json"] = b"[]"
+    with pytest.raises(InputError, match=r"swap_att\.json: the file does not have the checksum"):
+        fetch("near-miss", tmp_path)
+    assert not (tmp_path / NEAR_MISSES / "swap_att.json").exists()
+    del hub.files["swap_att.json"]
+    with pytest.raises(InputError, match="call again"):
+        fetch("near-miss", tmp_path)
 
 
 def test_a_file_the_hub_lacks_is_named(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,3 +184,7 @@ def test_archives_that_are_broken_foreign_or_malicious_are_refused(tmp_path: Pat
 
 def test_real_data_passes_the_check(data_dir: Path) -> None:
     assert check("senteval", data_dir) == []
+    if (data_dir / NEAR_MISSES).is_dir():
+        assert check("near-miss", data_dir) == []
+        checksums = download.NEAR_MISS_CHECKSUMS
+        assert all(has_checksum(data_dir / NEAR_MISSES / f"{name}.json", checksums[name]) for name in checksums)

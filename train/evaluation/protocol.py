@@ -20,6 +20,7 @@ class EvaluationProtocol:
     whiten: bool = False  # fitted on each task's own sentences
     precision: str = "fp32"
     keep_pairs: bool = False  # keep every pair's similarity and gold score
+    held_out: bool = False  # near-misses without the images that "dev" scores
 
     @property
     def split(self) -> str:

@@ -23,12 +23,12 @@ from train.evaluation.tasks.registry import KINDS, kind_of
 
 @dataclass
 class Results:
-    """Scores by kind of task, then by task, as dictionaries of JSON types; None is an undefined score."""
+    """Scores by kind of task, then by task, of JSON types; None is an undefined score."""
 
     model: str
     protocol: dict[str, Any]
     scores: dict[str, dict[str, Scores]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    averages: dict[str, float | None] = field(default_factory=dict)  # by kind
+    averages: dict[str, float | None] = field(default_factory=dict)  # by kind, where a mean says something
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0  # of encoding and scoring, without loading the model
 
@@ -64,7 +64,8 @@ def evaluate(
         results.notes += notes
     for kind, scores in results.scores.items():
         headline, *_ = kind_of(kind).columns(results.protocol)
-        results.averages[kind] = mean_of(headline, scores)
+        if headline.averaged:
+            results.averages[kind] = mean_of(headline, scores)
     return results
 
 
@@ -101,5 +102,5 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
         "whitening": "each task's own sentences" if protocol.whiten else "none",
         "precision": protocol.precision,
         "device": str(model.device),
-        **{name: line for kind in KINDS for name, line in kind_of(kind).stated(protocol.mode).items()},
+        **{name: line for kind in KINDS for name, line in kind_of(kind).stated(protocol).items()},
     }

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from una_fast.errors import InputError
 
+NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
+
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """SentEval's `downstream` folder in `data`, which may hold `senteval/`, be it, or be `downstream` itself.
 
-    Without `data`, the folder named by UNA_FAST_DATA. Raises InputError if there is none.
+    Without `data`, the folder named by UNA_FAST_DATA. A folder that holds the near-misses (`near_miss/`) alone has a
+    place for SentEval's files too, and they are missing there. Raises InputError if there is neither.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:
@@ -24,6 +27,8 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     for candidate in (root / "senteval" / "downstream", root / "downstream", root):
         if candidate.name == "downstream" and candidate.is_dir():
             return candidate
+    if (root / NEAR_MISSES).is_dir():
+        return root / "senteval" / "downstream"
     raise InputError(
         f"evaluation data: {root} holds no senteval/downstream; `python -m train.download --to {root}` fetches it"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.results import Results
 from train.evaluation.tasks.kind import Column, Scores, mean_of
 from train.evaluation.tasks.registry import TASKS, kind_of, suite
@@ -19,7 +20,7 @@ def format_results(results: Results) -> str:
         if scores:
             parts += [_table(column, scores, name) for column in kind.columns(protocol)]
         else:
-            hidden |= {*kind.stated(protocol["mode"])}
+            hidden |= {*kind.stated(EvaluationProtocol())}
     lines = [f"  {name}: {value}" for name, value in protocol.items() if name not in hidden]
     parts.append("\n".join([f"model: {results.model}", "protocol", *lines]))
     parts += [f"note: {note}" for note in results.notes]
@@ -29,7 +30,7 @@ def format_results(results: Results) -> str:
 def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
     heads = [TASKS[name].title if name in TASKS else name for name in tasks]
     values = [column.value(scores) for scores in tasks.values()]
-    if len(tasks) > 1:
+    if len(tasks) > 1 and column.averaged:
         heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")
         values.append(mean_of(column, tasks))
     cells = ["-" if value is None else f"{value * column.scale:.2f}" for value in values]

@@ -155,10 +155,11 @@ def read_evaluation(path: Path, notes: list[str]) -> tuple[dict[str, float], tup
     sts = {name: _of(task, "spearman", aggregate) for name, task in _tasks(content, "sts", path, notes).items()}
     transfer = {name: _of(task, accuracy) for name, task in _tasks(content, "transfer", path, notes).items()}
     sts_scores = numbers(sts, f"{path}: sts", notes)
+    near_miss = numbers(_tasks(content, "near-miss", path, notes), f"{path}: near-miss", notes)
     shares = {name: value / 100 for name, value in numbers(transfer, f"{path}: transfer", notes).items()}
     averages = {**average(sts_scores, "sts", STS_AVERAGE), **average(shares, "transfer", TRANSFER_AVERAGE)}
     pairs = _pairs(_tasks(content, "sts", path, []), path, notes)
-    return {**sts_scores, **shares, **averages}, pairs
+    return {**sts_scores, **shares, **near_miss, **averages}, pairs
 
 
 def _tasks(content: dict[str, Any], kind: str, path: Path, notes: list[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.protocol import EvaluationProtocol
 
-Scores = dict[str, Any]  # of one task, of JSON types; None is an undefined score
+Scores = Any  # of one task: a number, or a dictionary of JSON types; None is an undefined score
 
 
 class Task(ABC):
@@ -42,11 +43,15 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Column:
-    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
+    """One measure as a table shows it: `value(scores)` of each task, times `scale`.
+
+    averaged: False where the tasks measure different things, so that their mean says nothing.
+    """
 
     title: str
     value: Callable[[Scores], float | None]
     scale: float = 1
+    averaged: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,21 @@ class Kind:
     """What all tasks of a kind share; the module of the kind holds it as KIND.
 
     label: the name of the kind in a sentence. columns: the measures under a described protocol (`results.describe`);
-    the mean of the first over the tasks is the average of the kind. stated: maps the mode to the entries that this kind
-    adds to the described protocol.
+    the mean of the first over the tasks is the average of the kind. stated: maps the protocol to the entries that this
+    kind adds to the described one.
     """
 
     label: str
     columns: Callable[[Mapping[str, Any]], list[Column]]
-    stated: Callable[[str], dict[str, str]]
+    stated: Callable[[EvaluationProtocol], dict[str, Any]]
 
 
 def mean_of(column: Column, tasks: Mapping[str, Scores]) -> float | None:
     """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
     defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
     return sum(defined) / len(defined) if defined else None
+
+
+def or_none(value: float) -> float | None:
+    """The score, or None if it is NaN, which JSON lacks."""
+    return None if math.isnan(value) else value

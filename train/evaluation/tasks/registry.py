@@ -20,7 +20,12 @@ from una_fast.errors import InputError
 if TYPE_CHECKING:
     from train.evaluation.tasks.kind import Kind, Task
 
-KINDS = {"sts": "train.evaluation.tasks.sts", "transfer": "train.evaluation.tasks.transfer"}
+KINDS = {
+    "sts": "train.evaluation.tasks.sts",
+    "transfer": "train.evaluation.tasks.transfer",
+    "near-miss": "train.evaluation.tasks.near_miss",
+}
+FULL = ("sts", "transfer")  # the sets of tasks that papers report; together, "full"
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,9 @@ class TaskRow:
 
     short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
     split, by which `train.download` checks the files and `train.paper` estimates times; a task of a suite needs it.
-    dev: it has a dev score. suite: the set of --tasks that it belongs to, whose mean papers call the average; "" for a
-    task that is scored only if named. module: the module with `read`; "" for the module of the kind.
+    dev: it has a dev score. suite: the set of --tasks that it belongs to; the mean over a set of FULL is what papers
+    call the average; "" for a task that is scored only if named. module: the module with `read`; "" for the module of
+    the kind.
     """
 
     name: str
@@ -62,6 +68,11 @@ def _transfer(name: str, aliases: tuple[str, ...] = (), **sizes: int) -> TaskRow
     return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite="transfer")
 
 
+def _near_miss(name: str, n: int, short: str = "") -> TaskRow:
+    """The row of a score on near-misses. n: entries or pairs of its test split."""
+    return TaskRow(name, "near-miss", {"test": n}, short=short, dev=True, suite="near-miss")
+
+
 TASKS = {
     row.name: row
     for row in (
@@ -79,19 +90,29 @@ TASKS = {
         _transfer("SST2", aliases=("SST",), train=67349, dev=872, test=1821),
         _transfer("TREC", train=5452, test=500),
         _transfer("MRPC", train=4076, test=1725),
+        _near_miss("replace_obj", 1652),
+        _near_miss("replace_att", 788),
+        _near_miss("replace_rel", 1406),
+        _near_miss("swap_obj", 245),
+        _near_miss("swap_att", 666),
+        _near_miss("replace", 3846, short="replace_*"),
+        _near_miss("recall_at_5", 3846, short="recall at 5 %"),
+        _near_miss("sick_auc", 2134, short="SICK AUC"),
     )
 }
 
 
 def choices() -> str:
     """What --tasks accepts, for --help."""
-    sets = dict.fromkeys(row.suite for row in TASKS.values() if row.suite)
-    return f"{', '.join(sets)}, full (all of these), or names with commas between: {', '.join(TASKS)}"
+    return (
+        f"{', '.join(_sets())}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
+    )
 
 
 def suite(name: str) -> list[str]:
-    """The tasks of a set of --tasks: "sts", "transfer", or "full" for all sets."""
-    return [row.name for row in TASKS.values() if row.suite and name in (row.suite, "full")]
+    """The tasks of a set of --tasks: "sts", "transfer", "near-miss", or "full" for those of FULL."""
+    sets = FULL if name == "full" else (name,)
+    return [row.name for row in TASKS.values() if row.suite and row.suite in sets]
 
 
 def kind_of(name: str) -> Kind:
@@ -110,23 +131,29 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """The names that a value of --tasks stands for; in dev mode, those of a set that have a dev score.
+    """The names that the sets and names of --tasks stand for; in dev mode, those of a set that have a dev score.
 
     Raises:
         InputError: a name of no task, or no name at all.
     """
-    if names := suite(tasks):
-        return [name for name in names if mode != "dev" or TASKS[name].dev]
-    known = _spellings()
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    for name in names:
-        if _plain(name) not in known:
+    known, found = _spellings(), list[str]()
+    for name in filter(None, map(str.strip, tasks.split(","))):
+        if names := suite(name):
+            found += [one for one in names if mode != "dev" or TASKS[one].dev]
+        elif _plain(name) in known:
+            found.append(known[_plain(name)])
+        else:
             near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
             hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASKS)}"
             raise InputError(f"unknown task {name!r}: {hint}")
-    if not names:
-        raise InputError(f"--tasks {tasks!r} names no task: give sts, transfer, full or names of tasks")
-    return list(dict.fromkeys(known[_plain(name)] for name in names))
+    if not found:
+        raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(_sets())}, full or names of tasks")
+    return list(dict.fromkeys(found))
+
+
+def _sets() -> list[str]:
+    """The sets of --tasks."""
+    return list(dict.fromkeys(row.suite for row in TASKS.values() if row.suite))
 
 
 def _spellings() -> dict[str, str]:

@@ -16,7 +16,7 @@ from train.evaluation.measures.correlation import Correlations, correlate, cosin
 from train.evaluation.measures.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import normalise_spaces, number_in, read_columns, read_lines
-from train.evaluation.tasks.kind import Column, Kind, Scores, Task
+from train.evaluation.tasks.kind import Column, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
@@ -81,8 +81,8 @@ class StsTask(Task):
             "spearman": _without_nan(found.spearman),
             "pearson": _without_nan(found.pearson),
             "subsets": _without_nan(found.subsets),
-            "alignment": _or_none(alignment(unit_rows(first), unit_rows(second))),
-            "uniformity": _or_none(uniformity(distinct)),
+            "alignment": or_none(alignment(unit_rows(first), unit_rows(second))),
+            "uniformity": or_none(uniformity(distinct)),
         }
         if protocol.keep_pairs:
             scores |= {"similarity": np.round(similarity, 5).tolist(), "gold": self.gold.tolist()}
@@ -113,7 +113,7 @@ def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     ]
 
 
-KIND = Kind("STS", _columns, lambda mode: {"sts13": "without SMT"})
+KIND = Kind("STS", _columns, lambda protocol: {"sts13": "without SMT"})
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
@@ -180,9 +180,5 @@ def _read_year(folder: Path, name: str) -> StsTask:
     return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), subsets)
 
 
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
 def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: _or_none(value) for name, value in values.items()}
+    return {name: or_none(value) for name, value in values.items()}

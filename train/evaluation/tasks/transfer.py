@@ -98,8 +98,8 @@ def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     return [Column(f"Accuracy, %, {split}", lambda scores: scores[name])]
 
 
-def _stated(mode: str) -> dict[str, str]:
-    settings = settings_of(mode)
+def _stated(protocol: EvaluationProtocol) -> dict[str, str]:
+    settings = settings_of(protocol.mode)
     fit = f"logistic regression, {settings.optimiser}, {settings.folds} folds, SentEval's seed"
     return {"classifier": fit}
 

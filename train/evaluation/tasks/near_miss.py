@@ -1,0 +1,178 @@
+"""Near-misses: texts that look alike and mean something else, by people, beside texts that mean the same.
+
+Two public sets, read as text:
+
+- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171; data under CC BY 4.0), `near_miss/NAME.json`: five subsets of
+  entries with a `caption` of an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`), in which
+  an object, an attribute or a relation is replaced, or two objects or attributes are swapped.
+- SICK (Marelli et al. 2014), the judgements of its pairs: entailment or contradiction.
+
+The scores, each a fraction:
+
+- `replace_obj`, `replace_att`, `replace_rel`, `swap_obj`, `swap_att`: share of hits. An entry is a hit if
+  cos(caption, paraphrase) is above both cos(caption, near-miss) and cos(paraphrase, near-miss). Three texts in an order
+  that means nothing give 1/3.
+- `replace`: share of hits over the entries of all three replace_* together.
+- `recall_at_5`: over the entries of all three replace_* together, the share of pairs (caption, paraphrase) whose cosine
+  is above the lowest threshold that at most 5 % of the pairs (caption, near-miss) are above. This is what a cache that
+  tolerates 5 % of false hits on near-misses finds of the paraphrases.
+- `sick_auc`: chance that a pair of SICK judged an entailment has a higher cosine than one judged a contradiction.
+
+Split "dev" is for tuning: a fifth of SugarCrepe++'s images with all their entries, chosen by the name of the image's
+file, and SICK's trial pairs. Split "test" is all images and SICK's test pairs; with `held_out` of the protocol it is
+the images that "dev" lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from train.evaluation.measures.correlation import cosine
+from train.evaluation.measures.ranking import auc, recall
+from train.evaluation.protocol import EvaluationProtocol
+from train.evaluation.senteval_files import NEAR_MISSES, normalise_spaces, read_columns
+from train.evaluation.tasks.kind import Column, Kind, Scores, Task, or_none
+from train.evaluation.tasks.sts import SICK_FILES
+from una_fast.errors import InputError
+
+REPLACED = ("replace_obj", "replace_att", "replace_rel")
+SUBSETS = (*REPLACED, "swap_obj", "swap_att")
+CAPTION, PARAPHRASE, NEAR_MISS = COLUMNS = ("caption", "caption2", "negative_caption")
+FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
+DEV_PART = 5  # one of so many images is for tuning
+
+Measure = Callable[[Sequence[NDArray]], float]  # of the embeddings (n, D) of a task's lists of texts
+
+
+@dataclass(frozen=True)
+class NearMissTask(Task):
+    """Lists of texts and the measure of their embeddings; n: entries, or pairs of SICK.
+
+    dev: bool (n,), entries whose image is for tuning; None where entries have no image.
+    """
+
+    kind = "near-miss"
+    name: str
+    lists: list[list[str]]
+    measure: Measure
+    n: int
+    dev: NDArray[np.bool_] | None = None
+    split: str = "test"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Entries, or pairs of SICK, of the split that was read."""
+        return {self.split: self.n}
+
+    def texts(self) -> list[list[str]]:
+        """Captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions."""
+        return self.lists
+
+    def score(
+        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
+    ) -> tuple[Scores, list[str]]:
+        """The fraction that the measure gives."""
+        if protocol.held_out and self.dev is not None:
+            rows = [part[~self.dev] for part in rows]
+        value = or_none(self.measure([embeddings[part] for part in rows]))
+        return value, [] if value is not None else [f"{self.name}: too few entries, so no score is defined"]
+
+
+def hits(embeddings: Sequence[NDArray]) -> float:
+    """Share of entries whose paraphrase is nearer than the near-miss; embeddings: of the three COLUMNS, each (n, D)."""
+    same, near, other = _cosines(embeddings)
+    return float(np.mean((same > near) & (same > other))) if len(same) else float("nan")
+
+
+def recall_at_5(embeddings: Sequence[NDArray]) -> float:
+    """Recall of paraphrases at FALSE_HITS; embeddings: of the three COLUMNS, each (n, D)."""
+    same, near, _ = _cosines(embeddings)
+    return recall(same, near, FALSE_HITS)
+
+
+def auc_of_sides(embeddings: Sequence[NDArray]) -> float:
+    """AUC of entailments against contradictions; embeddings (n, D) of both sides of the first, then of the second."""
+    first, second, third, fourth = embeddings
+    return auc(cosine(first, second), cosine(third, fourth))
+
+
+def _cosines(embeddings: Sequence[NDArray]) -> list[NDArray[np.float64]]:
+    """Cosines of caption and paraphrase, of caption and near-miss, and of paraphrase and near-miss, each (n,)."""
+    caption, paraphrase, near_miss = embeddings
+    return [cosine(caption, paraphrase), cosine(caption, near_miss), cosine(paraphrase, near_miss)]
+
+
+def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
+    """One of the tasks. downstream: SentEval's folder, with SICK in it and near_miss/ beside senteval/."""
+    if name == "sick_auc":
+        return _read_sick(downstream / "SICK" / SICK_FILES[split], name, split)
+    subsets = (name,) if name in SUBSETS else REPLACED
+    folder = near_miss_folder(downstream)
+    entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
+    kept = [entry for entry in entries if split != "dev" or is_dev(entry["filename"])]
+    dev = np.array([is_dev(entry["filename"]) for entry in kept], bool)
+    measure = recall_at_5 if name == "recall_at_5" else hits
+    lists = [[entry[column] for entry in kept] for column in COLUMNS]
+    return NearMissTask(name, lists, measure, len(kept), dev, split)
+
+
+def near_miss_folder(downstream: Path) -> Path:
+    """The folder of SugarCrepe++: beside senteval/, else in the folder that UNA_FAST_DATA names.
+
+    Raises:
+        InputError: neither holds one.
+    """
+    beside = downstream.parent.parent
+    for root in (beside, Path(os.environ.get("UNA_FAST_DATA") or beside)):
+        if (root / NEAR_MISSES).is_dir():
+            return root / NEAR_MISSES
+    raise InputError(
+        f"{beside / NEAR_MISSES}: missing; `python -m train.download --only near-miss --to {beside}` fetches it"
+    )
+
+
+def is_dev(image: str) -> bool:
+    """True for a fifth of all images, by the name of the file: their entries are for tuning."""
+    return xxhash.xxh3_64_intdigest(image.encode()) % DEV_PART == 0
+
+
+def _read_entries(path: Path) -> list[dict[str, str]]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: missing") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(entries, list):
+        raise InputError(f"{path}: holds no list of entries")
+    for at, entry in enumerate(entries):
+        for name in (*COLUMNS, "filename"):
+            if not isinstance(entry, dict) or not isinstance(entry.get(name), str):
+                raise InputError(f"{path}, entry {at}: has no text {name!r}")
+    return entries
+
+
+def _read_sick(path: Path, name: str, split: str) -> NearMissTask:
+    pairs: dict[str, list[list[str]]] = {"ENTAILMENT": [], "CONTRADICTION": []}
+    for _, (first, second, judgement) in read_columns(path, (1, 2, 4), skip=1):
+        if judgement.strip() in pairs:
+            pairs[judgement.strip()].append(normalise_spaces([first, second]))
+    lists = [[pair[side] for pair in judged] for judged in pairs.values() for side in (0, 1)]
+    return NearMissTask(name, lists, auc_of_sides, sum(map(len, pairs.values())), split=split)
+
+
+def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+    images = {"dev": "dev images", "test": "held-out images" if protocol["held_out"] else "all images"}
+    return [Column(f"Near-misses x 100, {images[protocol['split']]}", lambda score: score, 100, averaged=False)]
+
+
+KIND = Kind("near-miss", _columns, lambda protocol: {"held_out": protocol.held_out})
