@@ -34,6 +34,7 @@ def random_setting(rng):
         "variant": str(rng.choice(["paper", "released"])),
         "select": str(rng.choice(["tfidf", "tfidf", "random"])),
         "replace": str(rng.choice(["tfidf", "tfidf", "random"])),
+        "every": rng.choice([None, None, 2, 5]),
     }
 
 

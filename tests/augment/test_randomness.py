@@ -39,16 +39,25 @@ SCORES = {
 }
 
 
+FIXED = {
+    "none": frozenset(),
+    "some": frozenset(range(0, 60, 2)) - {0, 30},
+    "nearly all": frozenset(range(60))
+    - {0, 7, 30, 59, 41},  # with radius 12, 30 has one other candidate, 0 and 7 each other
+}
+
+
+@pytest.mark.parametrize("fixed", FIXED)
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize("replace", ["tfidf", "random"])
 @pytest.mark.parametrize("term", [0, 7, 30, 59])
 @pytest.mark.parametrize("shape", SCORES)
-def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant):
-    scores = SCORES[shape]
-    rules = law(term_scores(scores), 10, window=("rank", 12), variant=variant, replace=replace, seed=3)
+def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant, fixed):
+    scores, fixed = SCORES[shape], FIXED[fixed]
+    rules = law(term_scores(scores), 10, window=("rank", 12), variant=variant, replace=replace, seed=3, fixed=fixed)
     window = (0, 60) if replace == "random" else reference.rank_window(scores.tolist(), term, 0.0, 12)
     excluded = term if variant == "paper" else None
-    weights = reference.candidate_weights(scores.tolist(), window, excluded, replace)
+    weights = reference.candidate_weights(scores.tolist(), window, excluded, replace, fixed)
     total = sum(weights.values())
     found = np.bincount(replacements(rules, term), minlength=60)
     assert all(found[j] == 0 for j in range(60) if weights.get(j, 0) == 0)  # not outside, not the term itself

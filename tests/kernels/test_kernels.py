@@ -21,6 +21,7 @@ SETTINGS = st.fixed_dictionaries(
         "variant": st.sampled_from(["paper", "released"]),
         "select": st.sampled_from(["tfidf", "random"]),
         "replace": st.sampled_from(["tfidf", "random"]),
+        "every": st.sampled_from([None, 2, 5]),
     }
 )
 WINDOWS = st.sampled_from([("rank", 1), ("rank", 3), ("rank", 50), ("score", 0.2)])

@@ -19,6 +19,7 @@ from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, Ragged
+from una_fast.augment.punctuation import as_bits
 from una_fast.augment.windows import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
 
@@ -41,7 +42,16 @@ def score(rows) -> TermScores:
 
 
 def law(
-    scores, n_documents, *, beta=0.5, window=("rank", 3), seed=7, variant="paper", select="tfidf", replace="tfidf"
+    scores,
+    n_documents,
+    *,
+    beta=0.5,
+    window=("rank", 3),
+    seed=7,
+    variant="paper",
+    select="tfidf",
+    replace="tfidf",
+    fixed=frozenset(),
 ) -> Law:
     kind, radius = window
     bounds = score_windows(scores.max_tfidf, radius) if kind == "score" else (np.empty(0, ID),) * 2
@@ -57,14 +67,15 @@ def law(
         released=variant == "released",
         random_select=select == "random",
         random_replace=replace == "random",
+        fixed=as_bits(np.array([term in fixed for term in range(len(scores.idf))])) if fixed else None,
     )
 
 
-def weigh(rules, words):
-    """`first`, z and p of each word, computed by the kernel."""
+def weigh(rules, words, fixed_unseen=()):
+    """`first`, z and p of each word, computed by the kernel. fixed_unseen: for each unseen word, whether it is kept."""
     first = np.empty(len(words.values), dtype=ID)
     z, p = np.empty((2, len(words.values)))
-    replacement_probabilities(rules, words.values, words.indptr, first, z, p)
+    replacement_probabilities(rules, words.values, words.indptr, first, z, p, np.array(fixed_unseen, dtype=np.uint8))
     return first, z, p
 
 
@@ -85,6 +96,13 @@ def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch)
         )
         for i, row in enumerate(rows)
     ]
+
+
+def with_fixed(setting, n_terms):
+    """The setting with "every" n replaced by "fixed": each n-th term and an unseen word, if two terms are left."""
+    every = setting["every"]
+    fixed = frozenset([*range(0, n_terms, every), "b"]) if every and n_terms - len(range(0, n_terms, every)) > 1 else ()
+    return {name: value for name, value in setting.items() if name != "every"} | {"fixed": frozenset(fixed)}
 
 
 def check_scores(rows):
@@ -129,6 +147,7 @@ def check_score_windows(scores, distance):
 def check_probabilities(rows, setting):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
+    setting = with_fixed(setting, len(scores.idf))
     first, z, p = weigh(law(scores, len(rows), **setting), words)
     idf = dict(enumerate(scores.idf))
     for i, row in enumerate(rows):
@@ -136,7 +155,8 @@ def check_probabilities(rows, setting):
         by_term = reference.tfidf(row, idf, 0.0)
         assert first[part].tolist() == [row.index(term) for term in row]
         assert z[part].tolist() == [by_term[term] for term in row]
-        expected = reference.probabilities(row, idf, 0.0, setting["beta"], setting["variant"], setting["select"])
+        chosen = {name: setting[name] for name in ("beta", "variant", "select", "fixed")}
+        expected = reference.probabilities(row, idf, 0.0, **chosen)
         assert p[part].tolist() == expected
 
 
@@ -144,6 +164,7 @@ def check_negatives(rows, setting, window, seed, epoch):
     """Check the fused kernel against the reference, and its stages, called one by one, against the kernel."""
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
+    setting = with_fixed(setting, len(scores.idf))
     rules = law(scores, len(rows), seed=seed, window=window, **setting)
     out = np.empty_like(words.values)
     Negatives(words, rules).terms(np.arange(len(rows)), epoch, NegativesWorkspace(max(map(len, rows))), out)
@@ -163,10 +184,12 @@ def check_unseen(rows, text, setting, window):
     n_terms = len(scores.idf)
     text = [[t if isinstance(t, str) else t % n_terms for t in row] for row in text]
     words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
+    setting = with_fixed(setting, n_terms)
     rules = law(scores, len(rows), window=window, **setting)
     out = np.empty_like(words.values)
     keys = np.arange(len(text), dtype=np.uint64)
-    replace_terms(rules, keys, 0, words.values, words.indptr, *weigh(rules, words), out)
+    weights = weigh(rules, words, [word in setting["fixed"] for word in "abc"])
+    replace_terms(rules, keys, 0, words.values, words.indptr, *weights, out)
     expected = reference_negatives(text, scores, len(rows), window, setting, 7, 0)
     assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
 

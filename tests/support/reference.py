@@ -66,11 +66,18 @@ def ranking(documents):
 # --- step 2, equations 3 and 4 --------------------------------------------------------------------------------------
 
 
-def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf"):
-    """The probability of each word."""
+def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf", fixed=frozenset()):
+    """The probability of each word. The words in `fixed` have 0, and the equations are applied to the others."""
+    z = tfidf(words, idf_of, unseen)
+    others = iter(of_scores([word for word in words if word not in fixed], z, beta, variant, select))
+    return [0.0 if word in fixed else next(others) for word in words]
+
+
+def of_scores(words, z, beta, variant, select):
+    """The probability of each word, by the scores z of the terms."""
     if not words or select == "random":
         return [beta] * len(words)
-    z = tfidf(words, idf_of, unseen)
+    z = {term: z[term] for term in words}
     lowest = min(z.values())
     over = list(z) if variant == "paper" else words  # C is a mean over distinct terms, or over words
     total = 0.0
@@ -111,9 +118,16 @@ def score_window(scores, term, z, distance):
     return min([low, *inside]), max([high, *(j + 1 for j in inside)])
 
 
-def candidate_weights(scores, window, excluded, replace="tfidf"):
+def candidates(scores, window, excluded, fixed=frozenset()):
+    """The ids of the window that may be drawn; without one, the window reaches one rank further, and again."""
+    ids = [j for j in range(*window) if j != excluded and j not in fixed]
+    wider = (max(0, window[0] - 1), min(len(scores), window[1] + 1))
+    return ids or candidates(scores, wider, excluded, fixed)
+
+
+def candidate_weights(scores, window, excluded, replace="tfidf", fixed=frozenset()):
     """Weight of each id of the window: the probability of a replacement before normalisation."""
-    ids = [j for j in range(*window) if j != excluded]
+    ids = candidates(scores, window, excluded, fixed)
     if replace == "random" or all(scores[j] == 0 for j in ids):
         return dict.fromkeys(ids, 1.0)
     return {j: scores[j] for j in ids}
@@ -138,16 +152,16 @@ def unit(bits):
     return (bits >> 11) * 2.0**-53
 
 
-def draw_replacement(scores, window, excluded, replace, bits_of):
+def draw_replacement(scores, window, excluded, replace, bits_of, fixed=frozenset()):
     """An id of the window, drawn by rejection: candidates are uniform, and accepted in proportion to their weight."""
     start, stop = window
     envelope = 0.0 if replace == "random" else scores[start - start % 64]
     for number in range(1, TRIES + 1):
         product = bits_of(number) * (stop - start)
         j = start + (product >> 64)
-        if j != excluded and (envelope == 0 or unit(product & MASK) * envelope < scores[j]):
+        if j != excluded and j not in fixed and (envelope == 0 or unit(product & MASK) * envelope < scores[j]):
             return j
-    ids = [j for j in range(start, stop) if j != excluded]
+    ids = candidates(scores, window, excluded, fixed)
     if replace == "random" or all(scores[j] == 0 for j in ids):
         return ids[(bits_of(TRIES + 1) * len(ids)) >> 64]
     return invert(ids, [scores[j] for j in ids], unit(bits_of(TRIES + 1)))
@@ -169,10 +183,24 @@ def invert(ids, weights, u):
 
 
 def negative(
-    ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, variant="paper", select="tfidf", replace="tfidf"
+    ids,
+    scores,
+    idf_of,
+    unseen,
+    window_of,
+    row,
+    *,
+    beta,
+    seed,
+    epoch,
+    variant="paper",
+    select="tfidf",
+    replace="tfidf",
+    fixed=frozenset(),
 ):
-    """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z)."""
-    p = probabilities(ids, idf_of, unseen, beta, variant, select)
+    """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z);
+    fixed: those of both that are neither replaced nor drawn."""
+    p = probabilities(ids, idf_of, unseen, beta, variant, select, fixed)
     z = tfidf(ids, idf_of, unseen)
     out, drawn = [], {}
     for k, term in enumerate(ids):
@@ -184,7 +212,7 @@ def negative(
                 excluded = term if variant == "paper" else None
                 window = (0, len(scores)) if replace == "random" else window_of(known, z[term])
                 new = draw_replacement(
-                    scores, window, excluded, replace, lambda n, at=position: draw64(seed, epoch, row, at, n)
+                    scores, window, excluded, replace, lambda n, at=position: draw64(seed, epoch, row, at, n), fixed
                 )
             drawn[position] = new
         out.append(drawn[position])

@@ -168,6 +168,9 @@ class Run:
         "lower: a negative is words in lower case with spaces between; kept: it is the sentence as it is written, but "
         "for the words that are replaced",
     )
+    keep_punctuation: bool = DRAWS.option(
+        False, "words without a letter or digit are neither replaced nor drawn; not with --variant released"
+    )
 
     loss: str = OBJECTIVE.option(
         "pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()}
@@ -387,6 +390,8 @@ def check_together(run: Run) -> None:
         raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
     if run.synonyms and run.positives not in WITH_SYNONYMS:
         raise InputError(f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it")
+    if run.keep_punctuation and run.variant == "released":
+        raise InputError("--keep-punctuation: the released code replaces punctuation too: give --variant paper")
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     if run.mlm_weight and run.grad_cache:
         raise InputError(

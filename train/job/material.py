@@ -14,6 +14,7 @@ import una_fast
 from train.config.run import Run, reading_arguments
 from train.encoder.encoder import load_tokenizer
 from train.steps.plan import Plan, usable_rows
+from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
@@ -83,7 +84,8 @@ class Material:
     """The sentences to train on and their counts.
 
     rows: the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. blank,
-    blank_paraphrases: how many anchors and how many paraphrases have no words.
+    blank_paraphrases: how many anchors and how many paraphrases have no words; with --keep-punctuation, none with a
+    letter or digit.
     """
 
     rows: NDArray[np.int64]
@@ -110,7 +112,8 @@ class Material:
                     f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
                     f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
                 )
-        rows, blank, blank_paraphrases = usable_rows(index.word_ids.empty_rows(), n_anchors)
+        no_negative = rows_of_punctuation(index) if run.keep_punctuation else index.word_ids.empty_rows()
+        rows, blank, blank_paraphrases = usable_rows(no_negative, n_anchors)
         if len(rows) < run.batch_size:
             raise InputError(
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "

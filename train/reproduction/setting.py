@@ -16,6 +16,7 @@ from una_fast.errors import InputError
 
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 OWN = {PARAPHRASE: "paraphrases", BACK_TRANSLATION: "back_translations"}  # kind of text: the option for a file
+PAPER = {"surface": "lower", "keep_punctuation": False}  # of all tables, whatever train.ddp's defaults are
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
 
 
@@ -56,7 +57,7 @@ class Setting:
     @property
     def base(self) -> dict[str, Any]:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
-        given = {name: value for name, value in self.request.given.items() if name != "paraphrases"}
+        given = PAPER | {name: value for name, value in self.request.given.items() if name != "paraphrases"}
         return given if {"corpus", "radius", "window"} & {*given} else {**given, "radius": RADIUS}
 
     @property

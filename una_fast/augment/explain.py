@@ -9,6 +9,7 @@ import numpy as np
 
 from una_fast._kernels.draws.law import Law
 from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 
@@ -82,40 +83,45 @@ def explain_words(
     index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: DrawSet
 ) -> Explanation:
     """The explanation of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
-    words, replaced = [], [text.word(term, index.terms) for term in new.tolist()]
-    for k, term in enumerate(text.terms.values.tolist()):
+    terms = text.terms.values.tolist()
+    told, replaced = [], [text.word(term, index.terms) for term in new.tolist()]
+    words = [text.word(term, index.terms) for term in terms]
+    fixed = is_punctuation(words) & law.fixes
+    for k, (term, word) in enumerate(zip(terms, words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
         position = k if law.released else int(weights.first[k])
         bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
         replacement = replaced[k] if draw < p else None
-        word = text.word(term, index.terms)
         window = law.window(term, z)
-        near = _candidates(index, window, -1 if law.released else term)
-        reason = _reason(law, weights, k)
-        words.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
-    return Explanation(words, " ".join(replaced))
+        near = _candidates(index, law, window, -1 if law.released else term)
+        reason = _reason(law, weights, fixed, k)
+        told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
+    return Explanation(told, " ".join(replaced))
 
 
-def _candidates(index: Index, window: tuple[int, int], excluded: int) -> list[tuple[str, float]]:
-    """SHOWN terms of the window at most, the first and the last among them, never the one that cannot be drawn."""
-    ids = np.linspace(window[0], window[1] - 1, SHOWN).round().astype(int)
-    return [(index.terms[i], float(index.max_tfidf[i])) for i in np.unique(ids[ids != excluded]).tolist()]
+def _candidates(index: Index, law: Law, window: tuple[int, int], excluded: int) -> list[tuple[str, float]]:
+    """SHOWN terms of the window at most, the first and the last among them, never one that cannot be drawn."""
+    ids = law.candidates(window, excluded)
+    shown = np.linspace(0, len(ids) - 1, SHOWN).round().astype(int)
+    return [(index.terms[i], float(index.max_tfidf[i])) for i in ids[np.unique(shown)].tolist()]
 
 
-def _reason(law: Law, weights: Weights, k: int) -> str:
-    """Why word `k` has its replacement probability."""
-    z, p = weights.z, float(weights.p[k])
-    highest = int(np.argmax(z))  # the first of them
+def _reason(law: Law, weights: Weights, fixed: np.ndarray, k: int) -> str:
+    """Why word `k` has its replacement probability. fixed: bool (T,), the words that are never replaced."""
+    if fixed[k]:
+        return "punctuation is kept"
+    z, p = np.where(fixed, np.nan, weights.z), float(weights.p[k])
+    highest = int(np.nanargmax(z))  # the first of them
     if law.random_select:
         return "select is random: beta"
     if (k if law.released else weights.first[k]) == highest:
         return "highest tf-idf"
-    if np.all(z == z[0]):
+    if np.nanmin(z) == z[highest]:
         return "all tf-idf equal: beta"
     if p == 1.0:
         return "equation 3, cut at 1"
-    return "lowest tf-idf" if z[k] == z.min() else "equation 3"
+    return "lowest tf-idf" if z[k] == np.nanmin(z) else "equation 3"
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from una_fast._kernels.draws.law import Law
 from una_fast.arrays import ID
+from una_fast.augment.punctuation import as_bits, punctuation_terms
 from una_fast.augment.radius import is_number, resolve_radius, warn_if_wide
 from una_fast.augment.windows import score_windows
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 
@@ -34,6 +35,7 @@ def make_law(
     replace: str,
     variant: str,
     window: str,
+    keep_punctuation: bool,
 ) -> Law:
     """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
 
@@ -45,6 +47,7 @@ def make_law(
         check_choice(name, value)
     _check_beta(beta)
     check_index(index)
+    fixed = _fixed_terms(index, variant) if keep_punctuation else None
     by_score = window == "score"
     resolved = resolve_radius(radius, index.n_terms, window)
     bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
@@ -63,7 +66,21 @@ def make_law(
         released=variant == "released",
         random_select=select == "random",
         random_replace=replace == "random",
+        fixed=fixed,
     )
+
+
+def _fixed_terms(index: Index, variant: str) -> np.ndarray:
+    """The bits of the terms that `keep_punctuation` keeps, as `Law` takes them."""
+    if variant == "released":
+        raise InputError('keep_punctuation=True: the released code replaces punctuation too: give variant="paper"')
+    fixed = punctuation_terms(index.terms)
+    if (n_words := index.n_terms - np.count_nonzero(fixed)) < 2:
+        raise InputError(
+            f"keep_punctuation=True: {n_words} of the {counted(index.n_terms, 'term')} has a letter or digit, so "
+            "nothing can replace it: give a larger corpus"
+        )
+    return as_bits(fixed)
 
 
 def _unseen_idf(index: Index) -> float:

@@ -16,6 +16,7 @@ from una_fast.arrays import ID, SCORE, Ragged
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kernel_augmentation import KernelAugmentation
+from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.surface import keep_surface
 from una_fast.augment.text_rows import TextRows
@@ -46,10 +47,17 @@ class Augmenter(KernelAugmentation):
         surface: "lower": the words as the index has them, joined by spaces, as in the paper; or "kept": the sentence as
             it is written, except for replaced words, which take the case of the word that they replace. The draws are
             the same. Token ids of "kept" are made by the tokenizer, which takes some 50 us a sentence.
+        keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
+            letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
+            the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
+            (equation 2) and the windows stay as they are; a window without any other word is widened, rank by rank on
+            either side, until it holds one. A sentence of punctuation alone stays as it is. Not with
+            variant="released".
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, or a vocabulary of one term, for which there is no replacement.
+        InputError: a setting out of its range, or a vocabulary of one term, for which there is no replacement; with
+            `keep_punctuation`, of one term that has a letter or digit.
 
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
@@ -69,6 +77,7 @@ class Augmenter(KernelAugmentation):
         *,
         window: Literal["rank", "score"] = "rank",
         surface: Literal["lower", "kept"] = "lower",
+        keep_punctuation: bool = False,
         n_jobs: int | None = None,
     ):
         check_choice("surface", surface)
@@ -80,6 +89,7 @@ class Augmenter(KernelAugmentation):
             "replace": replace,
             "variant": variant,
             "window": window,
+            "keep_punctuation": keep_punctuation,
         }
         self._law = make_law(index, **law)
         self.joins_words = surface == "lower"
@@ -98,7 +108,7 @@ class Augmenter(KernelAugmentation):
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         text = self._reader.read([sentence])
         words = [text.word(term, self.index.terms) for term in text.terms.values.tolist()]
-        return words, self._weigh(text.terms).p
+        return words, self._weigh(text).p
 
     def window(self, term: str | int) -> tuple[int, int]:
         """(start, stop): the ids of the candidates of `term`, itself among them, are ``start .. stop - 1``.
@@ -115,7 +125,7 @@ class Augmenter(KernelAugmentation):
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
-        weights = self._weigh(text.terms)
+        weights = self._weigh(text)
         new = self._replace(text, weights, draws)
         explanation = explain_words(self.index, self._law, text, weights, new, draws)
         (negative,) = self._spell_text(text, Ragged(new, text.terms.indptr))
@@ -131,7 +141,7 @@ class Augmenter(KernelAugmentation):
         return NegativesWorkspace(self._longest_row)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
-        return Ragged(self._replace(text, self._weigh(text.terms), draws), text.terms.indptr)
+        return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr)
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         if self.joins_words:
@@ -153,11 +163,17 @@ class Augmenter(KernelAugmentation):
         drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
         return keep_surface(sentence, words, drawn, self.index.lowercase)
 
-    def _weigh(self, terms: Ragged) -> Weights:
+    def _weigh(self, text: TextRows) -> Weights:
+        terms, fixed = text.terms, self._fixed_unseen(text)
         first = np.empty_like(terms.values)
         z, p = np.empty((2, len(terms.values)), dtype=SCORE)
-        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p)
+        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, fixed)
         return Weights(first, z, p)
+
+    def _fixed_unseen(self, text: TextRows) -> np.ndarray:
+        """uint8: 1 for each unseen word of `text` that is never replaced."""
+        n = len(text.unseen)
+        return (is_punctuation(list(text.unseen)) if self._law.fixes else np.zeros(n, dtype=bool)).astype(np.uint8)
 
     def _replace(self, text: TextRows, weights: Weights, draws: DrawSet) -> np.ndarray:
         """int32 (T,): the ids of the negatives, one for each word."""

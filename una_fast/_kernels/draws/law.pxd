@@ -19,6 +19,7 @@ cdef class Law:
     cdef readonly const double[::1] scores
     cdef const double[::1] blocks
     cdef double[:, ::1] tf_table
+    cdef const uint64_t[::1] fixed
     cdef const int32_t[::1] starts
     cdef const int32_t[::1] stops
     cdef readonly double unseen_idf
@@ -29,7 +30,19 @@ cdef class Law:
     cdef readonly bint released
     cdef readonly bint random_select
     cdef readonly bint random_replace
+    cdef readonly bint fixes
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
     cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil
     cdef int score_window(self, double score, Window *window) except -1 nogil
+    cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil
+
+
+cdef inline bint is_fixed(Law law, int64_t term) except -1 nogil:
+    """Whether a term of the index is neither replaced nor drawn."""
+    return law.fixes and law.fixed[term >> 6] >> (term & 63) & 1
+
+
+cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded) except -1 nogil:
+    """Whether a term of the index may be drawn: it is neither `excluded` nor fixed."""
+    return term != excluded and not is_fixed(law, term)

@@ -18,11 +18,14 @@ cdef class Law:
     unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); seed: of all
     draws; released: whether to draw as the released code does instead of as the paper says; random_select: every term
     is replaced with probability `beta`; random_replace: replacements are uniform over the vocabulary.
+    fixed: uint64 (V // 64 + 1,), bit ``i % 64`` of number ``i // 64`` says that term i is neither replaced nor drawn;
+    None if there is no such term.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, const int32_t[::1] starts,
                  const int32_t[::1] stops, *, double unseen_idf, double beta, double radius, uint64_t seed,
-                 bint by_score, bint released, bint random_select, bint random_replace):
+                 bint by_score, bint released, bint random_select, bint random_replace,
+                 const uint64_t[::1] fixed=None):
         cdef int64_t count, length
         self.idf, self.scores, self.starts, self.stops = idf, scores, starts, stops
         # Scores never increase, so blocks[j >> BLOCK_BITS] >= scores[j] >= blocks[(j >> BLOCK_BITS) + 1].
@@ -34,6 +37,8 @@ cdef class Law:
         self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
         self.by_score, self.released = by_score, released
         self.random_select, self.random_replace = random_select, random_replace
+        self.fixes = fixed is not None
+        self.fixed = fixed if self.fixes else np.empty(0, dtype=np.uint64)
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
         """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
@@ -76,6 +81,17 @@ cdef class Law:
         window.stop = max(first_below(self.scores, score - self.radius), min(self.scores.shape[0], place + 1))
         return 0
 
+    cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil:
+        """Widen a window without a candidate by one rank on either side until it holds one; there is one somewhere."""
+        cdef int64_t j
+        for j in range(window.start, window.stop):
+            if is_candidate(self, j, excluded):
+                return 0
+        while True:
+            window.start, window.stop = max(0, window.start - 1), min(self.scores.shape[0], window.stop + 1)
+            if is_candidate(self, window.start, excluded) or is_candidate(self, window.stop - 1, excluded):
+                return 0
+
     def window(self, int64_t term, double score=0.0):
         """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
 
@@ -83,7 +99,14 @@ cdef class Law:
         """
         cdef Window window
         self.find_window(term, score, &window)
+        if self.fixes:
+            self.reach_candidate(term, &window)
         return window.start, window.stop
+
+    def candidates(self, window, int64_t excluded):
+        """int64: the terms of `window`, (start, stop), that may be drawn when `excluded` is replaced."""
+        cdef int64_t j, start = window[0], stop = window[1]
+        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded)], dtype=np.int64)
 
     def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t draw_set=0):
         """uint64, the random bits of draw `number` for the word at `position` of `row`."""

@@ -18,6 +18,7 @@ cdef class NegativesWorkspace(Workspace):
     cdef FirstPlaces places
     cdef int32_t[::1] first, chosen
     cdef double[::1] z, p
+    cdef const unsigned char[::1] fixed_unseen
 
     def __init__(self, int64_t longest_row):
         Workspace.__init__(self, longest_row)
@@ -25,9 +26,11 @@ cdef class NegativesWorkspace(Workspace):
         self.places = FirstPlaces(longest_row)
         self.first, self.chosen = (np.empty(capacity, dtype=np.int32) for _ in range(2))
         self.z, self.p = (np.empty(capacity, dtype=np.float64) for _ in range(2))
+        self.fixed_unseen = np.empty(0, dtype=np.uint8)  # rows of an index have no unseen words
 
     cdef int draw(self, Law law, int64_t n_rows) except -1 nogil:
-        fill_probabilities(law, self.places, self.ids, self.bounds, n_rows, self.first, self.z, self.p)
+        fill_probabilities(law, self.places, self.ids, self.bounds, n_rows, self.first, self.z, self.p,
+                           self.fixed_unseen)
         return fill_replacements(law, self.keys, self.ids, self.bounds, n_rows, self.first, self.z, self.p,
                                  self.chosen, self.terms)
 

@@ -11,4 +11,5 @@ cdef class FirstPlaces:
 
 
 cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, const int64_t[::1] bounds,
-                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil
+                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p,
+                            const unsigned char[::1] fixed_unseen) except -1 nogil

@@ -1,10 +1,14 @@
 """Rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.draws.law cimport Law
+from una_fast._kernels.draws.law cimport Law, is_fixed
+
+cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
+cdef const unsigned char[::1] NONE_FIXED = np.empty(0, dtype=np.uint8)
 
 
 cdef class FirstPlaces:
@@ -55,7 +59,8 @@ cdef int64_t table_size(int64_t n) noexcept nogil:
 
 
 cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids, const int64_t[::1] bounds,
-                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p) except -1 nogil:
+                            int64_t n_rows, int32_t[::1] first, double[::1] z, double[::1] p,
+                            const unsigned char[::1] fixed_unseen) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for `n_rows` rows.
 
     Row i is ``ids[bounds[i]:bounds[i + 1]]``.
@@ -65,6 +70,8 @@ cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t[::1] ids,
         if bounds[row] < bounds[row + 1]:
             places.fill(ids, bounds[row], bounds[row + 1], first)
             row_tfidf(law, places, ids, bounds[row], bounds[row + 1], first, z, p)
+            if law.fixes:
+                mark_fixed(law, ids, bounds[row], bounds[row + 1], fixed_unseen, p)
             row_probabilities(law, bounds[row], bounds[row + 1], first, z, p)
     return 0
 
@@ -98,27 +105,48 @@ cdef int row_probabilities(Law law, int64_t start, int64_t stop, const int32_t[:
 
     Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1.
     Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
+    If `law.fixes`, the words that `mark_fixed` marked get p = 0, and the equations are applied to the other words.
     """
-    cdef int64_t k, counts, n_averaged = 0, highest = start
-    cdef double lowest = z[start], total = 0.0, scale
+    cdef bint fixes = law.fixes
+    cdef int64_t k, counts, n_averaged = 0, highest = stop
+    cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
+    cdef bint uniform
     for k in range(start, stop):
+        if fixes and p[k] == FIXED:
+            continue
         lowest = min(lowest, z[k])
-        if z[k] > z[highest]:
-            highest = k
+        if z[k] > top:
+            top, highest = z[k], k
     for k in range(start, stop):
+        if fixes and p[k] == FIXED:
+            continue
         counts = law.released or first[k] == k - start
         total += counts * (z[k] - lowest)
         n_averaged += counts
-    if total == 0.0 or law.random_select:
-        # If all z are equal, as in a row of one distinct term, equation 3 is 0 / 0: each term gets the mean, beta.
-        for k in range(start, stop):
-            p[k] = law.beta
-    else:
-        scale = law.beta / (total / n_averaged)
-        for k in range(start, stop):
-            p[k] = min(scale * (z[k] - lowest), 1.0)
-    if not law.random_select:
+    # If all z are equal, as in a row of one distinct term, equation 3 is 0 / 0: each term gets the mean, beta.
+    uniform = total == 0.0 or law.random_select
+    scale = 0.0 if uniform else law.beta / (total / n_averaged)
+    for k in range(start, stop):
+        if fixes and p[k] == FIXED:
+            p[k] = 0.0
+        else:
+            p[k] = law.beta if uniform else min(scale * (z[k] - lowest), 1.0)
+    if not law.random_select and highest < stop:
         force_highest(law, start, stop, highest, first, p)
+    return 0
+
+
+cdef int mark_fixed(Law law, const int32_t[::1] ids, int64_t start, int64_t stop,
+                    const unsigned char[::1] fixed_unseen, double[::1] p) except -1 nogil:
+    """Set p to FIXED at each word of the row that is never replaced, and to 0 at the others.
+
+    fixed_unseen: uint8, 1 at index i if the unseen word with the id -1 - i is such a word.
+    """
+    cdef int64_t k
+    cdef bint fixed
+    for k in range(start, stop):
+        fixed = is_fixed(law, ids[k]) if ids[k] >= 0 else fixed_unseen[-1 - ids[k]]
+        p[k] = FIXED if fixed else 0.0
     return 0
 
 
@@ -142,12 +170,13 @@ cdef int force_highest(Law law, int64_t start, int64_t stop, int64_t highest, co
 
 
 def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] first,
-                              double[::1] z, double[::1] p):
+                              double[::1] z, double[::1] p, const unsigned char[::1] fixed_unseen=NONE_FIXED):
     """Fill `first` (int32), `z` and `p` (float64), all (T,), for the rows ``ids[indptr[i]:indptr[i + 1]]``.
 
     ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: for each word the first place of its term
-    in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4).
+    in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4); fixed_unseen:
+    uint8, for each unseen word 1 if it is never replaced, needed if the law has fixed terms.
     """
     cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
     with nogil:
-        fill_probabilities(law, places, ids, indptr, indptr.shape[0] - 1, first, z, p)
+        fill_probabilities(law, places, ids, indptr, indptr.shape[0] - 1, first, z, p, fixed_unseen)

@@ -3,8 +3,8 @@
 A candidate j is drawn uniformly from the window and accepted with probability s_j / m, where s_j is its score (its
 highest tf-idf) and m is an upper bound of all scores in the window. After a rejection, the next candidate is drawn
 independently, so the probability of each term is exactly s_j divided by the sum of the window's scores (in the paper's
-variant, the term to replace is no candidate, and its score is not in the sum). Scores differ little inside a window, so
-the first candidate is nearly always accepted.
+variant, the term to replace is no candidate, and its score is not in the sum; terms that the law fixes are no candidates
+either). Scores differ little inside a window, so the first candidate is nearly always accepted.
 
 `Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if its
 lower bound does not already accept the candidate. Binary search in cumulative weights takes 13 cache misses a draw.
@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window
+from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, row_key, stream_key, unit
 
 
@@ -69,7 +69,7 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
     for number in range(1, TRIES + 1):
         bits = draw64(key, position, number)
         candidate = window.start + below(bits, width)
-        if candidate == excluded:
+        if not is_candidate(law, candidate, excluded):
             continue
         if envelope == 0.0:  # the draw is uniform: all scores of the window are 0, or `random_replace` is set
             return candidate
@@ -83,19 +83,29 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
 cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
 
-    It is for windows where one score is far above the others, so that all TRIES candidates were rejected.
+    It is for windows where one score is far above the others, or where nearly all terms are fixed, so that all TRIES
+    candidates were rejected.
     """
-    cdef int64_t j, inside = window.start <= excluded < window.stop, last = -1
+    cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target
+    if law.fixes:
+        law.reach_candidate(excluded, &window)
     for j in range(window.start, window.stop):
-        if j != excluded:
+        if is_candidate(law, j, excluded):
             total += law.scores[j]
+            n_candidates += 1
     if total == 0.0 or law.random_replace:
-        j = window.start + below(bits, window.stop - window.start - inside)
-        return j + 1 if inside and j >= excluded else j
+        n_candidates = below(bits, n_candidates)  # the candidate of this number
+        for j in range(window.start, window.stop):
+            if is_candidate(law, j, excluded):
+                last = j
+                n_candidates -= 1
+                if n_candidates < 0:
+                    break
+        return last
     target = unit(bits) * total
     for j in range(window.start, window.stop):
-        if j != excluded and law.scores[j] > 0.0:
+        if law.scores[j] > 0.0 and is_candidate(law, j, excluded):
             last = j
             target -= law.scores[j]
             if target < 0.0:
