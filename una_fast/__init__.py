@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from una_fast.version import VERSION
 
 if TYPE_CHECKING:
+    from una_fast import integrations as integrations
+    from una_fast import losses as losses
     from una_fast.augment.eda import EDA
     from una_fast.augment.una import Augmenter
+    from una_fast.augment.word_augmentation import WordAugmentation
     from una_fast.errors import InputError, InputWarning
     from una_fast.index.build import build_index
     from una_fast.index.index import Index
@@ -18,7 +21,17 @@ if TYPE_CHECKING:
     from una_fast.tokens.ids import TokenIds
 
 __version__ = VERSION
-__all__ = ["EDA", "Augmenter", "Index", "InputError", "InputWarning", "TokenIds", "build_index", "load_index"]
+__all__ = [
+    "EDA",
+    "Augmenter",
+    "Index",
+    "InputError",
+    "InputWarning",
+    "TokenIds",
+    "WordAugmentation",
+    "build_index",
+    "load_index",
+]
 
 # Public names are imported at their first use (PEP 562): torch, Numba and transformers take 1.7 s to import, and the
 # commands' --help and error messages need none of them.
@@ -29,12 +42,21 @@ _HOMES = {
     "InputError": "errors",
     "InputWarning": "errors",
     "TokenIds": "tokens.ids",
+    "WordAugmentation": "augment.word_augmentation",
     "build_index": "index.build",
     "load_index": "index.load",
 }
 
 
+_MODULES = ("integrations", "losses")  # not in __all__, because they need the packages of an extra
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        from una_fast.extras import naming_extras
+
+        with naming_extras():
+            return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -43,4 +65,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, *_MODULES, "__version__"]

@@ -79,7 +79,11 @@ def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, arguments, messa
 def test_public_names_are_there_when_asked_for() -> None:
     import una_fast
 
-    assert set(una_fast.__all__) == set(una_fast._HOMES) and set(una_fast.__all__) <= set(dir(una_fast))
+    assert set(una_fast.__all__) == set(una_fast._HOMES)
+    assert dir(una_fast) == sorted([*una_fast.__all__, "__version__", "integrations", "losses"])
     assert all(getattr(una_fast, name).__name__ == name for name in una_fast.__all__)
+    code = "import sys, una_fast; print('torch' in sys.modules, una_fast.losses.pairs.__name__, una_fast.integrations)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert ran.startswith("False pairs <module 'una_fast.integrations'")
     with pytest.raises(AttributeError, match="module 'una_fast' has no attribute 'nothing'"):
         una_fast.nothing  # noqa: B018

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from train.objective.registry import LOSSES
+from una_fast.errors import InputError
+from una_fast.losses import pairs
 
 TAU = 0.05
 
@@ -91,6 +93,23 @@ def test_one_sentence_is_finite(name, n_views):
     loss = LOSSES[name].load()(views, TAU)
     loss.backward()
     assert math.isfinite(loss.item()) and views.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(("name", "n_views", "temperature", "message"), [
+    ("pairs", 3, 0.05, r"pairs takes embeddings \(views, sentences, width\) with 2 \(anchors and positives\), or 4"),
+    ("decoupled", 1, 0.05, r"decoupled takes .* got shape \(1, 2, 9\)"),
+    ("triplet", 4, 0.05, r"triplet takes .* 3 \(anchors, positives and negatives\) as the number of views"),
+    ("simcse", 3, 0.05, r"simcse takes .* with 2 \(anchors and positives\) as the number of views"),
+    *[(name, 2, temperature, r"temperature=.*: must be above 0") for name in LOSSES for temperature in (0, -1.0)],
+])  # fmt: skip
+def test_a_loss_says_what_it_takes(name, n_views, temperature, message):
+    with pytest.raises(InputError, match=message):
+        LOSSES[name].load()(embeddings(n_views, 2), temperature)
+
+
+def test_embeddings_without_views_are_refused():
+    with pytest.raises(InputError, match=r"got shape \(4, 9\)"):
+        pairs(embeddings(2, 4)[0], TAU)
 
 
 def test_length_of_embeddings_does_not_matter():

@@ -72,7 +72,7 @@ def test_negatives_of_a_class_of_ones_own(index, tiny_model, tmp_path, monkeypat
     assert torch.equal(views[2]["input_ids"], expected["input_ids"])
     assert len(batch_maker(job).views(1, 2, rows)) == 2
     for wrong in ("uma", "own_negatives:Missing"):
-        with pytest.raises(InputError, match=f"{wrong}.* (choose|cannot be imported)"):
+        with pytest.raises(InputError, match=f"{wrong}.* (choose|has no)"):
             batch_maker(job_of(index, tiny_model, augment=wrong))
 
 

@@ -2,14 +2,22 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from train.config.run import make_parser, options
+import una_fast
+from support.small_runs import metrics, train_here
+from support.small_runs import options as small_options
+from train.config.run import make_parser, make_run, options
 from train.encoder.pooling import AUTO, OF_TRAINING
+from train.job.resolve import resolve_options
 from train.objective.registry import LOSSES, NOISES
-from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 from una_fast.augment.text_augmentation import TextAugmentation
+from una_fast.errors import InputError
+from una_fast.imports import import_object
 
 LIGHT = "train.config.run", "train.objective.registry", "una_fast.augment.registry", "train.evaluation.tasks.registry"
 HEAVY = {"torch", "numba", "transformers", "scipy"}
@@ -20,6 +28,7 @@ def test_the_values_of_options() -> None:
     assert options()["noise"].choices == ("none", *NOISES)
     assert options()["pooling"].choices == (AUTO, *OF_TRAINING)
     assert options()["positives"].choices == ("same", *(name for name in AUGMENTATIONS if name != "una"))
+    assert options()["augment"].choices == ("una", "none")
 
 
 def test_help_says_what_each_value_means() -> None:
@@ -37,6 +46,98 @@ def test_a_row_leads_to_its_function(row) -> None:
 def test_a_row_leads_to_its_class(row) -> None:
     made = row.load()
     assert issubclass(getattr(made, "func", made), TextAugmentation)
+
+
+OWN = """
+import torch
+from una_fast import WordAugmentation
+
+class Backwards(WordAugmentation):
+    "The words in the opposite order."
+
+    def edit(self, words, draws):
+        return words[::-1]
+
+class Keywords(WordAugmentation):
+    def __init__(self, index, strength=0.1, **settings):
+        super().__init__(index, **settings)
+        self.strength = strength
+
+    def edit(self, words, draws):
+        return words[: max(1, round(self.strength * len(words)))]
+
+def margin(views, temperature):
+    unit = torch.nn.functional.normalize(views, dim=-1)
+    similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature
+    return torch.nn.functional.cross_entropy(similarity, torch.arange(len(similarity)))
+
+def alone(views, temperature):
+    return margin(views[:2], temperature)
+
+alone.negative_views = 0
+LIMIT = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder with modules of a user's own, which Python does not search by itself."""
+    for name, code in {"own_parts": OWN, "broken": "x = 1\nraise OSError('no disk')", "no_python": "x ="}.items():
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in ("own_parts", "broken", "no_python"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(("path", "message"), [
+    ("no_such:thing", "'no_such:thing': there is no module 'no_such': name one of the folder"),
+    ("own_parts:thing", r"'own_parts:thing': the module own_parts \(.*own_parts.py\) has no 'thing'"),
+    ("own_parts:LIMIT", "'own_parts:LIMIT' is of type int: name a function or a class"),
+    ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
+    ("no_python:thing", "'no_python:thing' cannot be imported: .*no_python.py, line 1: SyntaxError: invalid syntax"),
+    ("own_parts:", "'own_parts:' is no import path: write MODULE:NAME"),
+    (":thing", "':thing' is no import path: write MODULE:NAME"),
+])  # fmt: skip
+def test_what_cannot_be_imported_is_said(own, path, message) -> None:
+    with pytest.raises(InputError, match=message):
+        import_object(path)
+
+
+def test_parts_of_ones_own_train(own, tiny_model) -> None:
+    """A loss, negatives and positives that una_fast does not know, from the working folder."""
+    one = small_options(own, tiny_model, max_steps=2, alpha=1)
+    parts = {"loss": "own_parts:margin", "augment": "own_parts:Backwards", "positives": "own_parts:Keywords"}
+    losses = []
+    for number, settings in enumerate([parts, {}, {"loss": "own_parts:margin"}, {"loss": "triplet"}]):
+        output = own / f"run{number}"
+        assert train_here({**one, **settings, "output": str(output)}).status == "finished"
+        losses.append([line["loss"] for line in metrics(output) if "loss" in line])
+    assert losses[2] == pytest.approx(losses[3])  # own code takes part: it is the same loss
+    assert len({tuple(loss) for loss in losses[:3]}) == 3
+    strength = make_augmentation("own_parts:Keywords", una_fast.build_index(["a b c d", "e f"]), strength=0.5, seed=3)
+    assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
+
+
+def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
+    run = resolve_options(make_run(small_options(own, tiny_model, augment=None, loss="own_parts:alone")))
+    assert run.augment == "none"
+    with pytest.raises(InputError, match="--loss own_parts:alone has no place for negatives"):
+        resolve_options(make_run(small_options(own, tiny_model, augment="una", loss="own_parts:alone")))
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"loss": "no_such:loss"}, "--loss: 'no_such:loss': there is no module"),
+    ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
+    ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is no text augmentation: derive a class from una"),
+    ({"positives": "own_parts:LIMIT"}, "--positives: 'own_parts:LIMIT' is of type int"),
+    ({"loss": "margin"}, "--loss is 'margin': choose from pairs, .*, or name one of your own as MODULE:FUNCTION"),
+    ({"augment": "eda"}, "--augment is 'eda': choose from una, none, or name one of your own as MODULE:CLASS"),
+])  # fmt: skip
+def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:
+    with pytest.raises(InputError, match=message):
+        resolve_options(make_run(small_options(own, tiny_model, **settings)))
 
 
 def test_help_waits_for_no_large_package() -> None:

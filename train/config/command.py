@@ -67,15 +67,27 @@ def _add(section: Any, option: Option, about: str) -> None:
     section.add_argument(
         option.flag,
         type=whole_numbers if listed else _one(option),
-        choices=option.choices or None,
+        choices=None if option.own else option.choices or None,
         nargs="+" if option.many and not listed else None,
-        metavar=None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]],
+        metavar=_placeholder(option),
         help=about,
     )
 
 
+def _placeholder(option: Option) -> str | None:
+    """What stands for the value in --help; None for argparse's list of the choices."""
+    if option.own:
+        return "{" + ",".join(option.choices) + "," + option.own + "}"
+    return None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]]
+
+
 def _one(option: Option) -> Any:
     def convert(text: str) -> Any:
+        if option.own and text not in option.choices and ":" not in text:
+            listed = ", ".join(map(repr, option.choices))  # as argparse says it of options without `own`
+            raise argparse.ArgumentTypeError(
+                f"invalid choice: {text!r} (choose from {listed}, or name one of your own as {option.own})"
+            )
         try:
             return option.convert(text)
         except ValueError:

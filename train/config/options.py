@@ -74,19 +74,23 @@ def option(
     role: Role = "result",
     metavar: str = "",
     choices: Mapping[str, str] | Sequence[str] = (),
+    own: str = "",
     group: Group | None = None,
 ) -> Any:
     """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
 
     metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
-    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself. group: its
-    heading in --help; None: the first line of the dataclass' docstring, with the rest of it below.
+    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself. own: what
+    may stand there besides the choices, by its import path, as "MODULE:CLASS". group: its heading in --help; None: the
+    first line of the dataclass' docstring, with the rest of it below.
     """
     limits = Limits(least, above, most, below)
     if isinstance(choices, Mapping):
         help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
-    stated = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,), "group": group}
-    return dataclasses.field(default=default, metadata=stated)
+    if own:
+        help += f"; {own}: one of your own, by its import path"
+    stated = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,), "own": own}
+    return dataclasses.field(default=default, metadata=stated | {"group": group})
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ class Option:
     group: Group
     kinds: tuple[type, ...]  # some of str, int, float, bool; the first one that accepts a text converts it
     choices: tuple[str, ...]  # () if every value of the kinds is allowed
+    own: str  # the form of an import path that is allowed besides the choices; "" if none is
     many: bool  # takes one or several values
 
     @property
@@ -125,8 +130,9 @@ class Option:
             InputError: the message names the option, the value and what is allowed.
         """
         for one in value if self.many else (value,):
-            if self.choices and one is not None and one not in self.choices:
-                raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}")
+            if self.choices and one is not None and one not in self.choices and not (self.own and ":" in one):
+                own = f", or name one of your own as {self.own}" if self.own else ""
+                raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")
             if isinstance(one, (int, float)) and not self.limits.allow(one):
                 allowed = f" {self.limits}" if str(self.limits) else " a finite number"
                 raise InputError(f"{self.flag} is {one}: it must be{allowed}")

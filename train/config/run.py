@@ -124,6 +124,7 @@ class Run:
         "what the positive of a sentence is; all but the first are drawn anew in every epoch",
         choices={SAME: "the sentence itself, or its line of --paraphrases"}
         | {name: row.meaning for name, row in POSITIVES.items()},
+        own="MODULE:CLASS",
     )
     positives_strength: float = POSITIVE.option(
         0.1, "share of a sentence's words that --positives changes", above=0, most=1
@@ -137,9 +138,10 @@ class Run:
 
     augment: str | None = NEGATIVES.option(
         None,
-        "una: add hard negatives; none: train without them; MODULE:CLASS: a text augmentation of your own makes the "
-        f"negatives; default una, or none with a loss that takes no negatives ({', '.join(WITHOUT_NEGATIVES)})",
-        metavar="NAME",
+        "what makes hard negatives, by default una, or none with a loss that takes none "
+        f"({', '.join(WITHOUT_NEGATIVES)})",
+        choices={"una": AUGMENTATIONS["una"].meaning, "none": "train without them"},
+        own="MODULE:CLASS",
     )
     alpha: int = NEGATIVES.option(5, "add negatives in the first of every ALPHA optimiser steps; 0: never", least=0)
 
@@ -173,7 +175,10 @@ class Run:
     )
 
     loss: str = OBJECTIVE.option(
-        "pairs", "what the loss compares", choices={name: row.meaning for name, row in LOSSES.items()}
+        "pairs",
+        "what the loss compares",
+        choices={name: row.meaning for name, row in LOSSES.items()},
+        own="MODULE:FUNCTION",
     )
     temperature: float = OBJECTIVE.option(0.05, "number by which cosine similarities are divided", above=0)
     mlm_weight: float = OBJECTIVE.option(
@@ -370,7 +375,6 @@ def check(run: Run) -> None:
     for name, option in options().items():
         option.check(getattr(run, name))
     check_radius(run.radius, run.window)
-    check_augment(run.augment)
     for seed in run.seeds:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
@@ -408,12 +412,6 @@ def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `build_index` that say how files are read, from option values by field name."""
     limit = settings["max_document_bytes"] or None
     return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}
-
-
-def check_augment(augment: str | None) -> None:
-    """Refuse a name of --augment that is none of its values."""
-    if augment not in (None, "una", "none") and ":" not in augment:
-        raise InputError(f"--augment {augment}: choose una or none, or name a class as MODULE:CLASS")
 
 
 def check_radius(radius: int | float | str | None, window: str) -> None:

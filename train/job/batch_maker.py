@@ -5,7 +5,7 @@ from __future__ import annotations
 from train.config.run import SAME
 from train.job.load import Job
 from train.objective.masking import masking_of
-from train.objective.registry import LOSSES
+from train.objective.registry import loss_row
 from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
 from train.steps.views import Altered, Sentences, Source, Views
 from una_fast.augment.registry import make_augmentation
@@ -40,7 +40,7 @@ def _views(job: Job) -> Views:
         negative=Altered(augmentation) if augmentation else None,
         max_length=run.max_length,
         alpha=run.alpha,
-        negative_views=LOSSES[run.loss].negative_views,
+        negative_views=loss_row(run.loss).negative_views,
     )
 
 

@@ -9,14 +9,16 @@ from typing import Any, Literal
 
 import torch
 
-from train.config.run import WITH_SYNONYMS, WITHOUT_NEGATIVES, Compile, Run
+from train.config.run import WITH_SYNONYMS, Compile, Run
 from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
 from train.encoder.modules import Modules
 from train.encoder.onednn import warn_of_slow_bf16
 from train.encoder.pooling import POOLINGS
 from train.evaluation.tasks.sts import load_dev
 from train.objective.masking import masking_of
+from train.objective.registry import loss_row
 from train.record.folder import INDEX
+from una_fast.augment.registry import load_augmentation
 from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
 
@@ -46,7 +48,7 @@ def resolve_options(run: Run) -> Run:
         device=device,
         compile=plain_or_graphs if run.compile == "auto" else run.compile,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("none" if run.loss in WITHOUT_NEGATIVES else "una"),
+        augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
         pooling=pooling,
         head=head_of(pooling, run.head),
@@ -79,6 +81,7 @@ def _check_length(run: Run, config: Any) -> None:
 
 def _check_inputs(run: Run) -> None:
     """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
+    _check_own(run)
     if run.dev:
         load_dev(run.dev)
     if run.positives in WITH_SYNONYMS:
@@ -93,6 +96,22 @@ def _check_inputs(run: Run) -> None:
         from train.job.push import check_push
 
         check_push(run.push_to)
+
+
+def _check_own(run: Run) -> None:
+    """Refuse functions and classes of the user's own that cannot be imported, or that do not fit together."""
+    for flag, path, load in (
+        ("--loss", run.loss, loss_row),
+        ("--augment", run.augment, load_augmentation),
+        ("--positives", run.positives, load_augmentation),
+    ):
+        if path and ":" in path:
+            try:
+                load(path)
+            except InputError as error:
+                raise InputError(f"{flag}: {error}") from error
+    if run.augment not in (None, "none") and not loss_row(run.loss).negative_views:
+        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
 
 
 def _warn_of_texts(model: str, layout: Modules) -> None:

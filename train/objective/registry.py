@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 if TYPE_CHECKING:
@@ -56,6 +57,24 @@ LOSSES = {
     "simcse": LossRow("anchors against all positives", 0, "una_fast.losses:simcse"),
     "decoupled": LossRow("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
 }
+
+
+def loss_row(name: str) -> LossRow:
+    """The loss of a name of `LOSSES`, or the function of an import path "module:function".
+
+    Such a function takes the negative as one view, or as many times as its attribute `negative_views` says.
+
+    Raises:
+        InputError: there is no such function, or it takes the negative another number of times.
+    """
+    if name in LOSSES:
+        return LOSSES[name]
+    n_views = getattr(import_object(name), "negative_views", 1)
+    if n_views not in (0, 1, 2):
+        raise InputError(f"{name!r}: its negative_views is {n_views!r}: a loss takes the negative 0, 1 or 2 times")
+    return LossRow("a function of your own", n_views, name)
+
+
 NOISES = {
     "gaussian": NoiseRow("normal noise", "train.objective.noise.modals:gaussian"),
     "interpolation": NoiseRow(

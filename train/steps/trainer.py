@@ -16,7 +16,7 @@ from train.encoder.graphs import Graphs
 from train.encoder.ready_mask import takes_ready_mask
 from train.objective.cosines import cosines
 from train.objective.masking import Masked
-from train.objective.registry import LOSSES
+from train.objective.registry import loss_row
 from train.record.timing import Stopwatch
 from train.steps.batches import Batch
 from train.steps.plan import Plan, rank_share
@@ -50,7 +50,7 @@ class Trainer:
         noise: StepNoise | None = None,
     ) -> None:
         self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
-        self.loss = LOSSES[run.loss].load()
+        self.loss = loss_row(run.loss).load()
         self.encoder = encoder.to(ranks.device)
         if ranks.device.type == "cuda":
             self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)

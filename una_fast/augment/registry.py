@@ -62,19 +62,33 @@ AUGMENTATIONS = {
 
 
 def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
-    """The augmentation of this name over `index`. Settings that its constructor does not take are left out.
+    """The augmentation of this name over `index`, as `load_augmentation` finds it.
+
+    Settings that its constructor does not name are left out; one that takes further arguments (``**settings``) gets
+    those of every `TextAugmentation`: `seed`, `tokenizer` and `n_jobs`.
+    """
+    maker = load_augmentation(name)
+    parameters = inspect.signature(maker).parameters.values()
+    taken = {parameter.name for parameter in parameters}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        taken |= {"seed", "tokenizer", "n_jobs"}
+    return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})
+
+
+def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
+    """The class of a name.
 
     name: one of `AUGMENTATIONS`, or the import path "module:Class" of another `TextAugmentation`.
 
     Raises:
-        InputError: a name that is not among `AUGMENTATIONS`, or a path at which there is no class.
+        InputError: a name that is not among `AUGMENTATIONS`, or a path at which there is no such class.
 
     """
-    if ":" in name:
-        maker = import_object(name)
-    elif name in AUGMENTATIONS:
-        maker = AUGMENTATIONS[name].load()
-    else:
+    if name in AUGMENTATIONS:
+        return AUGMENTATIONS[name].load()
+    if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
-    taken = inspect.signature(maker).parameters.keys()
-    return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})
+    maker = import_object(name)
+    if not hasattr(maker, "token_ids"):
+        raise InputError(f"{name!r} is no text augmentation: derive a class from una_fast.WordAugmentation")
+    return maker

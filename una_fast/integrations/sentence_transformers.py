@@ -8,7 +8,6 @@ from typing import Any
 from una_fast.citation import CITATION
 from una_fast.errors import InputError
 from una_fast.extras import naming_extras
-from una_fast.integrations.epochs import DrawnByEpoch
 
 with naming_extras("integrations"):
     import numpy as np
@@ -19,7 +18,7 @@ with naming_extras("integrations"):
     from transformers import TrainerCallback
 
     from una_fast.integrations.prompts import with_prompts
-    from una_fast.integrations.views import make_views, padded_ids, row_numbers, trimmed
+    from una_fast.integrations.views import RowReader, trimmed
     from una_fast.losses import pairs
 
 
@@ -33,7 +32,7 @@ def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
     return Dataset.from_dict({"row": np.flatnonzero(lengths)})
 
 
-class RowCollator(DrawnByEpoch):
+class RowCollator(RowReader):
     """Row numbers of the index -> the features of sentence-transformers' losses, from the kernels::
 
         collator = RowCollator(una)
@@ -63,16 +62,12 @@ class RowCollator(DrawnByEpoch):
         n: int = 1,
         prompts: str | Mapping[str, str] | None = None,
     ):
-        super().__init__()
-        self.views = with_prompts(make_views(augmenter, positive, n), prompts, augmenter, max_length)
-        self.max_length = max_length
+        super().__init__(augmenter, max_length, positive, n)
+        self.views = with_prompts(self.views, prompts, augmenter, max_length)
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
-        numbers = row_numbers(rows)
-        self._note_drawn(numbers)
-        views = padded_ids(self.views, numbers, self.epoch.value, self.max_length)
-        return {f"{view}_{name}": part for view, ids in views.items() for name, part in trimmed(ids).items()}
+        return {f"{view}_{name}": part for view, ids in self._read(rows).items() for name, part in trimmed(ids).items()}
 
 
 class PairsLoss(nn.Module):
@@ -134,6 +129,10 @@ class PairsLoss(nn.Module):
     def callback(self) -> StepCallback:
         """A `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
         return StepCallback(self)
+
+    def extra_repr(self) -> str:
+        """The settings, for `repr`."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.get_config_dict().items())
 
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""

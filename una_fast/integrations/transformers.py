@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from una_fast.extras import naming_extras
-from una_fast.integrations.epochs import DrawnByEpoch
 
 with naming_extras("integrations"):
     import torch
 
-    from una_fast.integrations.views import make_views, padded_ids, row_numbers
+    from una_fast.integrations.views import RowReader
 
 
-class RowCollator(DrawnByEpoch):
+class RowCollator(RowReader):
     """Row numbers of the index -> the token ids of all views, as one batch.
 
     Give it a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
@@ -32,16 +31,12 @@ class RowCollator(DrawnByEpoch):
     """
 
     def __init__(self, augmenter: Any, max_length: int = 32, positive: str | int | None = "same", n: int = 1):
-        super().__init__()
-        self.views = make_views(augmenter, positive, n)
-        self.max_length = max_length
+        super().__init__(augmenter, max_length, positive, n)
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, torch.Tensor]:
         """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L).
 
         The V views stand in the order of `views`: anchor, positive, negatives.
         """
-        numbers = row_numbers(rows)
-        self._note_drawn(numbers)
-        views = padded_ids(self.views, numbers, self.epoch.value, self.max_length)
+        views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}

@@ -12,6 +12,7 @@ import torch
 
 from una_fast.errors import InputError
 from una_fast.integrations.checks import check_saved, negative_names
+from una_fast.integrations.epochs import DrawnByEpoch
 
 Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "token_type_ids"]: torch.int64 (B, L)
 
@@ -90,14 +91,24 @@ def _offset(positive: str | int) -> int:
     return positive
 
 
-def row_numbers(rows: Sequence[int | Mapping[str, int]]) -> np.ndarray:
-    """int64 (B,), the rows of a batch that come as numbers or as ``{"row": number}`` from a dataset."""
-    return np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
+class RowReader(DrawnByEpoch):
+    """Reads the ids of all views of a batch of rows: the base of both collators, which arrange them."""
 
+    def __init__(self, augmenter: Any, max_length: int, positive: str | int | None, n: int):
+        super().__init__()
+        self.augmenter = augmenter
+        self.views = make_views(augmenter, positive, n)
+        self.max_length = max_length
 
-def padded_ids(views: Mapping[str, View], rows: np.ndarray, epoch: int, max_length: int) -> dict[str, Ids]:
-    """The ids of each view, (B, max_length), of int64 `rows` (B,)."""
-    return {name: view.ids(rows, epoch, max_length) for name, view in views.items()}
+    def __repr__(self) -> str:
+        views = f"views {', '.join(self.views)}, max_length={self.max_length}, epoch={self.epoch.value}"
+        return f"<{type(self).__module__}.{type(self).__name__} of {self.augmenter!r}: {views}>"
+
+    def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
+        """The ids of each view, (B, max_length), of rows that are numbers or, from a dataset, ``{"row": number}``."""
+        numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
+        self._note_drawn(numbers)
+        return {name: view.ids(numbers, self.epoch.value, self.max_length) for name, view in self.views.items()}
 
 
 def trimmed(ids: Ids) -> Ids:

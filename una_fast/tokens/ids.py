@@ -73,6 +73,13 @@ class TokenIds:
         self.first_terms = ids.get("first_terms", self.terms)
         self.irregular = ids["irregular"].values
 
+    def __repr__(self) -> str:
+        how = "word by word" if self.by_word else "each text by the tokenizer"
+        sides = (
+            f"{len(self.prefix)} special tokens before and {len(self.suffix)} after a text, padded with {self.pad_id}"
+        )
+        return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
+
     def with_terms(self, extra: StringTable) -> tuple[Ragged, Ragged, np.ndarray]:
         """`terms`, `first_terms` and `irregular` of the index's terms and, after them, of the strings `extra`."""
         if not len(extra):
