@@ -15,7 +15,7 @@ LIBRARY_ROOMS = """
 """.split()
 TRAINING_ROOMS = """
     objective encoder config record evaluation steps demo report job generation
-    tables reproduction ddp evaluate download generate paper
+    ddp evaluate download generate paper
 """.split()
 COMMAND_ROOMS = "writers draws index upload fetch negatives explain main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first

@@ -1,39 +1,71 @@
-"""Cells and scores -> a table of measured figures beside the paper's, as JSON and as text."""
+"""Rows and scores -> a table of measured figures beside the paper's, as JSON and as text."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from train.config.run import defaults
+from train.paper.request import Request
+from train.paper.tables import TITLES, Cell, Checkpoint, Row, Source, Trained
+from train.paper.works import Scores, Work
 from train.record.files import write_json
 from train.record.folder import TABLES
-from train.reproduction.plan import Plan
-from train.tables.kind import TITLES, Cell, Source
 
-Scores = Mapping[int, Mapping[str, Any]]
 NOTE = "Measured ± deviation over seeds, then the paper's figure and the difference, all × 100."
+PAPERS_RUN = "The paper's are BERT-base or RoBERTa-base, on a million sentences of Wikipedia, one epoch, 64 a step."
+UNPUBLISHED = "{0}: its authors name no model on the hub; --checkpoints '{0}=FOLDER' scores one"
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
+def save(request: Request, rows: Sequence[Row], measures: Mapping[Source, Work]) -> str:
+    """Write the table into the folder and return it as text.
+
+    OUTPUT/tables holds each table under its name, OUTPUT/table.json and .md the last one.
+    """
+    table = as_json(request, rows, measures)
+    text = as_text(table)
+    for stem in (request.output / TABLES / table["table"], request.output / "table"):
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        write_json(Path(f"{stem}.json"), table)
+        Path(f"{stem}.md").write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def as_json(request: Request, rows: Sequence[Row], measures: Mapping[Source, Work]) -> dict[str, Any]:
     """The table with what is measured so far; figures are fractions, null if there is none.
 
     A row has, each by column: paper, measured (mean over seeds), difference, deviation (of the sample, n - 1), seeds.
     """
-    table, setting = plan.setting.request.table, plan.setting
-    scores = {source: measure.scores() for source, measure in plan.measures.items()}
+    table = request.table
+    scores = {source: work.scores() for source, work in measures.items()}
+    unpublished = [row.name for row in rows if isinstance(row.source, Checkpoint) and not row.source.model]
     return {
         "table": table.name,
         "number": table.number,
         "title": table.title,
         "curve": table.curve,
-        "seeds": setting.seeds,
-        "model": setting.request.given.get("model", ""),
-        "corpus": setting.request.given.get("corpus", ()),
-        "rows": [{"name": row.name, **_by_column(row.cells, scores)} for row in plan.rows],
-        "notes": plan.notes,
+        "seeds": request.seeds,
+        "model": request.given.get("model", ""),
+        "corpus": request.given.get("corpus", ()),
+        "note": _trained_with(request, rows),
+        "rows": [{"name": row.name, **_by_column(row.cells, scores)} for row in rows],
+        "notes": [UNPUBLISHED.format(name) for name in unpublished],
     }
+
+
+def _trained_with(request: Request, rows: Sequence[Row]) -> str:
+    """Encoder, text and steps of the measured figures if they may differ from the paper's; "" for the paper's own."""
+    models = [row.source.model for row in rows if isinstance(row.source, Trained)]
+    own = {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*request.given}
+    if not (models and own):
+        return ""
+    run = defaults() | request.given
+    names = ", ".join(dict.fromkeys(map(request.model_of, models)))
+    texts = ", ".join(Path(name).name for name in request.corpus)
+    steps = f"{run['max_steps']:,} steps" if run["max_steps"] else f"{run['epochs']} epochs"
+    return f"Measured with {names} on {texts}, {steps} at most of {run['batch_size']} sentences. {PAPERS_RUN}"
 
 
 def _by_column(cells: Mapping[str, Cell], scores: Mapping[Source, Scores]) -> dict[str, dict[str, Any]]:
@@ -66,10 +98,9 @@ def as_text(table: Mapping[str, Any]) -> str:
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     lines = ["| " + " | ".join(map(str.ljust, cells, widths)) + " |" for cells in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    about = [f"Table {table['number']}: {table['title']}", ""]
     plain = any(isinstance(value, (int, str)) for row in table["rows"] for value in row["paper"].values())
-    below = ["", "Measured, with the paper's in brackets." if plain else NOTE, *table["notes"]]
-    return "\n".join([*about, *lines, *below])
+    below = ["Measured, with the paper's in brackets." if plain else NOTE, *filter(None, [table["note"]])]
+    return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below, *table["notes"]])
 
 
 def _cell(row: Mapping[str, Any], column: str) -> str:
@@ -89,17 +120,3 @@ def _figure(value: float | str | None) -> str:
     if value is None:
         return "-"
     return f"{100 * value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
-
-
-def save(plan: Plan) -> str:
-    """Write the table into the folder and return it as text.
-
-    OUTPUT/tables holds each table under its name, OUTPUT/table.json and .md the last one.
-    """
-    table, output = as_json(plan), plan.setting.output
-    text = as_text(table)
-    for stem in (output / TABLES / table["table"], output / "table"):
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        write_json(Path(f"{stem}.json"), table)
-        Path(f"{stem}.md").write_text(text + "\n", encoding="utf-8")
-    return text

@@ -1,17 +1,18 @@
 """`python -m train.paper`: each table at small scale, finished runs that are used again, and bad input."""
 
 import json
+import shlex
 
 import pytest
 
 from support import small_runs
 from support.seq2seq_models import save
-from train.paper import main
-from train.reproduction import training
-from train.reproduction.options import read_request
-from train.reproduction.setting import Setting
-from train.tables.kind import DEV, STS, Trained
-from train.tables.registry import NAMES, table_of
+from train.config.run import make_run, parse
+from train.generate import read_job
+from train.paper import works
+from train.paper.__main__ import main
+from train.paper.request import read_request
+from train.paper.tables import DEV, STS, Trained, contents, table_of
 
 SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
 
@@ -54,12 +55,13 @@ def refusal(capsys, *words):
 
 def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
     words = ["--corpus", str(folder / "corpus.txt"), "--data", str(folder), "--output", "o", "--synonyms", "s.tsv"]
-    for name in NAMES:
-        setting = Setting(read_request([name, *words], ""))
-        for row in setting.request.table.rows:
+    for name in contents():
+        request = read_request([name, *words], "")
+        for row in request.rows():
             for cell in row.cells.values():
                 if isinstance(cell.source, Trained):
-                    run = setting.run_of(cell.source, (42,), cell.score != DEV)
+                    run = request.run_of(cell.source, (42,), cell.score != DEV)
+                    assert (run.loss, run.surface, run.keep_punctuation) == ("pairs", "lower", False)
                     assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
                     assert run.model == cell.source.model and bool(run.paraphrases) == bool(cell.source.texts)
 
@@ -85,14 +87,14 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
     assert f"{100 * five['measured']['UNA']:.2f}" in (folder / "output" / "table.md").read_text()
     assert {path.name for path in (folder / "output" / "runs").iterdir()} == {"tiny_model0", "tiny_model0_augment-none"}
 
-    monkeypatch.setattr(training, "train_seeds", lambda run: pytest.fail("trained again"))
+    monkeypatch.setattr(works, "train_seeds", lambda run: pytest.fail("trained again"))
     again = ["beta", "--rows", "0.5", "--columns", "UNA", "--seeds", "42,1"]
     assert paper(*again)[1]["rows"][0]["measured"] == five["measured"]
     assert json.loads((folder / "output/tables/alpha.json").read_text())["rows"][0] == five
     capsys.readouterr()
     assert paper(*again, "--dry-run")[0] == 0
     said = capsys.readouterr().out
-    assert "there  python -m train.ddp" in said and "nothing is left to do" in said
+    assert "done   python -m train.ddp" in said and "0 of 1 are to do" in said
 
 
 def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
@@ -103,9 +105,7 @@ def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, cap
     texts = ["--paraphraser", folder / "t5", "--translator", folder / "t5", folder / "t5"]
     asked = {
         "main": ["--rows", "BERT + paraphrasing + UNA"],
-        "ablation": ["--rows", "steps 2 and 3 random"],
-        "augmentations": ["--rows", "EDA synonym replacement,back-translation,PCA jittering", "--synonyms", synonyms],
-        "radius": ["--rows", "1000", "--columns", "Paraphrasing & UNA"],
+        "augmentations": ["--rows", "EDA synonym replacement,back-translation", "--synonyms", synonyms],
         "seeds": ["--seeds", "7"],
         "comparison": ["--rows", "BERT whitening,Ours-BERT,DCLR-BERT"],
     }
@@ -118,7 +118,7 @@ def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, cap
                 assert row["measured"]["average"] is None  # one task does not give the average of seven
     assert "DCLR-BERT: its authors name no model on the hub" in " ".join(capsys.readouterr().out.split())
     assert {path.name for path in (output / "texts").glob("*.txt")} == {"paraphrase.txt", "back-translation.txt"}
-    assert len([*output.glob("runs/*/seed-*")]) == 8
+    assert len([*output.glob("runs/*/seed-*")]) == 5
     assert len([*output.glob("checkpoints/*_whitening.json")]) == 1
 
 
@@ -133,24 +133,43 @@ def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
     assert [*drawn] == ["3", "4"] and first["measured"]["negative"] == drawn["3"] != first["name"].lower()
 
 
-def test_a_dry_run_says_what_it_would_run_and_how_long(paper, tmp_path, capsys):
-    code, table = paper("alpha", "--rows", "1", "--columns", "UNA", "--dry-run", output=tmp_path / "new")
-    said = capsys.readouterr().out
+def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(works, "train_seeds", lambda run: pytest.fail("trained"))
+    t5 = ["--paraphraser", folder / "t5", "--dry-run"]
+    code, table = paper("comparison", "--rows", "BERT whitening,Ours-BERT", *t5, output=tmp_path / "new")
+    said = capsys.readouterr().out.splitlines()
     assert code == 0 and not table and not (tmp_path / "new").exists()
-    assert "to do  python -m train.ddp" in said and "--alpha 1" in said
-    assert "of training here (by 6 timed steps of each encoder)" in said
+    for line, command in zip(said, ("generate paraphrase --model", "evaluate --model", "ddp --corpus"), strict=False):
+        assert line.startswith(f"to do  python -m train.{command}")
+    assert f"--paraphrases={tmp_path / 'new/texts/paraphrase.txt'}" in said[2] and "--whiten" in said[1]
+    assert said[3:] == ["3 of 3 are to do"]
+    for command, line in (("train.generate", said[0]), ("train.evaluate", said[1]), ("train.ddp", said[2])):
+        words = shlex.split(line.removeprefix("to do  "))[3:]  # each is a command line that the command takes
+        if command == "train.generate":
+            read_job(words, "")
+        elif command == "train.ddp":
+            assert make_run(parse(words)).paraphrases
+
+
+def test_figures_of_another_encoder_say_what_was_trained(paper, folder, tmp_path, capsys):
+    """A difference to the paper's BERT would say nothing without it."""
+    _, table = paper("alpha", "--rows", "5", "--columns", "UNA")
+    for said in (table["note"], " ".join(capsys.readouterr().out.split())):
+        assert (
+            "Measured with " in said and "on corpus.txt, 2 steps at most of 8 sentences. The paper's are BERT" in said
+        )
 
 
 def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
     rows = ["--rows", "5,1", "--columns", "UNA"]
-    real = training.train_seeds
-    monkeypatch.setattr(training, "train_seeds", lambda run: 143 if "alpha" in run.output else real(run))
+    real = works.train_seeds
+    monkeypatch.setattr(works, "train_seeds", lambda run: 143 if "alpha" in run.output else real(run))
     output = tmp_path / "stopped"
     assert paper("alpha", *rows, output=output)[0] == 143
     assert "the same command goes on: 1 of 2 are left" in capsys.readouterr().err
     half = json.loads((output / "table.json").read_text())
     assert [row["measured"]["UNA"] is None for row in half["rows"]] == [False, True]
-    monkeypatch.setattr(training, "train_seeds", real)
+    monkeypatch.setattr(works, "train_seeds", real)
     code, table = paper("alpha", *rows, output=output)
     assert code == 0 and all(row["measured"]["UNA"] is not None for row in table["rows"])
 
@@ -175,7 +194,9 @@ class TestRefusals:
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
         assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
         assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
-        assert "--checkpoints: the table alpha" in refusal(capsys, "alpha", *own, "--checkpoints", "x")
+        assert "--checkpoints: alpha scores no published encoders" in refusal(
+            capsys, "alpha", *own, "--checkpoints", "x"
+        )
         assert "there is no row 'x'" in refusal(capsys, "comparison", *own, "--checkpoints", "x=y")
 
     def test_options_that_the_command_settles(self, capsys):

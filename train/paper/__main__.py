@@ -1,0 +1,69 @@
+"""Make a table of the paper: ``python -m train.paper TABLE --output FOLDER``.
+
+``python -m train.paper main --output runs/paper`` trains what the table of that name needs, scores it, and writes it
+beside the paper's figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from train.config.command import run_command
+from train.steps.signals import handled, leave_at_once, tell_user
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.paper") -> int:
+    """The command line; returns the exit code. prog: the command's name in --help."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    with handled(leave_at_once):  # from the start, because the imports below take seconds
+        return run_command(lambda: _run(words, prog), "train")
+
+
+def _run(words: list[str], prog: str) -> int:
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(overview(prog))
+        sys.exit(0)
+    from train.paper.request import read_request
+
+    request = read_request(words, prog)
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.paper.results import save
+    from train.paper.works import measures_of, missing_models, texts_needed
+
+    rows = request.rows()
+    measures = measures_of(request, rows)
+    works = [*texts_needed(request, rows), *measures.values()]
+    left = [work for work in works if not work.done()]
+    missing = missing_models(left, request.trust)
+    if request.paper.dry_run:
+        for work in works:
+            print(f"{'to do' if work in left else 'done '}  {work.command}")
+        print(f"missing: {missing}" if missing else f"{len(left)} of {len(works)} are to do")
+        return 0
+    if missing:
+        raise missing
+    for work in left:
+        work.check()
+    for number, work in enumerate(left, start=1):
+        if not work.done():  # an earlier work may have done it too
+            tell_user(f"{work.name}, {number} of {len(left)}")
+            if code := work.do():
+                tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
+                return code
+            save(request, rows, measures)
+    print(save(request, rows, measures))
+    tell_user(f"{request.output / 'table.json'} and table.md hold it")
+    return 0
+
+
+def overview(prog: str) -> str:
+    """The help text: one line per table."""
+    from train.paper.tables import contents
+
+    lines = [f"  {name:<14}table {table['number']}: {table['title']}\n" for name, table in contents().items()]
+    return f"usage: {prog} TABLE [options]\n\n{''.join(lines)}\n`{prog} TABLE --help` shows the options.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
