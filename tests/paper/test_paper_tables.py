@@ -194,9 +194,7 @@ class TestRefusals:
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
         assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
         assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
-        assert "--checkpoints: alpha scores no published encoders" in refusal(
-            capsys, "alpha", *own, "--checkpoints", "x"
-        )
+        assert "--checkpoints: the table alpha" in refusal(capsys, "alpha", *own, "--checkpoints", "x")
         assert "there is no row 'x'" in refusal(capsys, "comparison", *own, "--checkpoints", "x=y")
 
     def test_options_that_the_command_settles(self, capsys):

@@ -14,7 +14,19 @@ from train.config.options import option, options_of
 from train.config.run import WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.senteval_files import downstream_folder
 from train.generation import back_translation, paraphrase
-from train.paper.tables import BERT, PARAPHRASE, ROBERTA, STS, Cell, Checkpoint, Row, Table, Trained, table_of
+from train.paper.tables import (
+    BERT,
+    PARAPHRASE,
+    ROBERTA,
+    STS,
+    Cell,
+    Checkpoint,
+    Row,
+    Table,
+    Trained,
+    Untrained,
+    table_of,
+)
 from una_fast.errors import InputError
 
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
@@ -191,7 +203,7 @@ class Request:
     def _with_model(self, row: Row) -> Row | None:
         """The row with --model in place of BERT or RoBERTa, or None if it would then repeat another row."""
         source = row.source
-        if getattr(source, "model", None) not in (BERT, ROBERTA):
+        if isinstance(source, Untrained) or source.model not in (BERT, ROBERTA):
             return row
         if source.model not in self.families:
             return None
