@@ -1,10 +1,12 @@
-"""Contrastive losses as functions of embeddings; they need no model and no process group.
+"""Losses as functions of embeddings; they need no model and no process group.
 
 All take `views`, float (V, B, D): the embeddings of B sentences in V views, in this order: anchors a, positives p
 and, on steps with negatives, n (and n', the same text under another dropout mask). All return a scalar tensor: the mean
-over all rows (`pairs`, `decoupled`) or over the anchors (`triplet`, `simcse`). s(x, y) is the cosine of two embeddings
-divided by the temperature. Another number of views than a loss takes, or a temperature that is not above 0, raises
-InputError.
+over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
+by the temperature. Another number of views than a loss takes, or a temperature that is not above 0, raises InputError.
+
+`guarded` and `tie` also take `start`, float (1 or 2, B, D): embeddings of the same anchors and, on steps with
+negatives, of the same n by the encoder as it was before training, without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
@@ -56,6 +58,60 @@ def simcse(views: Tensor, temperature: float) -> Tensor:
     """`triplet` without negatives: equation 1 of SimCSE (Gao et al. 2021). V = 2."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
+
+
+def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
+    """Mean over the anchors of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p). V = 2 or 3.
+
+    It is 0 while the own negative is `least` to `most` (in cosine) less similar to the anchor than the positive: it
+    pushes a near-copy away and never far. The bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979), with
+    its bounds. The temperature is not used. Without negatives it is 0.
+    """
+    _check("margin", views, (2, 3), temperature)
+    if len(views) == 2:
+        return views.sum() * 0.0
+    positive, negative = functional.cosine_similarity(views[:1], views[1:3], dim=-1)  # (B,) each
+    d = negative - positive
+    return (functional.relu(d + least) + functional.relu(-d - most)).mean()
+
+
+def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
+    """`simcse` + weight * `margin`: the negatives are bounded, and no candidates of the softmax. V = 2 or 3.
+
+    The loss of SNCSE (Wang et al. 2022), with its weight and bounds.
+    """
+    return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
+
+
+def guarded(views: Tensor, temperature: float, start: Tensor, sigma: float = 0.17) -> Tensor:
+    """`triplet` that does not push an own negative which the start already found further away. V = 2 or 3.
+
+    With s = s(a, n) and b the same of `start`, an anchor's own negative enters the softmax as s if s > b, else as
+    s * (1 - exp(-(s - b)^2 / (2 sigma^2))). sigma, like s and b, is a cosine divided by the temperature. After GCSE
+    (Lai et al. 2024, arXiv:2409.12887), with the sigma of its code for BERT.
+    """
+    _check("guarded", views, (2, 3), temperature)
+    unit = functional.normalize(views, dim=-1)  # (V, B, D)
+    similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
+    n = len(similarity)
+    if len(views) == 3:
+        before = functional.cosine_similarity(start[0], start[1], dim=-1) / temperature  # (B,)
+        own = similarity[:, n:].diagonal()  # (B,)
+        damped = own * (1 - torch.exp(-((own - before) ** 2) / (2 * sigma**2)))
+        change = torch.where(own > before, 0.0, damped - own)
+        similarity = similarity + functional.pad(torch.diag(change), (n, 0))
+    return functional.cross_entropy(similarity, torch.arange(n, device=views.device))
+
+
+def tie(views: Tensor, start: Tensor) -> Tensor:
+    """Mean squared change of the cosines between the anchors of the step, compared with `start`.
+
+    It keeps what the encoder knew of texts that are not near-copies. One anchor alone gives 0.
+    """
+    now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
+    others = ~torch.eye(len(now), dtype=torch.bool, device=views.device)
+    change = (now @ now.T - before @ before.T)[others]  # (B (B - 1),)
+    return change.square().mean() if len(change) else views.sum() * 0.0
 
 
 VIEWS = {

@@ -1,4 +1,4 @@
-"""The loss of the paper's code in sentence-transformers' trainer, and other losses with UNA's negatives."""
+"""The losses in sentence-transformers' trainer, and other losses with UNA's negatives."""
 
 import math
 
@@ -16,8 +16,8 @@ import una_fast
 from support.recorded_training import COMMON
 from support.small_runs import write_corpus
 from una_fast.integrations import Negatives
-from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, row_dataset
-from una_fast.losses import pairs
+from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, ViewsLoss, row_dataset
+from una_fast.losses import guarded, pairs, soft, tie
 
 
 class Given(nn.Module):
@@ -50,6 +50,34 @@ def test_it_is_the_loss_of_training(views, step, places):
     assert torch.equal(loss(views), pairs(passes(views, places), 0.1))
 
 
+class Copied(Given):
+    """Its frozen copy, in eval mode, gives other embeddings."""
+
+    def forward(self, features):
+        moved = features["embedding"] if self.training else features["embedding"].flip(-1)
+        return super().forward({"embedding": moved})
+
+
+def test_any_loss_takes_its_options_and_a_frozen_copy(views):
+    drawn = passes(views, [0, 1, 2])
+    assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
+    start = torch.stack([views[0]["embedding"].flip(-1) + 0.01, views[2]["embedding"].flip(-1) + 0.02])
+    loss = ViewsLoss(Copied(), guarded, temperature=0.1, tie_weight=2.0, sigma=4.0)
+    assert torch.allclose(loss(views), guarded(drawn, 0.1, start, 4.0) + 2 * tie(drawn, start))
+    assert torch.allclose(
+        ViewsLoss(Copied(), soft, alpha=0, tie_weight=2.0)(views), soft(drawn[:2], 0.05) + 2 * tie(drawn, start)
+    )
+    own = ViewsLoss(Copied(), lambda views, temperature: views.sum() * temperature)
+    assert torch.equal(own(views), drawn.sum() * 0.05)
+
+
+def test_the_frozen_copy_is_neither_trained_nor_saved(tiny_model):
+    model = SentenceTransformer(str(tiny_model), device="cpu")
+    loss = ViewsLoss(model, guarded)
+    assert {id(weights) for weights in loss.parameters()} == {id(weights) for weights in model.parameters()}
+    assert not loss._start[0].training and not any(weights.requires_grad for weights in loss._start[0].parameters())
+
+
 def test_evaluations_and_alpha_0_take_no_negatives(views):
     for loss in (PairsLoss(Given().eval(), alpha=1), PairsLoss(Given(), alpha=0)):
         assert torch.equal(loss(views), pairs(passes(views, [0, 1]), 0.05))
@@ -68,6 +96,10 @@ def test_bad_settings_are_named(views):
         PairsLoss(Given(), alpha=-1)
     with pytest.raises(una_fast.InputError, match="temperature=0"):
         PairsLoss(Given(), temperature=0)
+    with pytest.raises(una_fast.InputError, match="tie_weight=-1"):
+        ViewsLoss(Given(), soft, tie_weight=-1)
+    with pytest.raises(una_fast.InputError, match="waight: soft takes views, temperature, weight"):
+        ViewsLoss(Given(), soft, waight=1)
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,12 @@ import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
-from una_fast.losses import pairs
+from una_fast.losses import guarded, margin, pairs, simcse, soft, tie, triplet
 
 TAU = 0.05
 
@@ -58,6 +60,35 @@ def plain_triplet(views, tau):
 
 def plain_simcse(views, tau):
     return plain_triplet(views[:2], tau)
+
+
+def plain_margin(views, least=0.1, most=0.3):
+    if len(views) == 2:
+        return 0.0
+    terms = []
+    for a, p, n in zip(*views, strict=True):
+        d = cosine(a, n) - cosine(a, p)
+        terms.append(max(0.0, d + least) + max(0.0, -d - most))
+    return sum(terms) / len(terms)
+
+
+def plain_guarded(views, tau, start, sigma=0.17):
+    candidates = [row for view in views[1:] for row in view]
+    n, losses = views.shape[1], []
+    for i, anchor in enumerate(views[0]):
+        logits = [cosine(anchor, candidate) / tau for candidate in candidates]
+        if len(views) == 3:
+            s, b = logits[n + i], cosine(start[0][i], start[1][i]) / tau
+            logits[n + i] = s if s > b else s * (1 - math.exp(-((s - b) ** 2) / (2 * sigma**2)))
+        losses.append(cross_entropy(logits[i], logits))
+    return sum(losses) / len(losses)
+
+
+def plain_tie(views, start):
+    n = views.shape[1]
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    changes = [cosine(views[0][i], views[0][j]) - cosine(start[0][i], start[0][j]) for i, j in pairs]
+    return sum(change**2 for change in changes) / len(changes) if changes else 0.0
 
 
 PLAIN = {"pairs": plain_pairs, "decoupled": plain_decoupled, "triplet": plain_triplet, "simcse": plain_simcse}
@@ -142,3 +173,68 @@ def test_negatives_are_only_candidates_in_triplet():
 def test_decoupled_leaves_the_positive_out():
     views = embeddings(2, 4)
     assert float(LOSSES["decoupled"].load()(views, TAU)) < float(LOSSES["pairs"].load()(views, TAU))
+
+
+SHAPES = st.tuples(st.sampled_from([2, 3]), st.integers(1, 5), st.integers(0, 50))  # views, sentences, seed
+
+
+def near(views, amount):
+    """The same with negatives that are near-copies of the anchors."""
+    return torch.cat([views[:2], views[:1] + amount * views[2:]])
+
+
+@given(SHAPES, st.floats(0, 2), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 1))
+def test_soft_equals_the_plain_reference(shape, amount, least, width, weight):
+    n_views, n_sentences, seed = shape
+    views = near(embeddings(n_views, n_sentences, seed=seed), amount)
+    bound = plain_margin(views, least, least + width)
+    assert float(margin(views, TAU, least, least + width)) == pytest.approx(bound, abs=1e-12)
+    expected = plain_simcse(views, TAU) + weight * bound
+    assert float(soft(views, TAU, weight, least, least + width)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_negatives_of_soft_are_no_candidates_and_stay_within_the_bounds():
+    views = embeddings(3, 4)
+    assert float(soft(views, TAU, weight=0.0)) == float(simcse(views[:2], TAU))
+    between = views.clone()
+    between[1] = views[0]  # cos(a, p) = 1, and cos(a, n) = 0.8, which is between 0.7 and 0.9
+    unit = torch.nn.functional.normalize(views[0], dim=-1)
+    beside = torch.nn.functional.normalize(views[2] - (views[2] * unit).sum(-1, keepdim=True) * unit, dim=-1)
+    between[2] = 0.8 * unit + 0.6 * beside
+    between.requires_grad_()
+    margin(between, TAU).backward()
+    assert between.grad.abs().max() == 0
+
+
+@given(SHAPES, st.floats(0, 2), st.floats(0.05, 30))
+def test_guarded_equals_the_plain_reference(shape, amount, sigma):
+    n_views, n_sentences, seed = shape
+    views = near(embeddings(n_views, n_sentences, seed=seed), amount)
+    start = near(embeddings(3, n_sentences, seed=seed + 99), 0.5)[::2]
+    found = float(guarded(views, TAU, start, sigma))
+    assert found == pytest.approx(plain_guarded(views, TAU, start, sigma), rel=1e-9, abs=1e-12)
+
+
+def test_the_guard_spares_negatives_that_the_start_found_nearer_and_no_others():
+    views = near(embeddings(3, 4), 0.3)
+    further, nearer = torch.stack([views[0], -views[0]]), torch.stack([views[0], views[0]])
+    assert float(guarded(views, TAU, further)) == float(triplet(views, TAU))
+    same = torch.stack([views[0], views[2]])  # s = b: the own negatives have the logit 0
+    assert float(guarded(views, TAU, same)) < float(triplet(views, TAU))
+    # so far below b that nothing is damped
+    assert float(guarded(views, TAU, nearer, sigma=1e-3)) == pytest.approx(float(triplet(views, TAU)))
+
+
+@given(st.integers(1, 6), st.integers(0, 50))
+def test_tie_equals_the_plain_reference_and_is_0_at_the_start(n_sentences, seed):
+    views, start = embeddings(3, n_sentences, seed=seed), embeddings(2, n_sentences, seed=seed + 99)
+    assert float(tie(views, start)) == pytest.approx(plain_tie(views, start), rel=1e-9, abs=1e-12)
+    assert float(tie(views, 3 * views)) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", [margin, soft, guarded], ids=lambda loss: loss.__name__)
+def test_gradients_of_bounded_losses_equal_differences(loss):
+    start = embeddings(2, 4, seed=5)
+    options = {"start": start, "sigma": 8.0} if loss is guarded else {}
+    assert torch.autograd.gradcheck(lambda v: loss(v, 0.3, **options), [near(embeddings(3, 4), 0.4).requires_grad_()])
+    assert torch.autograd.gradcheck(lambda v: tie(v, start), [embeddings(3, 4).requires_grad_()])

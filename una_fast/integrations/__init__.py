@@ -1,7 +1,7 @@
 """UNA's negatives inside other trainers: ``pip install 'una_fast[integrations]'``.
 
 Negatives              a transform for `dataset.with_transform`: columns of text
-sentence_transformers  row_dataset, RowCollator: token ids by row; PairsLoss: the loss of the paper's code
+sentence_transformers  row_dataset, RowCollator: token ids by row; ViewsLoss, PairsLoss: the losses of una_fast
 transformers           RowCollator for the Trainer and for a plain DataLoader
 """
 

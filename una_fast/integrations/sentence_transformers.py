@@ -1,8 +1,10 @@
-"""For SentenceTransformerTrainer: token ids without a tokenizer in the loop, and the loss of the paper's code."""
+"""For SentenceTransformerTrainer: token ids without a tokenizer in the loop, and the losses of una_fast."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from una_fast.citation import CITATION
@@ -19,7 +21,7 @@ with naming_extras("integrations"):
 
     from una_fast.integrations.prompts import with_prompts
     from una_fast.integrations.views import RowReader, trimmed
-    from una_fast.losses import pairs
+    from una_fast.losses import pairs, tie
 
 
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
@@ -70,59 +72,101 @@ class RowCollator(RowReader):
         return {f"{view}_{name}": part for view, ids in self._read(rows).items() for name, part in trimmed(ids).items()}
 
 
-class PairsLoss(nn.Module):
-    """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
+class ViewsLoss(nn.Module):
+    """Any loss of `una_fast.losses`, or a function of yours, on the columns anchor, positive and negative.
 
-    The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
-    a positive, and for a negative the same text under another dropout mask. Negatives are used on the optimiser steps
-    that `alpha` divides; the other steps, and evaluations, use anchors and positives only. Add ``loss.callback()`` to
-    the trainer's callbacks, which sets ``loss.step``, or set it yourself in a loop of your own.
+    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. Negatives are used on the optimiser
+    steps that `alpha` divides; the other steps, and evaluations, use anchors and positives only. With `alpha` above 1,
+    add ``loss.callback()`` to the trainer's callbacks, which sets ``loss.step``, or set it yourself in a loop of your
+    own.
 
     Args:
         model: a SentenceTransformer.
+        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. One with
+            a parameter `start` also gets the embeddings of a copy of the model as it is now, frozen, in eval mode.
         temperature: divides the cosine similarities.
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
+        negative_views: how often a negative is encoded, each time under another dropout mask; 2 for `pairs` and
+            `decoupled`.
+        tie_weight: weight of `una_fast.losses.tie` that is added, which keeps similarities near those of the frozen
+            copy; 0 for none.
         gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
             of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
+        options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` below 0 or a `temperature` that is not above 0.
+        InputError: `alpha` or `tie_weight` below 0, a `temperature` that is not above 0, or an option that `loss` does
+            not take.
 
     """
 
-    def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
+    def __init__(
+        self,
+        model: Any,
+        loss: Callable[..., Tensor],
+        temperature: float = 0.05,
+        alpha: int = 1,
+        negative_views: int = 1,
+        tie_weight: float = 0.0,
+        gather_across_devices: bool = False,
+        **options: Any,
+    ):
         super().__init__()
         if not temperature > 0:
             raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
+        if not tie_weight >= 0:
+            raise InputError(f"tie_weight={tie_weight}: must be at least 0, where 0 is no tie")
+        known = inspect.signature(loss).parameters
+        if unknown := [name for name in options if name not in known]:
+            raise InputError(f"{unknown[0]}: {loss.__name__} takes {', '.join(known)}")
         self.model = model
+        self.loss, self.options = loss, options
         self.temperature = temperature
         self.alpha = alpha
+        self.negative_views = negative_views
+        self.tie_weight = tie_weight
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
+        self._loss_takes_start = "start" in known
+        # in a list, so that it is no module of this one: it is neither trained nor saved
+        self._start = [_frozen(model)] if self._loss_takes_start or tie_weight else []
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """A scalar. sentence_features: of anchor, positive and negative, each {"input_ids": int64 (B, L), ...}."""
         features = list(sentence_features)
         if len(features) != 3:
-            raise InputError(f"PairsLoss takes the columns anchor, positive and negative, and got {len(features)}")
+            raise InputError(
+                f"{type(self).__name__} takes the columns anchor, positive and negative, and got {len(features)}"
+            )
         anchor, positive, negative = features
-        views = [anchor, positive, negative, negative] if self._uses_negatives() else [anchor, positive]
-        # a pass for each view, so that equal texts get two dropout masks; a copy, since models write into their dict
-        embeddings = torch.stack([self.model(dict(view))["sentence_embedding"] for view in views])  # (V, B, D)
+        with_negatives = self._uses_negatives()
+        views = self._encode(self.model, [anchor, positive, *([negative] * self.negative_views * with_negatives)])
+        if not self._start:
+            return self.loss(views, self.temperature, **self.options)
+        (frozen,) = self._start
+        with torch.no_grad():
+            start = self._encode(frozen.to(views.device), [anchor, negative] if with_negatives else [anchor])
+        own = {"start": start} if self._loss_takes_start else {}
+        return self.loss(views, self.temperature, **own, **self.options) + self.tie_weight * tie(views, start)
+
+    def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
+        """Embeddings (V, B, D) of views; a pass for each, so that equal texts get different dropout masks."""
+        # copies, since models write into their dict
+        embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])
         if self.gather_across_devices and distributed.is_initialized():
             # its backward sums over the ranks and DDP then averages: the gradient is that of one rank with all rows
             embeddings = torch.cat(all_gather(embeddings), dim=1)
-        return pairs(embeddings, self.temperature)
+        return embeddings
 
     def _uses_negatives(self) -> bool:
         if not self.model.training or self.alpha == 0:
             return False
         if self.step is None and self.alpha > 1:
             raise InputError(
-                f"PairsLoss(alpha={self.alpha}) does not know the optimiser step: add loss.callback() to the trainer's "
-                "callbacks, or set loss.step in your loop"
+                f"{type(self).__name__}(alpha={self.alpha}) does not know the optimiser step: add loss.callback() to "
+                "the trainer's callbacks, or set loss.step in your loop"
             )
         return (self.step or 0) % self.alpha == 0
 
@@ -136,8 +180,8 @@ class PairsLoss(nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""
-        names = ("temperature", "alpha", "gather_across_devices")
-        return {name: getattr(self, name) for name in names}
+        names = ("temperature", "alpha", "tie_weight", "gather_across_devices")
+        return {"loss": self.loss.__name__, **{name: getattr(self, name) for name in names}, **self.options}
 
     @property
     def citation(self) -> str:
@@ -145,10 +189,26 @@ class PairsLoss(nn.Module):
         return CITATION
 
 
+class PairsLoss(ViewsLoss):
+    """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
+
+    The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
+    a positive, and for a negative the same text under another dropout mask. The arguments are those of `ViewsLoss`.
+    """
+
+    def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
+        super().__init__(model, pairs, temperature, alpha, 2, gather_across_devices=gather_across_devices)
+
+
+def _frozen(model: Any) -> Any:
+    """A copy of a model that is not trained and has no dropout."""
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
 class StepCallback(TrainerCallback):
     """Sets ``step`` of a loss to the trainer's optimiser step."""
 
-    def __init__(self, loss: PairsLoss):
+    def __init__(self, loss: ViewsLoss):
         self.loss = loss
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
