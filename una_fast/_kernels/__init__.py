@@ -6,6 +6,7 @@ read-only ones included), holds no lock and changes no global state. Kernels tha
 because only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
+    cache_lines  arrays that share no cache line with anything else
     one_process  the lock that lets processes compile one after the other
     csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
     logarithm    natural logarithms, correctly rounded, so the same on every processor        (Cython)

@@ -90,7 +90,12 @@ class KernelAugmentation(TextAugmentation):
             fill(slice(None))
         else:
             bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
-            list(self._thread_pool().map(fill, map(slice, bounds, bounds[1:])))
+            first, *others = map(slice, bounds, bounds[1:])
+            # The calling thread takes the first part, so that with two threads each writes the same half of `out` in
+            # every call, and finds its cache lines where it left them.
+            running = self._thread_pool().map(fill, others)
+            fill(first)
+            list(running)
 
     def _read(self, sentences: Iterable[str]) -> TextRows:
         """The rows of any text."""
@@ -140,6 +145,6 @@ class KernelAugmentation(TextAugmentation):
 
     def _thread_pool(self) -> ThreadPoolExecutor:
         if self._threads is None or self._threads_of != os.getpid():  # a forked process has none of these threads
-            self._threads = ThreadPoolExecutor(self._n_jobs, thread_name_prefix="una_fast")
+            self._threads = ThreadPoolExecutor(self._n_jobs - 1, thread_name_prefix="una_fast")
             self._threads_of = os.getpid()
         return self._threads

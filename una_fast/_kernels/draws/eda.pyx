@@ -8,6 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
+from una_fast._kernels.cache_lines import on_own_lines
+
 from una_fast._kernels.draws.random cimport below, draw64, row_key, stream_key, unit
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
 from una_fast._kernels.ids.emit cimport TermTokens
@@ -167,7 +169,7 @@ cdef class EditWorkspace(Workspace):
 
     def __init__(self, int64_t longest_row):
         Workspace.__init__(self, longest_row, 2)
-        self.places = np.empty(max(longest_row, 1), dtype=np.int32)
+        self.places = on_own_lines(max(longest_row, 1), np.int32)
 
     cdef int draw(self, Edits edits, int64_t n_rows) except -1 nogil:
         cdef int64_t k, end = 0

@@ -4,6 +4,8 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from una_fast._kernels.cache_lines import on_own_lines
+
 from una_fast._kernels.ids.emit cimport TermTokens
 from una_fast._kernels.draws.law cimport Law
 from una_fast._kernels.prefetch cimport una_prefetch
@@ -24,8 +26,8 @@ cdef class NegativesWorkspace(Workspace):
         Workspace.__init__(self, longest_row)
         capacity = BLOCK * max(longest_row, 1)
         self.places = FirstPlaces(longest_row)
-        self.first, self.chosen = (np.empty(capacity, dtype=np.int32) for _ in range(2))
-        self.z, self.p = (np.empty(capacity, dtype=np.float64) for _ in range(2))
+        self.first, self.chosen = (on_own_lines(capacity, np.int32) for _ in range(2))
+        self.z, self.p = (on_own_lines(capacity, np.float64) for _ in range(2))
         self.fixed_unseen = np.empty(0, dtype=np.uint8)  # rows of an index have no unseen words
 
     cdef int draw(self, Law law, int64_t n_rows) except -1 nogil:

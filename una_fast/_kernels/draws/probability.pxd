@@ -6,7 +6,7 @@ from una_fast._kernels.draws.law cimport Law
 cdef class FirstPlaces:
     cdef uint64_t[::1] table
     cdef int32_t[::1] repeats
-    cdef uint32_t stamp
+    cdef uint32_t[::1] stamp
     cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil
 
 

@@ -5,6 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 import numpy as np
 
+from una_fast._kernels.cache_lines import on_own_lines
+
 from una_fast._kernels.draws.law cimport Law, is_fixed
 
 cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
@@ -19,22 +21,22 @@ cdef class FirstPlaces:
     """
 
     def __init__(self, int64_t longest_row):
-        self.table = np.zeros(table_size(longest_row), dtype=np.uint64)
-        self.repeats = np.zeros(longest_row, dtype=np.int32)
-        self.stamp = 0
+        self.table = on_own_lines(table_size(longest_row), np.uint64)
+        self.repeats = on_own_lines(longest_row, np.int32)
+        self.stamp = on_own_lines(1, np.uint32)
 
     cdef int fill(self, const int32_t[::1] ids, int64_t start, int64_t stop, int32_t[::1] first) except -1 nogil:
         """Set first[k], for k in start .. stop - 1, to the first place of the term ids[k], counted from `start`."""
         cdef uint64_t mask = <uint64_t>table_size(stop - start) - 1, slot, stamp
         cdef int64_t k, place
-        self.stamp += 1
-        if self.stamp == 0:  # after 2**32 rows the stamps begin again
+        self.stamp[0] += 1
+        if self.stamp[0] == 0:  # after 2**32 rows the stamps begin again
             self.table[:] = 0
-            self.stamp = 1
-        stamp = <uint64_t>self.stamp << 32
+            self.stamp[0] = 1
+        stamp = <uint64_t>self.stamp[0] << 32
         for k in range(start, stop):
             slot = ((<uint32_t>ids[k] * <uint64_t>0x9E3779B97F4A7C15ULL) >> 32) & mask
-            while self.table[slot] >> 32 == self.stamp:
+            while self.table[slot] >> 32 == stamp >> 32:
                 place = <int64_t>(self.table[slot] & 0xFFFFFFFFULL)
                 if ids[start + place] == ids[k]:
                     first[k] = <int32_t>place

@@ -10,6 +10,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
+from una_fast._kernels.cache_lines import on_own_lines
+
 from una_fast._kernels.ids.emit cimport TermTokens, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.draws.random cimport row_key, stream_key
@@ -27,11 +29,11 @@ cdef class Workspace:
 
     def __init__(self, int64_t longest_row, int64_t growth=1):
         capacity = BLOCK * max(longest_row, 1)
-        self.ids = np.empty(capacity, dtype=np.int32)
-        self.terms = np.empty(growth * capacity, dtype=np.int32)
-        self.bounds = np.zeros(BLOCK + 1, dtype=np.int64)
-        self.ends = self.bounds if growth == 1 else np.zeros(BLOCK + 1, dtype=np.int64)
-        self.keys = np.empty(BLOCK, dtype=np.uint64)
+        self.ids = on_own_lines(capacity, np.int32)
+        self.terms = on_own_lines(growth * capacity, np.int32)
+        self.bounds = on_own_lines(BLOCK + 1, np.int64)
+        self.ends = self.bounds if growth == 1 else on_own_lines(BLOCK + 1, np.int64)
+        self.keys = on_own_lines(BLOCK, np.uint64)
 
 
 cdef class RowKernel:

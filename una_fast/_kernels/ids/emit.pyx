@@ -7,6 +7,8 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from una_fast._kernels.cache_lines import on_own_lines
+
 from una_fast._kernels.ids.frame cimport Frame
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -93,7 +95,7 @@ def pack(const int32_t[::1] values, const int64_t[::1] indptr):
     indptr: int64 (V + 1,).
     """
     cdef int64_t n_terms = indptr.shape[0] - 1, term, k, count
-    packed = aligned_records(n_terms)
+    packed = on_own_lines(n_terms * RECORD, np.int32).reshape(n_terms, RECORD)
     cdef int32_t[:, ::1] records = packed
     with nogil:
         for term in range(n_terms):
@@ -105,13 +107,6 @@ def pack(const int32_t[::1] values, const int64_t[::1] indptr):
             else:
                 records[term, 1] = <int32_t>indptr[term]
     return packed
-
-
-def aligned_records(int64_t n):
-    """int32 (n, 8), zeros, at an address that is a multiple of 64 bytes, so that each record lies in one cache line."""
-    buffer = np.zeros(n * RECORD + 16, dtype=np.int32)
-    skip = (-buffer.ctypes.data % 64) // buffer.itemsize
-    return buffer[skip : skip + n * RECORD].reshape(n, RECORD)
 
 
 def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
