@@ -65,7 +65,8 @@ def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
 
 def _write_text(batches: Iterable[Records], file: IO[bytes]) -> None:
     for batch in batches:
-        file.writelines(f"{negative}\n".encode() for negative in batch["negative"])
+        columns = [texts for name, texts in batch.items() if name.startswith("negative")]
+        file.writelines(f"{negative}\n".encode() for row in zip(*columns, strict=True) for negative in row)
 
 
 def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:

@@ -114,6 +114,31 @@ def test_negatives_of_a_file_are_those_of_its_text(folder, tmp_path):
     assert output.read_text().splitlines() == una.augment(texts)
 
 
+def test_several_negatives_of_the_first_rows(folder, tmp_path, tiny_model, corpus):
+    from transformers import AutoTokenizer
+
+    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, tokenizer=AutoTokenizer.from_pretrained(tiny_model))
+    of_rows = [una.negatives(range(2), epoch=1, draw_set=number) for number in range(3)]
+    of_texts = [una.augment(una.index[:2], epoch=1, draw_set=number) for number in range(3)]
+    of_ids = [una.negative_ids(range(2), epoch=1, max_length=9, draw_set=number) for number in range(3)]
+    common = ["negatives", "--index", str(folder), "--radius", "3", "--epoch", "1", "--n", "3", "--rows", "2"]
+    for name, more, expected in [("a", [], of_rows), ("b", ["--corpus", str(corpus)], of_texts)]:
+        assert main([*common, *more, "--output", str(tmp_path / f"{name}.jsonl")]) == 0
+        records = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        assert [record["text"] for record in records] == una.index[:2]
+        assert [[record[f"negative_{n + 1}"] for record in records] for n in range(3)] == expected
+        assert main([*common, *more, "--output", str(tmp_path / f"{name}.txt")]) == 0
+        lines = [negative for row in zip(*expected, strict=True) for negative in row]
+        assert (tmp_path / f"{name}.txt").read_text().splitlines() == lines
+    assert (
+        main([*common, "--tokenizer", str(tiny_model), "--max-length", "9", "--output", str(tmp_path / "i.jsonl")]) == 0
+    )
+    records = [json.loads(line) for line in (tmp_path / "i.jsonl").read_text().splitlines()]
+    for number in range(3):
+        ids = [record[f"negative_{number + 1}_input_ids"] for record in records]
+        assert ids == of_ids[number]["input_ids"].tolist()
+
+
 def test_ids_are_those_of_the_negatives(folder, tmp_path, tiny_model, corpus):
     from transformers import AutoTokenizer
 
