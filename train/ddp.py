@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.steps.signals import handled, leave_at_once
+from train.signals import handled, leave_at_once
 
 if TYPE_CHECKING:
     from train.config.run import Run

@@ -15,7 +15,7 @@ from train.config.command import checked_values, option_parser, run_command
 from train.config.options import options_of
 from train.generation import back_translation, paraphrase
 from train.generation.options import Running, Search, Text, resolve_job
-from train.steps.signals import handled, leave_at_once
+from train.signals import handled, leave_at_once
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:

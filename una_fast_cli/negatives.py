@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives
 
 
 def _load_tokenizer(name: str) -> Any:
-    from train.encoder.encoder import load_tokenizer
+    from train.encoder.pretrained import load_tokenizer
 
     return load_tokenizer(name)
 

@@ -53,7 +53,7 @@ def _training(*names: str) -> tuple[str, ...]:
 
 PARTS = {
     "steps": Part(
-        ("train/steps/plan.py", "train/steps/views.py", "train/steps/batches.py"),
+        ("train/loop/data.py",),
         _training("steps", "left_padding", "mlm", "graphs", "noise_resume"),
         40,
     ),
@@ -64,7 +64,7 @@ PARTS = {
         _training("steps"),
     ),
     "correlation": Part(("train/evaluation/measures/correlation.py",), ("tests/evaluation/test_sts.py",), 15),
-    "ranks": Part(("train/steps/ranks.py",), _training("ddp", "resume", "train_cli"), 12),
+    "ranks": Part(("train/loop/distributed.py",), _training("ddp", "resume", "train_cli"), 12),
     "checkpoint": Part(("train/record/checkpoint.py",), _training("folder", "resume"), 15),
     "una_fast": Part(  # all its files: mutmut's * stands for folders too
         ("una_fast/*.py",),

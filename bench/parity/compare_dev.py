@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader
 
-from train.encoder.encoder import load_config, load_encoder, load_tokenizer
-from train.encoder.first_token import without_unread_tokens
-from train.encoder.onednn import packed_linears
+from train.encoder.cpu import packed_linears
+from train.encoder.encoder import load_encoder, without_unread_tokens
+from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from una_fast.errors import InputError

@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 
 import una_fast
 from train.config.run import make_run
-from train.encoder.encoder import load_config, load_encoder, load_tokenizer
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config, load_tokenizer
 from train.job.material import Material, make_index
 from train.job.resolve import resolve_options
+from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Prefetcher, Views, gpu_column_multiple, unchanged
+from train.loop.distributed import Ranks, repeat_exactly
+from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
-from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
-from train.steps.prefetch import Prefetcher
-from train.steps.ranks import Ranks, repeat_exactly
-from train.steps.trainer import Trainer
-from train.steps.views import Altered, Sentences, Views
 from una_fast.errors import InputError
 
 MAX_LENGTH, ALPHA = 32, 5
@@ -94,9 +93,9 @@ class Bench:
     def maker(self, n_parts: int | None = None) -> BatchMaker:
         """The object that makes this project's batches for the device."""
         on_gpu = self.device.type == "cuda"
-        negatives = Altered(self.una)
+        negatives = self.una.token_ids
         return BatchMaker(
-            Views(Sentences(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
+            Views(unchanged(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
             multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
         )  # fmt: skip
@@ -104,10 +103,10 @@ class Bench:
     def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
         """This project's step; its batches are made by a background thread, as in training."""
         run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
-        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
+        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed, device=run.device)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)
-        make = self.maker(n_parts)
+        make = self.maker(n_parts).make
 
         def take(steps: Sequence[int]) -> float:
             batches = Prefetcher(Chosen(steps, self.rows), make, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.utilisation import FORMULA, peak, step_flops
-from train.encoder.encoder import load_config
+from train.encoder.pretrained import load_config
 from train.record.machine import machine, versions
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -20,7 +20,7 @@ import torch
 from bench.training.contenders import MAX_LENGTH, Bench, measure
 from bench.training.step_table import RESULTS, save, show, sizes, step_table, summarise
 from train.config.command import exit_with_error
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 

@@ -38,7 +38,7 @@ from bench.training.step_table import (
 )
 from train.config.command import exit_with_error
 from train.demo.demo import PAIRS, packaged_encoder, write_corpus
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
 
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ import una_fast
 from bench.training.contenders import MAX_LENGTH
 from bench.training.step_table import RESULTS, described, save, show, sizes
 from train.config.command import exit_with_error
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
 from una_fast.integrations import Negatives
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset

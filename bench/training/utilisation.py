@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from train.encoder.onednn import use_onednn
+from train.encoder.cpu import use_onednn
 
 # Dense TFLOP/s of the vendor's data sheets: fp32 without the matrix units, bf16 and fp16 with them and with fp32 sums
 PEAKS = {

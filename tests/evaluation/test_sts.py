@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
-from train.encoder.first_token import first_token_only
-from train.encoder.onednn import packed_linears
-from train.encoder.pooling import POOLINGS, Pooling
+from train.encoder.cpu import packed_linears
+from train.encoder.encoder import first_token_only
+from train.encoder.pooling import POOLINGS
 from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
 from train.evaluation.measures.correlation import correlate, cosine, pearson, spearman
 from train.evaluation.measures.geometry import alignment, uniformity, unit_rows, whiten
@@ -244,8 +244,8 @@ def test_poolings_equal_loops_over_tokens(pooling: str, padded: str) -> None:
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
     mask = mask if padded == "right" else mask.flip(1)
     output = SimpleNamespace(last_hidden_state=hidden[-1], hidden_states=tuple(hidden))
-    assert Pooling(pooling).needs_hidden_states == (pooling in ("avg_first_last", "avg_top2"))
-    torch.testing.assert_close(Pooling(pooling)(output, mask), plain_pool(hidden, mask, pooling))
+    assert POOLINGS[pooling].needs_hidden_states == (pooling in ("avg_first_last", "avg_top2"))
+    torch.testing.assert_close(POOLINGS[pooling].pool(output, mask), plain_pool(hidden, mask, pooling))
 
 
 def test_unknown_pooling_is_refused(tiny_model: Path) -> None:

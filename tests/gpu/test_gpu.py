@@ -10,14 +10,14 @@ from support.fake_tokens import SENTENCES, fake_views
 from support.fake_tokens import train as train_on_cpu
 from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
 from train.config.run import Run
-from train.encoder.encoder import load_config, load_encoder
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config
+from train.loop.data import BatchMaker, Plan
+from train.loop.distributed import Ranks, repeat_exactly
+from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, LateLosses
 from train.record.timing import Stopwatch
-from train.steps.batches import BatchMaker
-from train.steps.plan import Plan
-from train.steps.ranks import Ranks, repeat_exactly
-from train.steps.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 COMPILE = ["off", "graphs"]
@@ -46,11 +46,11 @@ def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts
     gpu = torch.device("cuda", 0)
     run = Run(model=str(model), augment="una", learning_rate=1e-4, batch_size=8, precision=precision, compile=compile,
               device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
-    encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed)
+    encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed, device="cuda")
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
-    make = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
+    maker = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
     trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan)
-    return trainer, [make(*batch).to(gpu) for batch in plan.batches()]
+    return trainer, [maker.make(*batch).to(gpu) for batch in plan.batches()]
 
 
 @pytest.mark.parametrize("compile", COMPILE)
@@ -58,7 +58,7 @@ def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
     """In fp32 without dropout: the losses differ only by rounding, since sums have another order."""
     losses, _ = train_on_cpu(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
     trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
-    assert [trainer.step(batch).item() for batch in batches] == pytest.approx(losses, abs=1e-4)
+    assert [trainer.step(batch).loss.item() for batch in batches] == pytest.approx(losses, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -73,7 +73,7 @@ def test_graphs_change_no_bit(tiny_model):
     states = []
     for compile in ("off", "graphs"):
         trainer, batches = make_trainer(tiny_model, compile=compile, n_parts=1)
-        losses = [trainer.step(batch).item() for batch in batches]
+        losses = [trainer.step(batch).loss.item() for batch in batches]
         states.append((losses, {name: weight.cpu() for name, weight in trainer.encoder.state_dict().items()}))
     assert states[0][0] == states[1][0]
     assert all(torch.equal(states[0][1][name], states[1][1][name]) for name in states[0][1])
@@ -88,10 +88,10 @@ def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model):
 
     hook = trainer.encoder.backbone.encoder.layer[0].register_forward_hook(look)
     with pytest.warns(UserWarning, match="no CUDA graphs: the model waits for the GPU"):
-        losses = [trainer.step(batch).item() for batch in batches]
+        losses = [trainer.step(batch).loss.item() for batch in batches]
     hook.remove()
     again, batches = make_trainer(tiny_model, n_parts=1)
-    assert [again.step(batch).item() for batch in batches] == losses
+    assert [again.step(batch).loss.item() for batch in batches] == losses
 
 
 @pytest.mark.parametrize("compile", COMPILE)
@@ -99,10 +99,10 @@ def test_masks_are_a_function_of_seed_and_step(tiny_model, compile):
     trainer, batches = make_trainer(tiny_model, compile=compile)
     with torch.no_grad():
         again, other = batches[1], batches[2]
-        first = trainer._encode(1, again.parts).clone()
+        first = trainer._encode(1, again.parts)[0].clone()
         trainer._encode(2, other.parts)
-        assert torch.equal(trainer._encode(1, again.parts), first)
-        assert not torch.equal(trainer._encode(3, again.parts), first)
+        assert torch.equal(trainer._encode(1, again.parts)[0], first)
+        assert not torch.equal(trainer._encode(3, again.parts)[0], first)
 
 
 @pytest.mark.parametrize("compile", COMPILE)
@@ -115,7 +115,7 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in batches[:LATE_STEPS]:
-            losses.push(trainer.step(batch), {"step": batch.step})
+            losses.push(trainer.step(batch).loss, {"step": batch.step})
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert not list(losses.due())  # none is due before another LATE_STEPS steps
@@ -127,8 +127,8 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
 def test_half_precision_is_finite_and_near(tiny_model, precision, compile):
     trainer, batches = make_trainer(tiny_model, precision, compile, dropout=0.0)
     exact, _ = make_trainer(tiny_model, "fp32", "off", dropout=0.0)
-    losses = [trainer.step(batch).item() for batch in batches]
-    assert losses[0] == pytest.approx(exact.step(batches[0]).item(), rel=0.05)
+    losses = [trainer.step(batch).loss.item() for batch in batches]
+    assert losses[0] == pytest.approx(exact.step(batches[0]).loss.item(), rel=0.05)
     assert np.isfinite(losses).all() and losses[-1] < losses[1]
     assert (trainer.state()["scaler"].get("scale", 0) > 0) == (precision == "fp16")
 

@@ -14,7 +14,7 @@ LIBRARY_ROOMS = """
     parallel memory storage corpus index tokens augment losses integrations
 """.split()
 TRAINING_ROOMS = """
-    objective encoder config record evaluation steps demo report job generation
+    signals objective encoder config record evaluation loop demo report job generation
     ddp evaluate download generate paper
 """.split()
 COMMAND_ROOMS = "writers draws index upload fetch negatives explain main __main__".split()

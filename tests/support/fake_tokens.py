@@ -4,12 +4,11 @@ import numpy as np
 import torch
 
 from train.config.run import Run
-from train.encoder.encoder import load_config, load_encoder
-from train.steps.batches import BatchMaker
-from train.steps.plan import Plan
-from train.steps.ranks import Ranks
-from train.steps.trainer import Trainer
-from train.steps.views import Altered, Sentences, Views
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config
+from train.loop.data import BatchMaker, Plan, Views, unchanged
+from train.loop.distributed import Ranks
+from train.loop.trainer import Trainer
 
 CPU = torch.device("cpu")
 BATCH, SENTENCES, STEPS = 8, 91, 12  # the last of the 12 batches holds 3 sentences: a rank of 4 has none
@@ -43,7 +42,7 @@ class FakeTokens:
 
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
     """Views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
-    return Views(Sentences(kind(0)), None, Altered(kind(1)) if negatives else None, max_length, alpha, negative_views)
+    return Views(unchanged(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views)
 
 
 def train(model, **settings):
@@ -52,10 +51,10 @@ def train(model, **settings):
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
     encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed)
     plan = Plan(np.arange(SENTENCES), BATCH, run.seed)
-    make = BatchMaker(
+    maker = BatchMaker(
         fake_views(run.alpha, 2), 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
         multiple=8,
     )  # fmt: skip
     trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
-    losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in plan.batches()]
     return losses, trainer

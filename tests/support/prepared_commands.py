@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing import connection, util
 
 from train.job import fork_server
-from train.steps.signals import STOP_SIGNALS
+from train.signals import STOP_SIGNALS
 
 PRELOADED = [
     "train.job.launch", "train.job.seeds", "train.job.score_best", "support.prepared_commands",

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from train.steps.signals import handled
+from train.signals import handled
 
 
 def one_dies(rank, job, device, done, reply):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from support.small_runs import options, train_here
-from train.objective.cosines import cosines
+from train.loop.trainer import cosines
 from train.record.metrics import LateLosses
 
 

@@ -12,8 +12,8 @@ from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens, fake_vie
 from support.prepared_commands import start_fork_server
 from support.small_runs import free_port
 from train.config.run import Run
+from train.loop import distributed as ranks
 from train.objective.registry import LOSSES, NOISES
-from train.steps import ranks
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -28,13 +28,12 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
     )  # fmt: skip
-    from train.encoder.encoder import load_config, load_encoder, quiet
+    from train.encoder.encoder import load_encoder
+    from train.encoder.pretrained import load_config, quiet
+    from train.loop import distributed
+    from train.loop.data import BatchMaker, Plan
+    from train.loop.trainer import Trainer
     from train.objective.masking import Masking
-    from train.steps import ranks as distributed
-    from train.steps.batches import BatchMaker
-    from train.steps.plan import Plan
-    from train.steps.trainer import Trainer
-    from train.steps.views import noise_of
 
     quiet()
     run = Run(model=model, output=folder, **settings)
@@ -50,20 +49,16 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         from support.graphs_on_cpu import stand_in
 
         stand_in()
-    encoder = load_encoder(model, load_config(model, run.dropout), run.seed)
-    if run.mlm_weight:
-        from train.encoder.mlm import load_mlm_head
-
-        encoder.mlm = load_mlm_head(model, encoder.backbone.config, encoder.word_table, run.seed)
+    encoder = load_encoder(model, load_config(model, run.dropout), run.seed, with_mlm=run.mlm_weight > 0)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
-    make = BatchMaker(
+    maker = BatchMaker(
         fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una"),
         rank, world, rows_of_part=run.grad_cache, n_parts=4 if run.compile == "off" else 1,
         multiple=1 if run.compile == "off" else 8,
         masking=Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None,
     )  # fmt: skip
-    trainer = Trainer(run, ranks, encoder, plan, noise=noise_of(run))
-    losses = [trainer.step(make(*batch)).item() for batch in plan.batches()]
+    trainer = Trainer(run, ranks, encoder, plan)
+    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in plan.batches()]
     with torch.no_grad():
         embeddings = trainer.embed(FakeTokens(0).anchor_ids(range(3)))
     if rank == 0:
@@ -160,7 +155,7 @@ def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world, com
 
 def test_more_ranks_than_gpus_is_said(monkeypatch):
     """For torchrun, which does not check it; with `--nproc` it is checked before any rank starts."""
-    from train.steps import ranks as distributed
+    from train.loop import distributed
 
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.setenv("RANK", "5")

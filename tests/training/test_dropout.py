@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from train.encoder.dropout import CpuDropout, keep_mask, use_cpu_dropout
+from train.encoder.cpu import CpuDropout, keep_mask, use_cpu_dropout
 
 ROWS = 250_000
 

@@ -9,10 +9,10 @@ from support.fake_tokens import train
 from support.graphs_on_cpu import stand_in
 from support.small_runs import final_state, metrics, options, train_here
 from train.encoder import graphs
-from train.encoder.encoder import SentenceEncoder, load_config, load_encoder
-from train.encoder.graphs import Graphs
-from train.encoder.ready_mask import takes_ready_mask
-from train.steps.batches import gpu_column_multiple
+from train.encoder.encoder import SentenceEncoder, load_encoder
+from train.encoder.graphs import Graphs, takes_ready_mask
+from train.encoder.pretrained import load_config
+from train.loop.data import gpu_column_multiple
 from una_fast.errors import InputError
 
 
@@ -37,7 +37,7 @@ def test_graphs_change_no_bit(tiny_model, graphs_on_cpu, monkeypatch, settings):
     monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)  # as graphs do: they take token ids
     losses, plain = train(tiny_model, compile="off", **settings)
     same, graphed = train(tiny_model, compile="graphs", **settings)
-    assert len(graphed.encoder.graphs._captured) > 2
+    assert len(graphed.graphs._captured) > 2
     assert losses == same
     assert_same_weights(plain, graphed)
 
@@ -65,7 +65,7 @@ def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, monkeypatch
             raise error
         return whole(run, trained, part, memory)
 
-    shapes = len(train(tiny_model, compile="graphs")[1].encoder.graphs._captured)
+    shapes = len(train(tiny_model, compile="graphs")[1].graphs._captured)
     place = {"first": 1, "third": 3, "last": shapes}[at]
     assert shapes > 3
     monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)

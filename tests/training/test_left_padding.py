@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from support.fake_tokens import FakeTokens, fake_views
-from train.steps.batches import BatchMaker
+from train.loop.data import BatchMaker
 
 
 class PaddedLeft(FakeTokens):

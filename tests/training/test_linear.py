@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from support.small_runs import options, train_here
-from train.encoder import onednn
-from train.encoder.onednn import OneDnnLinear, available, packed_linears, use_onednn
-from train.steps.trainer import Trainer
+from train.encoder import cpu
+from train.encoder.cpu import OneDnnLinear, available, packed_linears, use_onednn
+from train.loop.trainer import Trainer
 
 pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no one
 @pytest.fixture(autouse=True)
 def no_intel(monkeypatch):
     """Act as on a processor that is not Intel's, where oneDNN is faster."""
-    monkeypatch.setattr(onednn, "_on_intel", lambda: False)
+    monkeypatch.setattr(cpu, "_on_intel", lambda: False)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -75,7 +75,7 @@ def test_the_dev_evaluation_of_a_run_packs_every_layer_of_the_encoder(tmp_path, 
 
 
 def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
-    monkeypatch.setattr(onednn, "_on_intel", lambda: True)
+    monkeypatch.setattr(cpu, "_on_intel", lambda: True)
     layer = nn.Linear(8, 8)
     use_onednn(layer)
     assert type(layer) is nn.Linear

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from train.loop.distributed import FAILED, Ranks, StopAgreement
+from train.loop.loop import Loop
+from train.loop.trainer import Step
 from train.record.pointer import Progress
-from train.steps.evaluations import Evaluation
-from train.steps.loop import Loop
-from train.steps.ranks import Ranks
-from train.steps.stop import FAILED, StopAgreement
+from train.record.timing import Stopwatch
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
@@ -36,28 +36,29 @@ class Part:
 
 
 def loop_of(calls, stop, steps=3, **answers):
-    """A loop of `steps` steps, evaluated after every second one and saved after the first."""
-    progress = Progress()
-    plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)))
+    """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
+    plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
+    scores = iter((0.5, 0.6, 0.1))
 
     def make(step, epoch, rows):
-        return SimpleNamespace(step=step, to=lambda device: None)
+        return SimpleNamespace(step=step, to=lambda device: step)
 
-    def take(batch):
-        calls.append(f"step {progress.step}")
-        return torch.tensor(1.0)
+    def take(step):
+        calls.append(f"step {step}")
+        return Step(torch.tensor(1.0), torch.ones(1, 2))
 
     def score():
-        progress.evaluated_step = progress.step
-        return Evaluation(progress.step, 0.5, progress.step == 2, None)
+        calls.append("score")
+        return next(scores)
 
-    evaluations = {"due": lambda: progress.step % 2 == 0, "owed": lambda: progress.evaluated_step != progress.step}
+    saves = {"best": lambda note: calls.append(f"best of {note['step']}"), **answers.get("saves", {})}
+    run = SimpleNamespace(eval_every=2, save_every=1)
     return Loop(
-        SimpleNamespace(ranks=RANKS, plan=plan, step=take, cosines=None),
-        make,
-        progress,
-        Part("evaluations", calls, take=score, **evaluations),
-        Part("saves", calls, due=lambda: progress.step == 1, **answers.get("saves", {})),
+        SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device)),
+        SimpleNamespace(make=make),
+        Progress(),
+        score,
+        Part("saves", calls, **saves),
         Part("telemetry", calls, timed=iter, **answers.get("telemetry", {})),
         stop,
     )
@@ -72,13 +73,17 @@ def stop():
 
 def test_the_order_of_calls(stop):
     calls = []
-    outcome = loop_of(calls, stop)()
-    assert outcome.status == "finished" and outcome.progress.step == 3
-    evaluation = ["telemetry.catch_up", "evaluations.take", "telemetry.evaluation"]
+    outcome = loop_of(calls, stop).run()
+    assert outcome.status == "finished"
+    assert outcome.progress == Progress(3, 0.5, 0.6, 2, 0.1, 3)
+    evaluation = ["telemetry.catch_up", "score", "telemetry.evaluation"]
     save = ["telemetry.catch_up", "telemetry.flush", "saves.last"]
-    best = [*evaluation[:2], "saves.best", evaluation[2]]
+
+    def best(step):
+        return [*evaluation[:2], "saves.best", f"best of {step}", evaluation[2]]
+
     assert calls == [
-        "telemetry.begin", *evaluation, "step 0", "telemetry.step", *save, "step 1", "telemetry.step", *best,
+        "telemetry.begin", *best(0), "step 0", "telemetry.step", *save, "step 1", "telemetry.step", *best(2), *save,
         "step 2", "telemetry.step", *evaluation, *save, "saves.wait", "telemetry.close", "saves.wait",
     ]  # fmt: skip
 
@@ -86,10 +91,10 @@ def test_the_order_of_calls(stop):
 def test_a_loss_that_is_no_number_ends_the_run_without_a_save(stop):
     calls = []
 
-    def refuse(batch, loss, cosines):
+    def refuse(batch, step):
         raise InputError("the loss is nan")
 
-    outcome = loop_of(calls, stop, telemetry={"step": refuse})()
+    outcome = loop_of(calls, stop, telemetry={"step": refuse}).run()
     assert (outcome.status, outcome.message) == ("failed", "the loss is nan")
     assert "saves.last" not in calls and calls[-2:] == ["telemetry.close", "saves.wait"]
 
@@ -104,7 +109,7 @@ def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
         with stop.guard():
             raise OSError("the disk is full")
 
-    outcome = loop_of([], stop, saves={"wait": fail})()
+    outcome = loop_of([], stop, saves={"wait": fail}).run()
     assert (outcome.status, outcome.message) == ("failed", "the disk is full")
     assert asked[-1] == FAILED and len(asked) == 4  # after each of three steps, and at the end
 

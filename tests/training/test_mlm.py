@@ -22,10 +22,10 @@ from transformers import (
 from support import reference
 from support.small_runs import assert_same_run, final_state, options, train_here
 from train.config.run import make_run
-from train.encoder.encoder import load_config, load_encoder
-from train.encoder.mlm import load_mlm_head
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config
+from train.loop.trainer import Trainer
 from train.objective.masking import Masking, masking_of
-from train.steps.trainer import Trainer
 from una_fast.errors import InputError
 
 MASK, PAD, TOKENS = 103, 0, 500
@@ -45,7 +45,7 @@ def sentences(n, width=12):
 
 def test_masks_are_those_of_a_plain_reading_of_bert():
     part, rows, epoch = sentences(40), np.arange(7, 47), 3
-    masked = MASKING(part, rows, epoch)
+    masked = MASKING.mask(part, rows, epoch)
     key = reference_seed(42)
     expected, targets = part["input_ids"].clone(), []
     for i, row in enumerate(rows.tolist()):
@@ -67,7 +67,7 @@ def reference_seed(seed):
 
 def test_15_percent_are_masked_and_80_10_10_of_them_replaced():
     part = sentences(20_000)
-    masked = MASKING(part, np.arange(20_000), 0)
+    masked = MASKING.mask(part, np.arange(20_000), 0)
     words = int((part["input_ids"] > 199).sum())
     assert abs(len(masked.targets) / words - 0.15) < 5 * (0.15 * 0.85 / words) ** 0.5
     now = masked.part["input_ids"].flatten()[masked.positions]
@@ -81,10 +81,10 @@ def test_a_sentence_has_its_masks_in_any_batch_and_others_in_another_epoch():
     part, rows = sentences(9), np.arange(9)
     order = np.array([4, 0, 7])
     some = {name: tensor[order] for name, tensor in part.items()}
-    whole, few = MASKING(part, rows, 0), MASKING(some, rows[order], 0)
+    whole, few = MASKING.mask(part, rows, 0), MASKING.mask(some, rows[order], 0)
     width = few.part["input_ids"].shape[1]
     assert torch.equal(few.part["input_ids"], whole.part["input_ids"][order, :width])
-    assert not torch.equal(MASKING(part, rows, 1).part["input_ids"], whole.part["input_ids"])
+    assert not torch.equal(MASKING.mask(part, rows, 1).part["input_ids"], whole.part["input_ids"])
     assert not len(few.without_targets().targets)
 
 
@@ -107,9 +107,8 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
                 torch.nn.init.normal_(parameter, std=0.1)
     whole.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(minilm).save_pretrained(tmp_path)
-    encoder = load_encoder(str(tmp_path), load_config(str(tmp_path), 0.0), 42)
-    encoder.mlm = load_mlm_head(str(tmp_path), encoder.backbone.config, encoder.word_table, 42)
-    masked = MASKING(sentences(8), np.arange(8), 0)
+    encoder = load_encoder(str(tmp_path), load_config(str(tmp_path), 0.0), 42, with_mlm=True)
+    masked = MASKING.mask(sentences(8), np.arange(8), 0)
     rows, loss = encoder([masked.part], masked)
     loss = loss / len(masked.targets)
     loss.backward()

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from train.config.run import make_run
+from train.loop.trainer import noise_of
 from train.objective.draws import EmbeddingDraws
-from train.objective.embedding_noise import EmbeddingNoise
+from train.objective.noise import noise_on
 from train.objective.registry import NOISE_VIEWS, NOISES
-from train.steps.views import noise_of
 from una_fast.errors import InputError
 
 LAMBDA = 0.3
@@ -97,7 +97,7 @@ def test_gradient_equals_differences(name):
 def test_a_sentence_has_its_noise_wherever_it_stands(name):
     rows = np.array([70, 3, 21, 8, 55, 13])
     views, order = embeddings(4, 6, 5), [4, 0, 3, 5, 1, 2]
-    noise = EmbeddingNoise(name, LAMBDA, "all", 42)
+    noise = noise_on(name, LAMBDA, "all", 42)
     assert torch.allclose(noise(views[:, order], 1, rows[order]), noise(views, 1, rows)[:, order], atol=1e-12)
 
 
@@ -105,30 +105,30 @@ def test_a_sentence_has_its_noise_wherever_it_stands(name):
 @pytest.mark.parametrize("n_views", [2, 3, 4])
 def test_only_the_chosen_views_are_changed(view, n_views):
     views = embeddings(n_views, 5, 4)
-    changed = EmbeddingNoise("gaussian", LAMBDA, view, 42)(views, 0, np.arange(5))
+    changed = noise_on("gaussian", LAMBDA, view, 42)(views, 0, np.arange(5))
     moved = [v for v in range(n_views) if not torch.equal(views[v], changed[v])]
     assert moved == [v for v in NOISE_VIEWS[view] if v < n_views]
 
 
 def test_views_epochs_and_seeds_have_draws_of_their_own():
     views = torch.ones(4, 50, 40).cumsum(1)  # all views are equal
-    noise = EmbeddingNoise("gaussian", LAMBDA, "all", 42)
+    noise = noise_on("gaussian", LAMBDA, "all", 42)
     drawn = [*(noise(views, 0, np.arange(50)) - views), (noise(views, 1, np.arange(50)) - views)[0]]
-    drawn.append((EmbeddingNoise("gaussian", LAMBDA, "all", 43)(views, 0, np.arange(50)) - views)[0])
+    drawn.append((noise_on("gaussian", LAMBDA, "all", 43)(views, 0, np.arange(50)) - views)[0])
     correlations = np.corrcoef([one.flatten().numpy() for one in drawn])
     assert np.abs(correlations - np.eye(len(drawn))).max() < 5 / 2000**0.5
 
 
 def test_the_noise_is_not_drawn_by_the_numbers_that_replace_words():
     views, rows = torch.ones(2, 50, 40).cumsum(1), np.arange(50)
-    noise = EmbeddingNoise("gaussian", LAMBDA, "positive", 42)(views, 0, rows)[1] - views[1]
+    noise = noise_on("gaussian", LAMBDA, "positive", 42)(views, 0, rows)[1] - views[1]
     of_words = EmbeddingDraws(42, 0, rows).normals(40)
     assert abs(np.corrcoef(noise.flatten().numpy(), of_words.ravel())[0, 1]) < 5 / 2000**0.5
 
 
 @pytest.mark.parametrize("name", NOISES)
 def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
-    noise = EmbeddingNoise(name, LAMBDA, "all", 42)
+    noise = noise_on(name, LAMBDA, "all", 42)
     for views in (embeddings(2, 1, 4), torch.ones(2, 3, 4)):
         views.requires_grad_()
         out = noise(views, 0, np.arange(views.shape[1]))
@@ -139,7 +139,7 @@ def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
 @pytest.mark.parametrize("name", NOISES)
 def test_strength_scales_the_move(name):
     views, rows = embeddings(2, 6, 5), np.arange(6)
-    weak, strong = (EmbeddingNoise(name, s, "positive", 42)(views, 0, rows)[1] - views[1] for s in (0.1, 0.7))
+    weak, strong = (noise_on(name, s, "positive", 42)(views, 0, rows)[1] - views[1] for s in (0.1, 0.7))
     assert torch.allclose(strong, 7 * weak) and weak.norm(dim=1).min() > 0
 
 
@@ -165,7 +165,9 @@ def test_pca_jitter_has_the_squared_covariance_for_its_covariance():
 def test_a_run_names_its_noise():
     assert noise_of(make_run(NEEDED)) is None
     given = {**NEEDED, "noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
-    assert noise_of(make_run(given)) == EmbeddingNoise("linear", 0.2, "negative", 7)
+    own, views, rows = noise_of(make_run(given)), torch.randn(3, 4, 8), np.arange(4)
+    assert own and torch.equal(own(views, 1, rows), noise_on("linear", 0.2, "negative", 7)(views, 1, rows))
+    assert not torch.equal(own(views, 1, rows)[2], views[2]) and torch.equal(own(views, 1, rows)[:2], views[:2])
 
 
 @pytest.mark.parametrize("strength", [0.0, -0.1, 1.5, float("nan")])
@@ -183,5 +185,5 @@ def test_noise_on_negatives_needs_negatives(without):
 @pytest.mark.parametrize(("rows", "changes"), [(1, False), (2, True)])
 def test_a_noise_needs_two_sentences(rows, changes):
     views = embeddings(3, rows, 4)
-    noisy = EmbeddingNoise("extrapolation", LAMBDA, "positive", 7)(views, 0, np.arange(rows))
+    noisy = noise_on("extrapolation", LAMBDA, "positive", 7)(views, 0, np.arange(rows))
     assert [not torch.equal(one, other) for one, other in zip(views, noisy, strict=True)] == [False, changes, False]

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from support.small_runs import assert_same_run, metrics, options, train_here
+from train.loop.trainer import Trainer
 from train.objective.registry import NOISES
-from train.steps.trainer import Trainer
 
 
 def stop_at(monkeypatch, at):

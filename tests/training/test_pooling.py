@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
-from train.encoder.encoder import load_config, load_encoder, load_tokenizer
-from train.encoder.first_token import without_unread_tokens
+from train.encoder.encoder import load_encoder, without_unread_tokens
 from train.encoder.modules import FLAGS, Modules, read_modules
-from train.encoder.pooling import OF_TRAINING, POOLINGS, Pooling
+from train.encoder.pooling import OF_TRAINING, POOLINGS
+from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.model import load_model
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.protocol import EvaluationProtocol
@@ -103,7 +103,7 @@ def test_the_start_is_best_if_no_step_was_better(tmp_path, tiny_model, capsys):
 
 
 def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_path, tiny_model, monkeypatch):
-    from train.steps.trainer import Trainer
+    from train.loop.trainer import Trainer
 
     values = options(tmp_path, tiny_model, max_steps=4)
     with monkeypatch.context() as patch:
@@ -186,13 +186,13 @@ def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(t
         tokenizer.padding_side = side
         batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
         for name in ("cls_before_pooler", "avg", "last"):
-            pooling = Pooling(name)
+            pooling = POOLINGS[name]
             with torch.no_grad():
-                whole = pooling(model(**batch), batch["attention_mask"])
+                whole = pooling.pool(model(**batch), batch["attention_mask"])
                 with without_unread_tokens(model, pooling, tokenizer):
                     output = model(**batch)
             lengths[side, name] = output.last_hidden_state.shape[1]
-            torch.testing.assert_close(pooling(output, batch["attention_mask"]), whole, atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(pooling.pool(output, batch["attention_mask"]), whole, atol=1e-6, rtol=1e-5)
     assert [key for key, length in lengths.items() if length == 1] == [("right", "cls_before_pooler")]
 
 
@@ -264,7 +264,7 @@ def test_a_pooling_without_the_prompt_is_refused(tmp_path, mean_model):
     ("machine", "supported", "warned"), [("x86_64", False, True), ("x86_64", True, False), ("arm64", False, False)]
 )
 def test_slow_bf16_is_said(tmp_path, tiny_model, monkeypatch, machine, supported, warned):
-    monkeypatch.setattr("train.encoder.onednn.platform.machine", lambda: machine)
+    monkeypatch.setattr("train.encoder.cpu.platform.machine", lambda: machine)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: supported)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     with warnings.catch_warnings(record=True) as said:

@@ -15,8 +15,8 @@ from train.config.run import POSITIVES, make_run
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
 from train.job.material import Material
-from train.steps.ranks import Ranks
-from train.steps.trainer import Trainer
+from train.loop.distributed import Ranks
+from train.loop.trainer import Trainer
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
 

@@ -22,9 +22,9 @@ from support.small_runs import (
     train_here,
     wait_for_step,
 )
+from train.loop.trainer import Step, Trainer
 from train.record.files import FolderLock
 from train.record.pointer import read_pointer
-from train.steps.trainer import Trainer
 from una_fast.errors import InputError
 
 STEPS = 18
@@ -122,10 +122,13 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, int
 
 def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupted, monkeypatch):
     values = options(folder, tiny_model, output=str(folder / "nan"))
-    plain = Trainer._loss
-    monkeypatch.setattr(
-        Trainer, "_loss", lambda self, e, batch: plain(self, e, batch) * (float("nan") if batch.step == 5 else 1.0)
-    )
+    plain = Trainer._compare
+
+    def compare(self, encoded, batch):
+        loss, of_views = plain(self, encoded, batch)
+        return Step(loss * (float("nan") if batch.step == 5 else 1.0), of_views)
+
+    monkeypatch.setattr(Trainer, "_compare", compare)
     outcome = train_here(values)
     assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
     assert read_pointer(Path(values["output"])).progress.step == 4

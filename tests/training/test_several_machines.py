@@ -11,7 +11,7 @@ import torch
 import una_fast
 from support.small_runs import assert_same_run, finish, free_port, options, start_prepared, wait_for_step
 from train.job import agreement
-from train.steps.ranks import Ranks
+from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index
 

@@ -12,15 +12,14 @@ from torch.nn.functional import cosine_similarity
 
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
-from train.encoder.encoder import load_config, load_encoder
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config
+from train.loop import data as batches
+from train.loop.data import BatchMaker, Plan, Views, rank_share, unchanged, usable_rows
+from train.loop.distributed import Ranks
+from train.loop.trainer import Trainer
 from train.objective.draws import on_device
 from train.objective.masking import Masking
-from train.steps import batches
-from train.steps.batches import BatchMaker
-from train.steps.plan import Plan, rank_share, usable_rows
-from train.steps.ranks import Ranks
-from train.steps.trainer import Trainer
-from train.steps.views import Altered, Sentences, Views
 from una_fast.arrays import Ragged, row_bounds
 
 
@@ -89,31 +88,31 @@ class TestViews:
 
     def test_a_paraphrase_is_the_row_as_far_behind_as_there_are_sentences(self):
         tokens = FakeTokens(0)
-        views = Views(Sentences(tokens), Sentences(tokens, 100), None, 16, 5, 2)(0, 0, self.rows)
+        views = Views(unchanged(tokens), unchanged(tokens, 100), None, 16, 5, 2).of(0, 0, self.rows)
         anchors, positives = self.ids(views)
         for i, row in enumerate(self.rows):
             assert torch.equal(anchors[i], tokens.anchor_ids([row], 16)["input_ids"][0])
             assert torch.equal(positives[i], tokens.anchor_ids([row + 100], 16)["input_ids"][0])
 
     def test_without_a_source_the_positive_is_the_sentence(self):
-        anchors, positives = self.ids(Views(Sentences(FakeTokens(0)), None, None, 16, 5, 2)(0, 0, self.rows))
+        anchors, positives = self.ids(Views(unchanged(FakeTokens(0)), None, None, 16, 5, 2).of(0, 0, self.rows))
         assert torch.equal(anchors, positives)
 
     @pytest.mark.parametrize("negative_views", [0, 1, 2])
     def test_negatives_on_the_steps_that_alpha_divides(self, negative_views):
-        views = Views(Sentences(FakeTokens(0)), None, Altered(ByEpoch(1)), 16, 3, negative_views)
-        counts = [len(views(step, 0, self.rows)) for step in range(7)]
+        views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
+        counts = [len(views.of(step, 0, self.rows)) for step in range(7)]
         assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
         assert [views.uses_negatives(step) for step in (0, 1, 2)] == [bool(negative_views), False, False]
 
     def test_negatives_are_drawn_by_epoch_and_row(self):
-        views = Views(Sentences(FakeTokens(0)), None, Altered(ByEpoch(1)), 16, 1, 2)
-        first, again, later = (self.ids(views(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
+        views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
+        first, again, later = (self.ids(views.of(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
         assert torch.equal(first[2], again[2]) and torch.equal(first[2], first[3])
         assert not torch.equal(first[2], later[2]) and torch.equal(first[0], later[0])
 
     def test_alpha_0_is_never(self):
-        assert not Views(Sentences(FakeTokens(0)), None, Altered(FakeTokens(1)), 16, 0, 2).uses_negatives(0)
+        assert not Views(unchanged(FakeTokens(0)), None, FakeTokens(1).token_ids, 16, 0, 2).uses_negatives(0)
 
 
 @pytest.mark.parametrize("world", [1, 3, 8])
@@ -121,9 +120,9 @@ class TestViews:
 def test_batches_hold_every_view_of_every_row_once(world, settings):
     """For any parts, the rows that `place` names are the views of the rank's sentences."""
     rows, views = np.array([7, 3, 11, 5, 2]), fake_views(1, 2)
-    whole = [view["input_ids"] for view in views(0, 0, rows)]
+    whole = [view["input_ids"] for view in views.of(0, 0, rows)]
     for rank in range(world):
-        batch = BatchMaker(views, rank, world, **settings)(0, 2, rows)
+        batch = BatchMaker(views, rank, world, **settings).make(0, 2, rows)
         assert (batch.step, batch.epoch, batch.n_views, batch.negatives) == (0, 2, 4, True)
         assert np.array_equal(batch.rows, rows) and sum(batch.sizes) == 5
         lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
@@ -146,11 +145,11 @@ def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
     class Noting:
         uses_negatives = staticmethod(views.uses_negatives)
 
-        def __call__(self, step, epoch, rows):
+        def of(self, step, epoch, rows):
             asked.append((step, epoch, rows.tolist()))
-            return views(step, epoch, rows)
+            return views.of(step, epoch, rows)
 
-    BatchMaker(Noting(), 1, 2)(3, 5, np.array([7, 3, 11, 5]))
+    BatchMaker(Noting(), 1, 2).make(3, 5, np.array([7, 3, 11, 5]))
     assert asked == [(3, 5, [11, 5])]
 
 
@@ -172,7 +171,7 @@ def plain_loss(anchors, positives, negatives, temperature):
 def test_a_batch_moves_with_all_its_tensors(monkeypatch):
     monkeypatch.setattr(batches, "_moved", lambda tensor, device: tensor.to(device))
     maker = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2, masking=Masking(3, 103, 3000, (0,)))
-    batch = maker(0, 0, np.arange(6))
+    batch = maker.make(0, 0, np.arange(6))
     there = batch.to(torch.device("meta"))
     for one, other in ((batch.parts, there.parts), ([batch.masked.part], [there.masked.part])):
         assert [{name: ids.shape for name, ids in part.items()} for part in one] == [
@@ -212,7 +211,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
     own = {name.split(".")[-1]: weight for name, weight in encoder.state_dict().items() if "backbone" not in name}
     head.load_state_dict({"weight": own["weight"].clone(), "bias": own["bias"].clone()})
     trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
-    make = BatchMaker(views, 0, 1)
+    maker = BatchMaker(views, 0, 1)
     optimiser = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.0)
 
     def embed(ids):
@@ -221,8 +220,8 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
 
     backbone.eval()  # no dropout
     for step, epoch, rows in plan.batches():
-        loss = trainer.step(make(step, epoch, rows)).item()
-        texts = [view["input_ids"] for view in views(step, epoch, rows)]
+        loss = trainer.step(maker.make(step, epoch, rows)).loss.item()
+        texts = [view["input_ids"] for view in views.of(step, epoch, rows)]
         anchors, positives, *negatives = [torch.stack([embed(ids) for ids in view]) for view in texts]
         optimiser.param_groups[0]["lr"] = 3e-4 * (1 - step / 6)
         optimiser.zero_grad()
@@ -246,8 +245,9 @@ def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
     encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
     plan = Plan(np.arange(8), 8, run.seed, epochs=2)
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan, noise=noise)
-    losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1)(*batch)).item() for batch in plan.batches()]
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
+    trainer.noise = noise
+    losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1).make(*batch)).loss.item() for batch in plan.batches()]
     assert [entry[:2] for entry in seen] == [((4, 8, 32), 0), ((2, 8, 32), 1)]
     assert [rows for _, _, rows in seen] == [batch[2].tolist() for batch in plan.batches()]
     assert all(math.isnan(loss) for loss in losses)

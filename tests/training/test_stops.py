@@ -12,9 +12,9 @@ from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
 from train.job import supervise
 from train.job.supervise import Supervisor
+from train.loop.loop import Outcome
 from train.record.pointer import Progress, read_pointer
-from train.steps.loop import Outcome
-from train.steps.signals import Stopped, handled, held_back, raise_stopped
+from train.signals import Stopped, handled, held_back, raise_stopped
 
 LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
 
@@ -153,7 +153,7 @@ def test_signals_before_training_kill_what_has_nothing_to_save(monkeypatch):
 def test_a_gone_terminal_stops_nothing(monkeypatch):
     read, write = os.pipe()
     os.close(read)
-    code = "from train.steps.signals import tell_user; tell_user('a line'); print('went on')"
+    code = "from train.signals import tell_user; tell_user('a line'); print('went on')"
     done = subprocess.run(
         [training.sys.executable, "-c", code], cwd=training.ROOT, stderr=write, stdout=subprocess.PIPE, text=True
     )

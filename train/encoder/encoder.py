@@ -5,91 +5,31 @@ Letters: B rows, L tokens, D width.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
 import xxhash
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
-from transformers.utils import logging as hf_logging
+from transformers import AutoModel
 
-from train.encoder.dropout import use_cpu_dropout
-from train.encoder.graphs import Graphs
+from train.encoder.cpu import use_cpu_dropout, use_onednn
+from train.encoder.graphs import takes_ready_mask
+from train.encoder.mlm import MlmHead, load_mlm_head
 from train.encoder.modules import Modules, read_modules
-from train.encoder.onednn import use_onednn
-from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head, Pooling
+from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head, PoolingRow
+from train.encoder.pretrained import from_pretrained
 from train.objective.masking import Masked
-from una_fast.errors import InputError
 
-# names of the two dropouts in the configurations of encoders
-DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-# what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
-DAMAGED = (
-    OSError, ValueError, KeyError, ImportError, SafetensorError, RuntimeError, TypeError, AttributeError, IndexError,
-    ArithmeticError, AssertionError, StrictDataclassError,
-)  # fmt: skip
-
-
-def quiet() -> None:
-    """Silence transformers' progress bars and its notes on weights that are not used here."""
-    hf_logging.disable_progress_bar()
-    hf_logging.set_verbosity_error()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-
-
-def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """kind.from_pretrained(name), with an InputError for files that are missing or cannot be read.
-
-    what: the name of these files in the message. trust: run Python code that comes with the model; without it, a model
-    that needs such code is refused.
-    """
-    if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
-        raise InputError(f"model {name}: there is no such folder")
-    try:
-        return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
-    except DAMAGED as error:
-        if "trust_remote_code" in str(error):
-            raise InputError(
-                f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
-                "and give --trust-remote-code (in Python: trust=True) if it may run here"
-            ) from error
-        where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"model {name}: no {what} in this {where} that can be read: {first_line}") from error
-
-
-def load_config(name: str, dropout: float, trust: bool = False) -> Any:
-    """The encoder's configuration, with `dropout` in hidden states and attention."""
-    config = from_pretrained("configuration", AutoConfig, name, trust)
-    for attribute in DROPOUT_NAMES:
-        if hasattr(config, attribute):
-            setattr(config, attribute, dropout)
-    return config
-
-
-def load_tokenizer(name: str, trust: bool = False) -> Any:
-    """The fast tokenizer of an encoder; InputError where there is none."""
-    folder = Path(name)
-    files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-    if folder.is_dir() and not any((folder / file).is_file() for file in files):
-        raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
-    return from_pretrained("tokenizer", AutoTokenizer, name, trust)
-
-
-def is_roberta(config: Any) -> bool:
-    """True for the RoBERTa family, whose preset differs from BERT's."""
-    return "roberta" in config.model_type
+Replay = Callable[[int, dict[str, Tensor]], Tensor]  # (place of a part, part) -> embeddings, as `graphs.Graphs`
 
 
 class SentenceEncoder(nn.Module):
     """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true.
 
-    layout: the pooling and the other settings of the embeddings that best/ stores.
+    layout: the pooling and the other settings of the embeddings that best/ stores. ready_mask: the backbone gets its
+    mask in the form of its attention, see `takes_ready_mask`. mlm: the masked-language-model head, if there is one.
     """
 
     def __init__(
@@ -99,39 +39,40 @@ class SentenceEncoder(nn.Module):
         seed: int,
         layout: Modules | None = None,
         head: bool = True,
+        ready_mask: bool = False,
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.layout = layout or Modules()
-        self.pooling = Pooling(self.layout.pooling)
+        self.pooling = POOLINGS[self.layout.pooling]
         self.head = nn.Linear(width, width) if head else None
-        self.ready_mask = False  # True: the backbone gets its mask in the form of its attention, see `ready_mask`
-        self.graphs: Graphs | None = None  # if set, they run in place of the backbone
-        self.mlm: nn.Module | None = None  # an `mlm.MlmHead`, if the run has that loss
+        self.ready_mask = ready_mask
+        self.mlm: MlmHead | None = None
         if self.head:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.head.reset_parameters()
 
-    def forward(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> Any:
+    def forward(
+        self, parts: list[dict[str, Tensor]], masked: Masked | None = None, replay: Replay | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts.
 
-        With masked sentences: a pair of these embeddings and the sum of the masked tokens' losses, a scalar.
+        The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences. replay:
+        if given, it makes the embeddings (B', D) of a part, from the part's place and the part, in place of `embed`.
         """
-        rows = self._rows(parts)
-        return (rows, self._masked_loss(masked)) if masked else rows
-
-    def _rows(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        if self.graphs:
-            pooled = [self.graphs(place, part) for place, part in enumerate(parts)]
+        if replay:
+            pooled = [replay(place, part) for place, part in enumerate(parts)]
         else:
             pooled = [self.embed(part) for part in self._looked_up(parts)]
         rows = torch.cat(pooled)  # (B, D)
-        return torch.tanh(self.head(rows)) if self.head else rows
+        if self.head:
+            rows = torch.tanh(self.head(rows))
+        return rows, self._masked_loss(masked) if masked else None
 
     def embed(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
         """Embeddings (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
-        return self.pooling(self._output(part, backbone or self.backbone), part["attention_mask"])
+        return self.pooling.pool(self._output(part, backbone or self.backbone), part["attention_mask"])
 
     def _output(self, part: dict[str, Any], backbone: Callable[..., Any]) -> Any:
         if self.ready_mask:
@@ -185,25 +126,38 @@ def head_of(pooling: str, head: Head) -> Head:
 
 
 def load_encoder(
-    name: str, config: Any, seed: int, pooling: str = AUTO, head: Head = "auto", trust: bool = False
+    name: str,
+    config: Any,
+    seed: int,
+    pooling: str = AUTO,
+    head: Head = "auto",
+    trust: bool = False,
+    device: str = "cpu",
+    with_mlm: bool = False,
 ) -> SentenceEncoder:
-    """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen."""
+    """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
+
+    device: the kind of device that it will be moved to. with_mlm: it also has the masked-language-model head.
+    """
     layout = pooling_of(name, pooling)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for weights that the checkpoint lacks, such as a pooler's
         backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
-    encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head).train()
+    ready_mask = device == "cuda" and takes_ready_mask(backbone)
+    encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head, ready_mask).train()
     use_onednn(encoder)
     use_cpu_dropout(encoder)
     _freeze_unused(encoder)
+    if with_mlm:
+        encoder.mlm = load_mlm_head(name, config, encoder.word_table, seed, trust)
     return encoder
 
 
 def _freeze_unused(encoder: SentenceEncoder) -> None:
     """Freeze weights that get no gradient (a pooler's): DDP would wait for their gradients."""
     ids = torch.ones(1, 4, dtype=torch.int64)
-    encoder([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]).sum().backward()
+    encoder([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}])[0].sum().backward()
     for parameter in encoder.parameters():
         if parameter.grad is None:
             parameter.requires_grad_(False)
@@ -218,3 +172,43 @@ def weights_digest(module: nn.Module) -> str:
             digest.update(name.encode())
             digest.update(weights.detach().cpu().contiguous().view(-1).numpy().data)
     return digest.hexdigest()
+
+
+def without_unread_tokens(model: nn.Module, pooling: PoolingRow, tokenizer: Any) -> AbstractContextManager[None]:
+    """`first_token_only` if the pooling reads [CLS] alone and padding is on the right; else an empty context."""
+    in_front = pooling.reads_first_token and tokenizer.padding_side == "right"
+    return first_token_only(model) if in_front else nullcontext()
+
+
+@contextmanager
+def first_token_only(model: nn.Module) -> Iterator[None]:
+    """Inside the with block, the last layer of a BERT or RoBERTa encoder gives token 0 alone: (B, 1, D), not (B, L, D).
+
+    Keys and values still come from all tokens, so token 0 does not change. The operations after the attention, with 9
+    of a layer's 12 D^2 weights, are skipped for the other tokens: an eighth of the products of a model of 6 layers. A
+    model that is not built like BERT is not changed.
+    """
+    output = _last_attention_output(model)
+    if output is None:
+        yield
+        return
+    handle = output.register_forward_pre_hook(_keep_first)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _keep_first(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Token 0 of the hidden states and of the residual input: (B, L, D) -> (B, 1, D)."""
+    return tuple(states[:, :1] for states in inputs)
+
+
+def _last_attention_output(model: nn.Module) -> nn.Module | None:
+    """The module between the last layer's attention and its feed-forward part, if the model is built like BERT."""
+    layers = getattr(getattr(model, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList) or not len(layers):
+        return None
+    output = getattr(getattr(layers[-1], "attention", None), "output", None)
+    known = ("BertSelfOutput", "RobertaSelfOutput", "XLMRobertaSelfOutput")
+    return output if type(output).__name__ in known else None

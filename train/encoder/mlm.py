@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForMaskedLM
 
-from train.encoder.encoder import from_pretrained
+from train.encoder.pretrained import from_pretrained
 from una_fast.errors import InputError
 
 # for each family: the names of the linear layer, of the normalisation and of the bias

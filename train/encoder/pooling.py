@@ -7,7 +7,6 @@ Shapes: B sentences, L tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from una_fast.errors import InputError
@@ -124,24 +123,3 @@ def check_pooling(pooling: str) -> str:
     if pooling not in known:
         raise InputError(f"unknown pooling {pooling!r}: choose one of {', '.join((AUTO, *POOLINGS))}")
     return known[pooling]
-
-
-@dataclass(frozen=True)
-class Pooling:
-    """One of POOLINGS, by its name there."""
-
-    name: str = DEFAULT_POOLING
-
-    @property
-    def reads_first_token(self) -> bool:
-        """True if a sentence's first token is all that is read of the last layer."""
-        return POOLINGS[self.name].reads_first_token
-
-    @property
-    def needs_hidden_states(self) -> bool:
-        """True if layers below the last are read."""
-        return POOLINGS[self.name].needs_hidden_states
-
-    def __call__(self, output: Any, attention_mask: Tensor) -> Tensor:
-        """Sentence embeddings (B, D) of a Hugging Face model's output; `PoolingRow.pool` says what it must have."""
-        return POOLINGS[self.name].pool(output, attention_mask)

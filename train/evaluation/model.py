@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from train.encoder.encoder import from_pretrained, load_tokenizer, quiet
+from train.encoder.cpu import warn_of_slow_bf16
 from train.encoder.modules import Modules, read_modules
-from train.encoder.onednn import warn_of_slow_bf16
-from train.encoder.pooling import AUTO, Pooling, check_pooling
+from train.encoder.pooling import AUTO, POOLINGS, PoolingRow, check_pooling
+from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
 
@@ -35,14 +35,14 @@ class EvaluatedModel:
     layout: Modules
 
     @property
-    def pooling(self) -> Pooling:
-        """The function from the network's output to embeddings."""
-        return Pooling(self.layout.pooling)
+    def pooling(self) -> PoolingRow:
+        """The pooling of the layout, which makes embeddings of the network's output."""
+        return POOLINGS[self.layout.pooling]
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D) of int64 (B, L) ids."""
         output = self.network(**batch, output_hidden_states=self.pooling.needs_hidden_states)
-        embeddings = self.pooling(output, batch["attention_mask"])
+        embeddings = self.pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
     def encode_from_host(self, batch: dict[str, Tensor]) -> Tensor:

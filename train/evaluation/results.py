@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.encoder.first_token import without_unread_tokens
-from train.encoder.onednn import packed_linears
+from train.encoder.cpu import packed_linears
+from train.encoder.encoder import without_unread_tokens
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.embed import GPU_BATCH_TOKENS, Batches, DistinctSentences
 from train.evaluation.measures.geometry import whiten

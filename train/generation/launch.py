@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from train.evaluation.model import pick_devices
 from train.generation.lines import is_blank, sentences
 from train.generation.options import Job
 from train.generation.parts import NOTES, Parts
 from train.generation.ranks import Stop, run_ranks
 from train.generation.seq2seq import check_model
-from train.steps.signals import handled, tell_user
+from train.signals import handled, tell_user
 from una_fast.corpus.sources import source_digests
 from una_fast.errors import InputError, counted
 

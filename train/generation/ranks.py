@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from train.generation.options import Job
 from train.generation.work import write_share
-from train.steps.ranks import end_with_launcher
-from train.steps.signals import handled, held_back, tell_user
+from train.loop.distributed import end_with_launcher
+from train.signals import handled, held_back, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 

@@ -18,7 +18,7 @@ import torch
 import xxhash
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from train.encoder.encoder import from_pretrained
+from train.encoder.pretrained import from_pretrained
 from train.evaluation.model import DTYPES
 from train.generation.options import Job
 from una_fast.errors import InputError

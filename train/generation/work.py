@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from train.evaluation.embed import batch_bounds
 from train.generation.lines import Line, one_line, sentences, share_of_rank
 from train.generation.options import Job

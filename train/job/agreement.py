@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import torch.distributed as dist
 
 from train.job.load import Job
-from train.steps.ranks import Ranks
+from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 
 T = TypeVar("T")

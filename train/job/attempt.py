@@ -13,7 +13,7 @@ from torch.distributed import TCPStore
 from train.config.run import Run
 from train.job.fork_server import kill_process
 from train.job.worker import TRAINING, rank_process
-from train.steps.loop import Outcome
+from train.loop.loop import Outcome
 
 HOST = "127.0.0.1"
 

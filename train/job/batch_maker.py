@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from train.config.run import SAME
 from train.job.load import Job
+from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Source, Views, gpu_column_multiple, unchanged
 from train.objective.masking import masking_of
 from train.objective.registry import loss_row
-from train.steps.batches import CPU_PARTS, GPU_PARTS, BatchMaker, gpu_column_multiple
-from train.steps.views import Altered, Sentences, Source, Views
 from una_fast.augment.registry import make_augmentation
 from una_fast.tokens.ids import TokenIds
 
 
 def batch_maker(job: Job) -> BatchMaker:
     """The BatchMaker of the job's rank."""
-    few_shapes = job.ranks.device.type == "cuda" or job.run.compile != "off"
+    on_gpu = job.ranks.device.type == "cuda"
     return BatchMaker(
         views=_views(job),
         rank=job.ranks.rank,
         world=job.ranks.world,
         rows_of_part=job.run.grad_cache,
-        n_parts=GPU_PARTS if few_shapes else CPU_PARTS,
-        multiple=gpu_column_multiple(job.run.max_length) if few_shapes else 1,
+        n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
+        multiple=gpu_column_multiple(job.run.max_length) if on_gpu else 1,
         masking=masking_of(job.tokenizer, job.run.seed) if job.run.mlm_weight else None,
     )
 
@@ -35,9 +34,9 @@ def _views(job: Job) -> Views:
         augmentation = make_augmentation(run.augment, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
     tokens = (augmentation and augmentation.tokens) or TokenIds(job.index, job.tokenizer)
     return Views(
-        anchor=Sentences(tokens),
+        anchor=unchanged(tokens),
         positive=_positives(job, tokens),
-        negative=Altered(augmentation) if augmentation else None,
+        negative=augmentation.token_ids if augmentation else None,
         max_length=run.max_length,
         alpha=run.alpha,
         negative_views=loss_row(run.loss).negative_views,
@@ -50,5 +49,5 @@ def _positives(job: Job, tokens: TokenIds) -> Source | None:
     if run.positives != SAME:
         settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
         augmentation = make_augmentation(run.positives, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
-        return Altered(augmentation)
-    return Sentences(tokens, offset) if offset is not None else None
+        return augmentation.token_ids
+    return unchanged(tokens, offset) if offset is not None else None

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
-from train.steps.signals import held_back
+from train.signals import held_back
 
 PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
 # The second brings most of a model's imports: 1.8 s of processor time, spent once and not by every rank.

@@ -12,12 +12,12 @@ from train.job.material import make_index
 from train.job.output import check_output
 from train.job.resolve import resolve_options
 from train.job.supervise import Supervisor
+from train.loop.loop import Outcome
 from train.record.card import write_card
 from train.record.files import FolderLock
 from train.record.folder import BEST, is_finished, remove_own_files
 from train.record.pointer import Progress, has_checkpoint, read_pointer
-from train.steps.loop import Outcome
-from train.steps.signals import Stopped, handled, raise_stopped, tell_user
+from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.encoder.encoder import SentenceEncoder, load_config, load_encoder, load_tokenizer, weights_digest
-from train.encoder.mlm import load_mlm_head
+from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
+from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.job.material import Material, open_index
+from train.loop.distributed import Ranks
 from train.record.checkpoint import load_checkpoint
 from train.record.files import FolderLock
 from train.record.pointer import Progress, has_checkpoint
-from train.steps.ranks import Ranks
 from una_fast.index.index import Index
 
 
@@ -23,10 +23,8 @@ def encoder_of(run: Run) -> SentenceEncoder:
     """The encoder that a run starts from. run: a run with all options resolved."""
     trust = run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
-    encoder = load_encoder(run.model, config, run.seed, run.pooling, run.head, trust)
-    if run.mlm_weight:
-        encoder.mlm = load_mlm_head(run.model, config, encoder.word_table, run.seed, trust)
-    return encoder
+    with_mlm = run.mlm_weight > 0
+    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
 
 
 def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import una_fast
 from train.config.run import Run, reading_arguments
-from train.encoder.encoder import load_tokenizer
-from train.steps.plan import Plan, usable_rows
+from train.encoder.pretrained import load_tokenizer
+from train.loop.data import Plan, usable_rows
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import torch
 
 from train.config.run import WITH_SYNONYMS, Compile, Run
-from train.encoder.encoder import head_of, is_roberta, load_config, load_tokenizer, pooling_of, quiet
+from train.encoder.cpu import warn_of_slow_bf16
+from train.encoder.encoder import head_of, pooling_of
 from train.encoder.modules import Modules
-from train.encoder.onednn import warn_of_slow_bf16
 from train.encoder.pooling import POOLINGS
+from train.encoder.pretrained import is_roberta, load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
 from train.objective.masking import masking_of
 from train.objective.registry import loss_row

@@ -19,7 +19,7 @@ from train.record.files import FolderLock, write_json
 from train.record.folder import SEEDS, SUMMARY, folder_of_seed, is_finished, note_written, own_files
 from train.record.pointer import check_identity, has_checkpoint, read_pointer, sealed
 from train.report.runs import Group, read_run, title
-from train.steps.signals import Stopped, handled, raise_stopped, tell_user
+from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError
 
 

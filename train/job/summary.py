@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from train.job.load import Job
+from train.loop.loop import Outcome
+from train.loop.telemetry import Telemetry
 from train.record.files import write_json
 from train.record.folder import SUMMARY, note_written
 from train.record.machine import machine, peak_memory, versions
-from train.steps.loop import Outcome
-from train.steps.telemetry import Telemetry
 from una_fast.augment.radius import resolve_radius
 
 

@@ -13,9 +13,9 @@ import time
 from train.config.run import Run
 from train.job.attempt import Attempt
 from train.job.fork_server import start_fork_server
+from train.loop.loop import Outcome
 from train.record.pointer import Progress
-from train.steps.loop import Outcome
-from train.steps.signals import Stopped, handled, tell_user
+from train.signals import Stopped, handled, tell_user
 
 POLL_SECONDS = 0.1  # between two checks for a signal
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice

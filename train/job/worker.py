@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from train.config.run import Run
-from train.encoder.encoder import quiet
+from train.encoder.pretrained import quiet
 from train.job.agreement import check_one_job, run_on_all_ranks, with_start_of_rank_0
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
@@ -18,16 +19,12 @@ from train.job.material import make_index
 from train.job.output import check_output
 from train.job.resolve import resolve_options
 from train.job.summary import announce, summarise
+from train.loop.distributed import Ranks, StopAgreement, end_with_launcher, join_group, leave_group
+from train.loop.loop import Loop, Outcome, Saves, dev_score
+from train.loop.telemetry import Telemetry
+from train.loop.trainer import Trainer
 from train.record.folder import remove_own_files
 from train.record.pointer import Progress, has_checkpoint
-from train.steps.evaluations import Evaluations
-from train.steps.loop import Loop, Outcome
-from train.steps.ranks import Ranks, end_with_launcher, join_group, leave_group
-from train.steps.saves import Saves
-from train.steps.stop import StopAgreement
-from train.steps.telemetry import Telemetry
-from train.steps.trainer import Trainer
-from train.steps.views import noise_of
 from una_fast.errors import InputError
 
 TRAINING = "training"  # the message of a rank to its launcher when it begins to take steps
@@ -91,15 +88,14 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     try:
         check_one_job(ranks, job.identity)
         job = with_start_of_rank_0(ranks, job)
-        trainer = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state, noise_of(run))
-        make, progress = batch_maker(job), job.progress
+        trainer, maker = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state), batch_maker(job)
+        score = partial(dev_score, trainer, job.scorer, job.tokenizer) if job.scorer else None
         with contextlib.closing(StopAgreement(ranks)) as stop:
-            telemetry = Telemetry(trainer, progress, stop)
-            evaluations = Evaluations(trainer, progress, job.scorer, job.tokenizer)
-            saves = Saves(trainer, progress, job.tokenizer, job.identity, stop)
-            loop = Loop(trainer, make, progress, evaluations, saves, telemetry, stop)
+            telemetry = Telemetry(trainer, job.progress, stop)
+            saves = Saves(trainer, job.tokenizer, job.identity, stop)
+            loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
             started()
-            outcome = loop()
+            outcome = loop.run()
         if ranks.first:
             summarise(job, outcome, telemetry)
         return outcome

@@ -49,7 +49,7 @@ class Masking:
     n_tokens: int
     special: tuple[int, ...]
 
-    def __call__(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
+    def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
         """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
         ids = part["input_ids"].numpy()
         draws = RowDraws(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)

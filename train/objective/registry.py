@@ -40,7 +40,7 @@ class NoiseRow(NamedTuple):
 
     The function takes (z, pool, draws, strength): embeddings z, float (B, D) with B >= 2; the same without gradients;
     an `EmbeddingDraws`, from which all random numbers come; and the number of --noise-strength. It returns embeddings
-    (B, D). `train.objective.noise.modals` has examples.
+    (B, D). `train.objective.noise` has examples.
     """
 
     meaning: str
@@ -76,14 +76,10 @@ def loss_row(name: str) -> LossRow:
 
 
 NOISES = {
-    "gaussian": NoiseRow("normal noise", "train.objective.noise.modals:gaussian"),
-    "interpolation": NoiseRow(
-        "towards the nearest other sentence of the step", "train.objective.noise.modals:interpolation"
-    ),
-    "extrapolation": NoiseRow("away from the mean of the step", "train.objective.noise.modals:extrapolation"),
-    "linear": NoiseRow(
-        "along the difference of two random sentences of the step", "train.objective.noise.modals:linear"
-    ),
-    "pca-jitter": NoiseRow("along the principal components of the step", "train.objective.noise.pca_jitter:pca_jitter"),
+    "gaussian": NoiseRow("normal noise", "train.objective.noise:gaussian"),
+    "interpolation": NoiseRow("towards the nearest other sentence of the step", "train.objective.noise:interpolation"),
+    "extrapolation": NoiseRow("away from the mean of the step", "train.objective.noise:extrapolation"),
+    "linear": NoiseRow("along the difference of two random sentences of the step", "train.objective.noise:linear"),
+    "pca-jitter": NoiseRow("along the principal components of the step", "train.objective.noise:pca_jitter"),
 }
 NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from train.config.command import run_command
-from train.steps.signals import handled, leave_at_once, tell_user
+from train.signals import handled, leave_at_once, tell_user
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.paper") -> int:

@@ -157,7 +157,7 @@ class Request:
         """The paper's encoders whose rows are done: both, or the one of the family of --model."""
         if not self.given.get("model"):
             return BERT, ROBERTA
-        from train.encoder.encoder import is_roberta, load_config  # torch takes seconds
+        from train.encoder.pretrained import is_roberta, load_config  # torch takes seconds
 
         return (ROBERTA if is_roberta(load_config(self.given["model"], 0.0, self.trust)) else BERT,)
 

@@ -16,7 +16,7 @@ import una_fast
 from train import generate
 from train.config.command import as_arguments
 from train.config.run import Run, arguments_of, defaults, options, reading_arguments
-from train.encoder.encoder import from_pretrained, quiet
+from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.registry import read_task, task_names
 from train.generation.parts import MANIFEST, folder_of, summary_of

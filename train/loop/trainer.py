@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn import functional
 
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import Graphs
-from train.encoder.ready_mask import takes_ready_mask
-from train.objective.cosines import cosines
+from train.loop.data import Batch, Plan, rank_share
+from train.loop.distributed import Ranks, averaging_gradients, gather, gather_rows
 from train.objective.masking import Masked
+from train.objective.noise import StepNoise, noise_on
 from train.objective.registry import loss_row
 from train.record.timing import Stopwatch
-from train.steps.batches import Batch
-from train.steps.plan import Plan, rank_share
-from train.steps.ranks import Ranks, averaging_gradients, gather, gather_rows
-from train.steps.views import StepNoise
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Step(NamedTuple):
+    """What a step computed, on the device: the loss of the whole step, a scalar, and the cosines of its views."""
+
+    loss: Tensor
+    cosines: Tensor  # see `cosines`
 
 
 def step_seed(seed: int, step: int, rank: int, part: int = 0) -> int:
@@ -37,39 +42,47 @@ def learning_rate(run: Run, step: int, n_steps: int) -> float:
     return run.learning_rate * (1 - step / n_steps if run.schedule == "linear" else 1)
 
 
+def cosines(views: Tensor) -> Tensor:
+    """Float (1 or 2, B): the cosine of each anchor with its positive and, where there is one, with its negative.
+
+    views: the embeddings of a step (V, B, D).
+    """
+    return functional.cosine_similarity(views[:1], views[1:3], dim=-1)
+
+
+def noise_of(run: Run) -> StepNoise | None:
+    """The noise on embeddings of a run, None with --noise none."""
+    return None if run.noise == "none" else noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
+
+
 class Trainer:
-    """One rank's model and optimiser. state: that of the checkpoint from which they go on, or None."""
+    """One rank's model and optimiser. state: the state of a checkpoint to go on from, or None for a new run."""
 
     def __init__(
-        self,
-        run: Run,
-        ranks: Ranks,
-        encoder: SentenceEncoder,
-        plan: Plan,
-        state: dict | None = None,
-        noise: StepNoise | None = None,
+        self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
-        self.run, self.ranks, self.plan, self.noise = run, ranks, plan, noise
-        self.loss = loss_row(run.loss).load()
+        self.run, self.ranks, self.plan = run, ranks, plan
+        self.loss, self.noise = loss_row(run.loss).load(), noise_of(run)
         self.encoder = encoder.to(ranks.device)
-        if ranks.device.type == "cuda":
-            self.encoder.ready_mask = takes_ready_mask(self.encoder.backbone)
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
         )
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         if state is not None:
-            self.encoder.load_state_dict(state["model"])
-            if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
-                self.optimizer.load_state_dict(state["optimizer"])
-            self.scaler.load_state_dict(state["scaler"])
+            self._load(state)
         self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
-        self.cosines = torch.empty(0, 0)  # of the last step, see `train.objective.cosines`
         self._warm_up()
+        self.graphs: Graphs | None = None
         if run.compile == "graphs":
-            self.encoder.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
+            self.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.encoder.load_state_dict(state["model"])
+        if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
+            self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
 
     def state(self) -> dict[str, Any]:
         """The state for a checkpoint: weights, optimiser and gradient scaler."""
@@ -89,8 +102,8 @@ class Trainer:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
             part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
             masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
-            rows, loss = self._split_output(self.model([part], masked))
-            (rows.sum() + loss).backward()
+            rows, masked_loss = self.model([part], masked)
+            (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
             self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
@@ -100,63 +113,34 @@ class Trainer:
         on_cpu = self.ranks.device.type == "cpu"
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32, cache_enabled=on_cpu)
 
-    def step(self, batch: Batch) -> Tensor:
-        """One optimiser step; returns the loss of the whole step, a scalar on the device."""
+    def step(self, batch: Batch) -> Step:
+        """One optimiser step on a batch on the device."""
         rate = learning_rate(self.run, batch.step, self.plan.n_steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
+        step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         with self.watch.phase("optimiser"):
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.optimizer.zero_grad()
-        return loss
+        return step
 
-    def _backward(self, batch: Batch) -> Tensor:
+    def _backward(self, batch: Batch) -> Step:
         with self.watch.phase("forward"):
-            torch.manual_seed(step_seed(self.run.seed, batch.step, self.ranks.rank))
-            with self.autocast():
-                encoded, masked_loss = self._split_output(self.model(batch.parts, batch.masked))
-            loss = self._loss(encoded.float(), batch)
+            encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
+            loss, of_views = self._compare(encoded, batch)
         if batch.masked is None:
             with self.watch.phase("backward"):
                 self.scaler.scale(loss).backward()
-            return loss
+            return Step(loss, of_views)
         n_masked, whole = self._sums_over_ranks(batch.masked, masked_loss)
         share = self.run.mlm_weight / n_masked
         with self.watch.phase("backward"):
             # DDP averages gradients over the ranks; times their number, they belong to the mean over all masked tokens
             self.scaler.scale(loss + self.ranks.world * share * masked_loss).backward()
-        return loss + share * whole
+        return Step(loss + share * whole, of_views)
 
-    @staticmethod
-    def _split_output(output: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | float]:
-        """The embeddings in an encoder's output, and the sum of the masked tokens' losses, 0 if it has none."""
-        return output if isinstance(output, tuple) else (output, 0.0)
-
-    def _sums_over_ranks(self, masked: Masked, loss: Tensor | float) -> tuple[Tensor, Tensor]:
-        """The number of masked tokens of all ranks, at least 1, and the sum of their losses: scalars on the device."""
-        assert isinstance(loss, Tensor)
-        sums = torch.stack([torch.full_like(loss.detach(), len(masked.targets)), loss.detach()])
-        if self.ranks.world > 1:
-            dist.all_reduce(sums)
-        return sums[0].clamp(min=1), sums[1]
-
-    def _encode(self, step: int, parts: list[dict[str, Tensor]], part: int = 0) -> Tensor:
-        torch.manual_seed(step_seed(self.run.seed, step, self.ranks.rank, part))
-        with self.autocast():
-            return self.model(parts).float()
-
-    def _loss(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """The loss of the whole step from this rank's encoded rows (rows, D)."""
-        own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
-        views = gather(own, batch.sizes, self.ranks.rank)  # (V, B, D)
-        self.cosines = cosines(views.detach())
-        if self.noise:
-            views = self.noise(views, batch.epoch, batch.rows)
-        return self.loss(views, self.run.temperature)
-
-    def _backward_cached(self, batch: Batch) -> Tensor:
+    def _backward_cached(self, batch: Batch) -> Step:
         """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
 
         All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
@@ -164,18 +148,50 @@ class Trainer:
         """
         with self.watch.phase("forward"):
             with torch.no_grad():
-                encoded = torch.cat([self._encode(batch.step, [part], i) for i, part in enumerate(batch.parts)])
-            encoded.requires_grad_()
-            loss = self._loss(encoded, batch)
+                parts = [self._encode(batch.step, [part], number=i)[0] for i, part in enumerate(batch.parts)]
+            encoded = torch.cat(parts).requires_grad_()
+            step = self._compare(encoded, batch)
         with self.watch.phase("backward"):
-            self.scaler.scale(loss).backward()
+            self.scaler.scale(step.loss).backward()
             assert encoded.grad is not None
             gradients = encoded.grad.split([len(part["input_ids"]) for part in batch.parts])
             for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
                 last = i == len(batch.parts) - 1
                 with contextlib.nullcontext() if last else self._no_sync():
-                    self._encode(batch.step, [part], i).backward(gradient)
-        return loss
+                    self._encode(batch.step, [part], number=i)[0].backward(gradient)
+        return step
+
+    def _encode(
+        self, step: int, parts: list[dict[str, Tensor]], masked: Masked | None = None, number: int = 0
+    ) -> tuple[Tensor, Any]:
+        """Encoded rows in float32 (rows, D), and the sum of the masked tokens' losses, None if none are masked.
+
+        number: of the part, if parts are encoded twice.
+        """
+        torch.manual_seed(step_seed(self.run.seed, step, self.ranks.rank, number))
+        with self.autocast():
+            rows, masked_loss = self.model(parts, masked, self.graphs)
+        return rows.float(), masked_loss
+
+    def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
+        """The embeddings of the whole step (V, B, D) from this rank's encoded rows (rows, D)."""
+        own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
+        return gather(own, batch.sizes, self.ranks.rank)
+
+    def _compare(self, encoded: Tensor, batch: Batch) -> Step:
+        """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
+        views = self._gathered(encoded, batch)
+        of_views = cosines(views.detach())
+        if self.noise:
+            views = self.noise(views, batch.epoch, batch.rows)
+        return Step(self.loss(views, self.run.temperature), of_views)
+
+    def _sums_over_ranks(self, masked: Masked, loss: Tensor) -> tuple[Tensor, Tensor]:
+        """The number of masked tokens of all ranks, at least 1, and the sum of their losses: scalars on the device."""
+        sums = torch.stack([torch.full_like(loss.detach(), len(masked.targets)), loss.detach()])
+        if self.ranks.world > 1:
+            dist.all_reduce(sums)
+        return sums[0].clamp(min=1), sums[1]
 
     def _no_sync(self) -> contextlib.AbstractContextManager:
         return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
+from train.loop.data import Batch
+from train.loop.distributed import StopAgreement
+from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.metrics import LateLosses, Recorder
 from train.record.pointer import Progress
 from train.record.timing import profile_table
-from train.steps.batches import Batch
-from train.steps.evaluations import Evaluation
-from train.steps.stop import StopAgreement
-from train.steps.trainer import Trainer, learning_rate
 
 WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
 WAIT_STEPS = 20  # steps that are needed for a reliable share
@@ -24,12 +21,12 @@ WAIT_STEPS = 20  # steps that are needed for a reliable share
 class Telemetry:
     """Reports a trainer's steps. batches_busy: seconds in which the background thread made batches, set at the end."""
 
-    def __init__(self, trainer: Trainer, progress: Progress, stop: StopAgreement) -> None:
+    def __init__(self, trainer: Trainer, start: Progress, stop: StopAgreement) -> None:
         self.batches_busy = 0.0
         self._run, self._ranks, self._watch = trainer.run, trainer.ranks, trainer.watch
-        self._first_step, self._n_steps = progress.step, trainer.plan.n_steps
+        self._first_step, self._n_steps = start.step, trainer.plan.n_steps
         output, first = Path(trainer.run.output), trainer.ranks.first
-        self._recorder = Recorder(output, first, progress.step, self._n_steps, progress.start_score)
+        self._recorder = Recorder(output, first, start.step, self._n_steps, start.start_score)
         self._losses = LateLosses(trainer.ranks.device)
         self._stop = stop
         self._steps = 0  # taken by this process
@@ -59,13 +56,13 @@ class Telemetry:
                 return
             yield batch
 
-    def step(self, batch: Batch, loss: Tensor, cosines: Tensor) -> None:
+    def step(self, batch: Batch, step: Step) -> None:
         """Record one optimiser step. Raises InputError if a loss that is due is NaN or infinite."""
         self._steps += 1
         speed = sum(batch.sizes) / (time.perf_counter() - self._step_begun)
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "lr": rate, "negatives": batch.negatives, "sentences_per_second": speed}
-        self._losses.push(loss, about, cosines)
+        self._losses.push(step.loss, about, step.cosines)
         self._record()
         if not self._warned and self._steps >= WAIT_STEPS:
             self._warned = self._warn_of_waiting()
@@ -74,13 +71,15 @@ class Telemetry:
         """Record the losses of all steps so far; waits for those that the device has not sent yet."""
         self._record(all_of_them=True)
 
-    def evaluation(self, evaluation: Evaluation) -> None:
-        """Record a dev score, and warn if it has fallen below that of the start."""
+    def evaluation(self, before: Progress, after: Progress) -> None:
+        """Record the dev score by which two states of the run differ, and warn if it has fallen below the start."""
+        score, earlier, start = after.last_score, before.last_score, after.start_score
+        assert score is not None
         with self._stop.guard():
-            self._recorder.evaluation(evaluation.step, evaluation.score, evaluation.best)
-        if evaluation.fallen_below is not None:
+            self._recorder.evaluation(after.step, score, best=after.best_step == after.step)
+        if start is not None and score < start and (earlier is None or earlier >= start):
             self.say(
-                f"warning: the dev score has fallen below the start's {evaluation.fallen_below:.4f}: if it does not "
+                f"warning: the dev score has fallen below the start's {start:.4f}: if it does not "
                 f"recover, try a --learning-rate below {self._run.learning_rate:g}"
             )
 

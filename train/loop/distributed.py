@@ -1,4 +1,4 @@
-"""The ranks of a training: how a process joins them, and how embeddings are gathered with their gradients.
+"""The ranks of a training: how a process joins them, how embeddings are gathered, and how all stop after one step.
 
 Every rank computes the loss on the embeddings of the whole step, and its backward pass continues with its own rows
 only: the sum of the ranks' gradients is the gradient that one process would compute. DistributedDataParallel divides
@@ -7,11 +7,13 @@ that sum by the number of ranks, so `gather` multiplies by it.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +22,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from train.signals import handled
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
 WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
+FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 
 
 @dataclass(frozen=True)
@@ -142,3 +146,58 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
         )
+
+
+class StopAgreement:
+    """Lets all ranks stop after the same step, whichever of them got a signal or failed.
+
+    At each step every rank contributes its code, and all get the highest. On a CPU they get it at once, since the ranks
+    wait for each other at the end of a step anyway. On a GPU they get the code of the step before: the reduction runs
+    on the CPU while the step computes, so no rank waits for it.
+
+    error: the first error of this rank inside `guard`, or None.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.error: InputError | None = None
+        self._code = 0
+        self._world, self._late = ranks.world, ranks.device.type == "cuda"
+        self._pending: tuple[Any, Tensor] | None = None
+        self._handlers = contextlib.ExitStack()
+        self._handlers.enter_context(handled(self._note))
+
+    def _note(self, number: int) -> None:
+        self._code = self._code or number
+
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[None]:
+        """For work of rank 0 alone: an error in the with block is kept and stops all ranks, so none waits for it."""
+        try:
+            yield
+        except (InputError, OSError) as error:
+            self.error = self.error or InputError(str(error))
+            self._code = FAILED
+
+    def after_step(self) -> int:
+        """The code that all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
+        if self._world == 1 or not self._late:
+            return self.now()
+        agreed = 0
+        if self._pending:
+            work, codes = self._pending
+            work.wait()
+            agreed = int(codes)
+        codes = torch.tensor(self._code)
+        self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
+        return agreed
+
+    def now(self) -> int:
+        """The highest code of all ranks at this moment."""
+        codes = torch.tensor(self._code)
+        if self._world > 1:
+            dist.all_reduce(codes, dist.ReduceOp.MAX)
+        return int(codes)
+
+    def close(self) -> None:
+        """Restore the previous signal handlers."""
+        self._handlers.close()

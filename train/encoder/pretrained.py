@@ -1,0 +1,73 @@
+"""Reads a model's files, from a folder or the Hugging Face hub, with one sentence about files that cannot be read."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoTokenizer
+from transformers.utils import logging as hf_logging
+
+from una_fast.errors import InputError
+
+# names of the two dropouts in the configurations of encoders
+DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+# what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
+DAMAGED = (
+    OSError, ValueError, KeyError, ImportError, SafetensorError, RuntimeError, TypeError, AttributeError, IndexError,
+    ArithmeticError, AssertionError, StrictDataclassError,
+)  # fmt: skip
+
+
+def quiet() -> None:
+    """Silence transformers' progress bars and its notes on weights that are not used here."""
+    hf_logging.disable_progress_bar()
+    hf_logging.set_verbosity_error()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+
+def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
+    """kind.from_pretrained(name), with an InputError for files that are missing or cannot be read.
+
+    what: the name of these files in the message. trust: run Python code that comes with the model; without it, a model
+    that needs such code is refused.
+    """
+    if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
+        raise InputError(f"model {name}: there is no such folder")
+    try:
+        return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
+    except DAMAGED as error:
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
+                "and give --trust-remote-code (in Python: trust=True) if it may run here"
+            ) from error
+        where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"model {name}: no {what} in this {where} that can be read: {first_line}") from error
+
+
+def load_config(name: str, dropout: float, trust: bool = False) -> Any:
+    """The encoder's configuration, with `dropout` in hidden states and attention."""
+    config = from_pretrained("configuration", AutoConfig, name, trust)
+    for attribute in DROPOUT_NAMES:
+        if hasattr(config, attribute):
+            setattr(config, attribute, dropout)
+    return config
+
+
+def load_tokenizer(name: str, trust: bool = False) -> Any:
+    """The fast tokenizer of an encoder; InputError where there is none."""
+    folder = Path(name)
+    files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+    if folder.is_dir() and not any((folder / file).is_file() for file in files):
+        raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
+    return from_pretrained("tokenizer", AutoTokenizer, name, trust)
+
+
+def is_roberta(config: Any) -> bool:
+    """True for the RoBERTa family, whose preset differs from BERT's."""
+    return "roberta" in config.model_type

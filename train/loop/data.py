@@ -1,0 +1,271 @@
+"""The data of a step: which rows it takes, which texts it compares, and the batches of token ids that a rank encodes.
+
+The rows of a step are the same for any number of ranks and after a restart (`Plan`). The token ids of a text depend on
+(row, epoch) alone (`Views`). A rank makes the batches of its share of the rows (`BatchMaker`), in a background thread
+(`Prefetcher`).
+
+Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from train.objective.masking import Masked, Masking
+
+CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
+GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
+GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets its own graphs
+AHEAD = 3  # batches that may be ready before their step, so that one slow batch delays none; 100 kB each
+
+Rows = NDArray[np.int64]  # numbers of sentences in the index
+Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
+Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of a text for every row
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of every step, which depend on the settings alone and not on the ranks.
+
+    rows: int64 (n,), the sentences to train on, in the corpus's order.
+    """
+
+    rows: Rows
+    batch_size: int
+    seed: int
+    epochs: int = 1
+    max_steps: int | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps of one pass; the last one may hold fewer sentences."""
+        return -(-len(self.rows) // self.batch_size)
+
+    @property
+    def n_steps(self) -> int:
+        """Optimiser steps of the run."""
+        steps = self.steps_per_epoch * self.epochs
+        return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def order(self, epoch: int) -> Rows:
+        """The rows of one epoch in the order of training, int64 (n,): a permutation chosen by (seed, epoch)."""
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch])))
+        return generator.permutation(self.rows)
+
+    def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
+        """(step, epoch, rows of the step) from step `start` to the end."""
+        order, order_epoch = self.rows, -1
+        for step in range(start, self.n_steps):
+            epoch, position = divmod(step, self.steps_per_epoch)
+            if epoch != order_epoch:
+                order, order_epoch = self.order(epoch), epoch
+            yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
+
+
+def rank_share(n: int, rank: int, world: int) -> slice:
+    """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
+    return slice(n * rank // world, n * (rank + 1) // world)
+
+
+def usable_rows(blank: Rows, n_anchors: int) -> tuple[Rows, int, int]:
+    """Rows to train on, int64 and ascending, and how many anchors and how many paraphrases are blank.
+
+    blank: int64, ascending, the rows of documents without words; the rows of paraphrases, if any, follow the anchors. A
+    sentence is left out if it or its paraphrase is blank, because there is nothing to compare.
+    """
+    anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
+    paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors
+    return np.delete(np.arange(n_anchors), np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)
+
+
+class Sentences(Protocol):
+    """The interface of una_fast.tokens.ids.TokenIds that is used here."""
+
+    def anchor_ids(self, rows: Rows, max_length: int = 32) -> Ids:
+        """Token ids of the sentences of rows."""
+
+
+def unchanged(tokens: Sentences, offset: int = 0) -> Source:
+    """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
+    return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The texts that each step compares.
+
+    positive: None if a sentence is its own positive, under another dropout mask. negative: None if the run has none.
+    The source of an augmented text is the method `token_ids` of a text augmentation. negative_views: how often the loss
+    takes the negative as a view: 0, 1 or 2 times. alpha: optimiser steps that it divides, counted from 0, have
+    negatives; 0: no step has.
+    """
+
+    anchor: Source
+    positive: Source | None
+    negative: Source | None
+    max_length: int
+    alpha: int
+    negative_views: int
+
+    def uses_negatives(self, step: int) -> bool:
+        """True on the optimiser steps that alpha divides, counted from 0."""
+        return bool(self.negative and self.negative_views and self.alpha and step % self.alpha == 0)
+
+    def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
+        """Token ids (b, L) of each view: the anchor, its positive, and on some steps the negative once or twice."""
+        anchors = self.anchor(rows, epoch, self.max_length)
+        views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
+        if self.negative and self.uses_negatives(step):
+            views += [self.negative(rows, epoch, self.max_length)] * self.negative_views
+        return views
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One rank's sentences of a step, as the encoder takes them.
+
+    parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,); entry v * b + i is the row
+    of the encoded parts that holds view v of sentence i. sizes: b of every rank. rows: int64 (B,), the rows of the
+    whole step, by which a noise on embeddings is drawn. masked: the anchors with tokens masked, if the run has that
+    loss. A rank without sentences (b = 0) encodes one that enters no loss, because all ranks take part in the exchange
+    of gradients.
+    """
+
+    step: int
+    parts: list[Ids]
+    place: Tensor
+    n_views: int
+    sizes: list[int]
+    negatives: bool
+    epoch: int
+    rows: Rows
+    masked: Masked | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """A copy on `device`; the transfer is asynchronous.
+
+        Memory is pinned here and not in the thread that makes batches: another thread that asks CUDA for memory
+        would break a capture of graphs, and would open a context on the first GPU even if this rank has another.
+        """
+        if device.type == "cpu":
+            return self
+        parts = [{name: _moved(ids, device) for name, ids in part.items()} for part in self.parts]
+        masked = self.masked and Masked(
+            {name: _moved(ids, device) for name, ids in self.masked.part.items()},
+            _moved(self.masked.positions, device),
+            _moved(self.masked.targets, device),
+        )
+        return replace(self, parts=parts, place=_moved(self.place, device), masked=masked)
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def gpu_column_multiple(max_length: int) -> int:
+    """The number that divides the widths of parts on a GPU: a multiple of 8, with GPU_WIDTHS widths at most.
+
+    A GPU's matrix units compute columns in groups of 8.
+    """
+    return 8 * -(-max_length // (8 * GPU_WIDTHS))
+
+
+@dataclass(frozen=True)
+class BatchMaker:
+    """Makes one rank's batches."""
+
+    views: Views
+    rank: int
+    world: int
+    rows_of_part: int = 0  # rows of a part, at most; 0: n_parts decides
+    n_parts: int = CPU_PARTS  # parts with equal numbers of rows
+    multiple: int = 1  # divides the number of columns of every part
+    masking: Masking | None = None
+
+    def make(self, step: int, epoch: int, rows: Rows) -> Batch:
+        """The batch of this rank. rows: int64 (B,), the rows of the whole step."""
+        sizes = [len(rows[rank_share(len(rows), rank, self.world)]) for rank in range(self.world)]
+        own = rows[rank_share(len(rows), self.rank, self.world)]
+        encoded = own if len(own) else rows[:1]
+        views = self.views.of(step, epoch, encoded)
+        texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
+        parts, place = self._cut(texts)
+        masked = self.masking.mask(views[0], encoded, epoch) if self.masking else None
+        if not len(own):
+            place, masked = place[:0], masked and masked.without_targets()
+        return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows, masked)
+
+    def _cut(self, texts: Ids) -> tuple[list[Ids], Tensor]:
+        """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
+        mask = texts["attention_mask"]
+        lengths = mask.sum(1)  # (V b,)
+        padded_left = bool((mask[:, -1] > mask[:, 0]).any())
+        order = lengths.argsort(stable=True)
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order))
+        n_rows = self.rows_of_part or -(-len(order) // self.n_parts)
+        parts = []
+        for chosen in order.split(n_rows):
+            width = -(-int(lengths[chosen].max()) // self.multiple) * self.multiple
+            columns = slice(max(0, mask.shape[1] - width), None) if padded_left else slice(width)
+            parts.append({name: ids[chosen, columns].contiguous() for name, ids in texts.items()})
+        return parts, place
+
+
+class Prefetcher:
+    """Makes batches in a background thread, up to AHEAD before their step; iteration raises the thread's errors.
+
+    busy: seconds in which the thread has made batches.
+    """
+
+    def __init__(self, plan: Plan, make: Callable[[int, int, Rows], Batch], start: int) -> None:
+        self.busy = 0.0
+        self._queue: queue.Queue[Any] = queue.Queue(AHEAD)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(plan, make, start), daemon=True, name="batches")
+        self._thread.start()
+
+    def _work(self, plan: Plan, make: Callable[[int, int, Rows], Batch], start: int) -> None:
+        try:
+            for step, epoch, rows in plan.batches(start):
+                begun = time.perf_counter()
+                batch = make(step, epoch, rows)
+                self.busy += time.perf_counter() - begun
+                if not self._put(batch):
+                    return
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: Any) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._queue.put(item, timeout=0.2)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            item = self._queue.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()

@@ -1,0 +1,189 @@
+"""The training loop of one rank: its steps, its dev scores, what it saves, and how it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from train.encoder.cpu import packed_linears
+from train.encoder.encoder import without_unread_tokens
+from train.evaluation.pair_scorer import PairScorer
+from train.loop.data import BatchMaker, Prefetcher
+from train.loop.distributed import FAILED, StopAgreement
+from train.loop.telemetry import Telemetry
+from train.loop.trainer import Trainer
+from train.record.best import save_best
+from train.record.checkpoint import CheckpointWriter
+from train.record.pointer import Progress
+from una_fast.errors import InputError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the loop ended: "finished", "stopped" by signal `code`, or "failed" with a message."""
+
+    status: str
+    progress: Progress
+    code: int = 0
+    message: str = ""
+
+
+class Loop:
+    """Takes the steps of a run from `progress` on. All ranks make the same calls in the same order.
+
+    score: gives the dev score of the trainer's encoder, by all ranks together; None if the run has no dev pairs.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        maker: BatchMaker,
+        progress: Progress,
+        score: Callable[[], float] | None,
+        saves: Saves,
+        telemetry: Telemetry,
+        stop: StopAgreement,
+    ) -> None:
+        self.trainer, self.maker, self.progress, self.score = trainer, maker, progress, score
+        self.saves, self.telemetry, self.stop = saves, telemetry, stop
+
+    def run(self) -> Outcome:
+        """Train until the end of the run, a signal or an error."""
+        self.telemetry.begin()
+        try:
+            return self._train()
+        except InputError as error:  # a NaN loss: every rank sees it at the same step
+            return Outcome("failed", self.progress, message=str(error))
+        finally:
+            self.telemetry.close()
+            self.saves.wait()
+
+    def _train(self) -> Outcome:
+        code = self._start_and_steps()
+        if not code and self.score and self.progress.evaluated_step != self.progress.step:
+            self._evaluate()
+        if code != FAILED:
+            self._save(finished=not code)
+        self.saves.wait()
+        if code == FAILED or self.stop.now() == FAILED:
+            return Outcome("failed", self.progress, message=str(self.stop.error or ""))
+        return Outcome("stopped" if code else "finished", self.progress, code)
+
+    def _start_and_steps(self) -> int:
+        """Evaluate before the first step, while batches are made, and take the steps; returns the code of `_steps`."""
+        batches = Prefetcher(self.trainer.plan, self.maker.make, self.progress.step)
+        try:
+            if self.progress.step == 0 and self.score:
+                self._evaluate()  # the score that later ones are compared with
+            return self._steps(batches)
+        finally:
+            batches.close()
+            self.telemetry.batches_busy = batches.busy
+
+    def _steps(self, batches: Prefetcher) -> int:
+        """Take steps; returns 0 at the end of the run, or the code by which all ranks agreed to stop."""
+        run, n_steps = self.trainer.run, self.trainer.plan.n_steps
+        assert run.save_every is not None
+        for batch in self.telemetry.timed(batches):
+            step = self.trainer.step(batch.to(self.trainer.ranks.device))
+            taken = batch.step + 1
+            self.progress = replace(self.progress, step=taken)
+            self.telemetry.step(batch, step)
+            if self.score and taken % run.eval_every == 0:
+                self._evaluate()
+            if taken % run.save_every == 0 and taken != n_steps:  # after the last step, `_train` saves
+                self._save()
+            self.saves.notice_failure()
+            if code := self.stop.after_step():
+                return code
+        return 0
+
+    def _evaluate(self) -> None:
+        """Score the encoder, and keep it if it is the best so far."""
+        assert self.score is not None
+        self.telemetry.catch_up()
+        with self.trainer.watch.phase("evaluation"):
+            score = self.score()
+        before, self.progress = self.progress, scored(self.progress, score)
+        if self.progress.best_step == self.progress.step:
+            self.saves.best({"step": self.progress.step, "stsb_dev": score})
+        self.telemetry.evaluation(before, self.progress)
+
+    def _save(self, finished: bool = False) -> None:
+        """Write last/; without dev pairs the newest encoder also counts as the best."""
+        self.telemetry.catch_up()
+        if not self.score:
+            self.saves.best({"step": self.progress.step})
+        self.telemetry.flush()
+        self.saves.last(self.progress, finished)
+
+
+def scored(progress: Progress, score: float) -> Progress:
+    """The progress of a run after a dev score of the present step."""
+    after = replace(progress, last_score=score, evaluated_step=progress.step)
+    if progress.step == 0:
+        after = replace(after, start_score=score)
+    if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
+        after = replace(after, best_score=score, best_step=progress.step)
+    return after
+
+
+def dev_score(trainer: Trainer, scorer: PairScorer, tokenizer: Any) -> float:
+    """Spearman of the trainer's encoder on dev pairs, by all ranks together.
+
+    The encoder has no dropout meanwhile, and uses the fast paths of evaluation.
+    """
+    encoder = trainer.encoder
+    unread = without_unread_tokens(encoder.backbone, encoder.pooling, tokenizer)
+    # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
+    threads = 1 if trainer.ranks.world > 1 else None
+    with packed_linears(encoder), unread:
+        encoder.eval()
+        (score,) = scorer(trainer.embed, threads).values()
+        encoder.train()
+    return score
+
+
+class Saves:
+    """What a run saves, written in the background by rank 0: last/ to go on from, best/ to use.
+
+    On other ranks it writes nothing. A write that fails is an error of `stop`, after which all ranks stop.
+    """
+
+    def __init__(self, trainer: Trainer, tokenizer: Any, identity: dict[str, Any], stop: StopAgreement) -> None:
+        self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
+        self._output = Path(trainer.run.output)
+        first = trainer.ranks.first
+        self._writer = CheckpointWriter(self._output, vars(trainer.run), identity) if first else None
+
+    def best(self, note: dict[str, Any]) -> None:
+        """Write the encoder into best/, and `note`, which says where it comes from, into best/best.json."""
+        if self._writer:
+            encoder = self._trainer.encoder
+            write = partial(save_best, self._output, encoder, self._tokenizer, note)
+            with self._trainer.watch.phase("saving"), self._stop.guard():
+                self._writer.save_best(encoder.backbone, write)
+
+    def last(self, progress: Progress, finished: bool) -> None:
+        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
+        if self._writer:
+            with self._trainer.watch.phase("saving"), self._stop.guard():
+                state = self._trainer.state()
+                if finished:
+                    del state["optimizer"]
+                self._writer.save(progress, state, "weights" if finished else "state")
+
+    def notice_failure(self) -> None:
+        """Stop all ranks if a write has failed meanwhile; does not wait for a write that is not finished."""
+        if self._writer and self._writer.failed():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until all writes are on the disk."""
+        if self._writer:
+            with self._stop.guard():
+                self._writer.wait()

@@ -1,0 +1,88 @@
+"""Noises on the embeddings of a step, before its loss: the functions that --noise names, and how a run applies one.
+
+interpolation, extrapolation, linear and gaussian are the augmentations of MODALS (Cheung and Yeung 2021,
+https://openreview.net/forum?id=XjYgR6gbCEc, section 3), which takes partners and statistics from the examples of a
+sentence's class. Without labels, that is the whole step. pca_jitter is the PCA jittering of EfficientCL (Ye, Kim and Oh
+2021, https://arxiv.org/abs/2109.05941, section 3.2) after Krizhevsky, Sutskever and Hinton 2012.
+
+Each function gives embeddings (B, D) from embeddings z (B, D), B >= 2. pool: the same embeddings without gradients,
+from which partners and statistics come, as MODALS takes them from stored features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import xxhash
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from train.objective.draws import EmbeddingDraws, normals_like, on_device
+from train.objective.registry import NOISE_VIEWS, NOISES
+
+StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
+
+
+def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise:
+    """A noise of NOISES on some views of a step, drawn by (seed, epoch, row, view), never by rank.
+
+    The function takes the embeddings of the whole step (V, B, D), the epoch and rows int64 (B,) of the index, and gives
+    embeddings (V, B, D). A step of one sentence does not change. A view that the step lacks is skipped, as negatives
+    are on most steps.
+    """
+    change, chosen = NOISES[name].load(), NOISE_VIEWS[view]
+
+    def noisy(z: Tensor, place: int, epoch: int, rows: NDArray[np.int64]) -> Tensor:
+        # not the seed of the negatives: with that, the noise would depend on which words are replaced
+        own = xxhash.xxh3_64_intdigest(f"noise {name} {place} {seed}".encode())
+        return change(z, z.detach(), EmbeddingDraws(own, epoch, rows), strength)
+
+    def on_step(views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
+        if len(rows) < 2:
+            return views
+        return torch.stack([noisy(z, v, epoch, rows) if v in chosen else z for v, z in enumerate(views)])
+
+    return on_step
+
+
+def interpolation(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
+    """Towards the hard example q, the other sentence of the step with the highest cosine: z + strength (q - z).
+
+    In a contrastive loss every other sentence is a negative, and the nearest one is the hardest.
+    """
+    unit = functional.normalize(pool, dim=1)  # (B, D)
+    nearest = (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(1)  # (B,)
+    return z + strength * (pool[nearest] - z)
+
+
+def extrapolation(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
+    """Away from the mean m of the step: z + strength (z - m)."""
+    return z + strength * (z - pool.mean(0))
+
+
+def linear(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
+    """Along the difference of two random sentences x and y of the step: z + strength (x - y)."""
+    x, y = pool[on_device(draws.pairs(), pool)].unbind(1)  # (B, D) each
+    return z + strength * (x - y)
+
+
+def gaussian(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
+    """Gaussian noise: z + strength s e, e standard normal, s the standard deviation of each dimension over the step."""
+    return z + strength * pool.std(0) * normals_like(z, draws)
+
+
+def pca_jitter(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
+    """Along the principal components: z + strength |z| times the sum of a_k l_k p_k, a_k standard normal (EfficientCL).
+
+    z: embeddings (B, D), B >= 2; pool: the same without gradients. p_k and l_k are eigenvectors and eigenvalues of the
+    covariance C of the pool's unit vectors. With a_k = <p_k, e>, for a standard normal e (D), the sum is C e. This
+    needs no eigenvectors. Their signs, and their directions where eigenvalues are equal, are arbitrary, and rounding
+    could change them from one number of ranks to another.
+    """
+    unit = functional.normalize(pool, dim=1)
+    centred = unit - unit.mean(0)  # (B, D)
+    jitter = normals_like(z, draws) @ centred.T @ centred / (len(pool) - 1)  # (B, D), rows C e
+    return z + strength * z.norm(dim=1, keepdim=True) * jitter
