@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from una_fast.index.build import build_index
     from una_fast.index.index import Index
     from una_fast.index.load import load_index
+    from una_fast.probing import probe
     from una_fast.tokens.ids import TokenIds
 
 __version__ = VERSION
@@ -31,6 +32,7 @@ __all__ = [
     "WordAugmentation",
     "build_index",
     "load_index",
+    "probe",
 ]
 
 # Public names are imported at their first use (PEP 562): torch, Numba and transformers take 1.7 s to import, and the
@@ -45,6 +47,7 @@ _HOMES = {
     "WordAugmentation": "augment.word_augmentation",
     "build_index": "index.build",
     "load_index": "index.load",
+    "probe": "probing",
 }
 
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "paper": Command(
         "train.paper.__main__", "make a table of the paper, with an encoder and text of your own too", "train"
     ),
+    "probe": Command("una_fast_cli.probe", "show how near an encoder puts near-misses of your text", "integrations"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
     "upload": Command("una_fast_cli.upload", "copy an index to s3, gs, hdfs or another address"),
     "fetch": Command("una_fast_cli.fetch", "copy an index from an address to this machine"),

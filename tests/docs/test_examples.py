@@ -1,5 +1,6 @@
 """Every Python and shell block of the README and of docs/ runs, on small files of the names that they use."""
 
+import json
 import os
 import re
 import shlex
@@ -78,6 +79,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     pairs = [f"x\tx\tx\t{i}\t{i % 6}\t{SENTENCES[i]}\t{SENTENCES[i - 1]}\n" for i in range(len(SENTENCES))]
     for name in ("sts-dev.csv", "sts-test.csv"):
         dev.with_name(name).write_text("".join(pairs), encoding="utf-8")
+    (folder / "data/near_miss").mkdir()
+    entry = dict(zip(("caption", "caption2", "negative_caption", "filename"), SENTENCES, strict=False))
+    for name in ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att"):
+        (folder / f"data/near_miss/{name}.json").write_text(json.dumps([entry]), encoding="utf-8")
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
     upload_index(folder / "index", folder / "copies" / "index")
     run_in_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)

@@ -11,13 +11,13 @@ ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
     version _kernels errors extras imports citation arrays
-    parallel memory storage corpus index tokens augment losses integrations
+    parallel memory storage corpus index tokens augment probing losses integrations
 """.split()
 TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report job generation
     ddp evaluate download generate paper
 """.split()
-COMMAND_ROOMS = "writers draws index upload fetch negatives explain main __main__".split()
+COMMAND_ROOMS = "writers draws index upload fetch negatives explain probe main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

