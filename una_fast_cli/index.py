@@ -13,6 +13,8 @@ from train.config.command import checked_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
+from una_fast.index.layout import KIND
+from una_fast.storage import check_unused
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
     values = checked_values(parser, options, arguments)
     if not values["output"]:
         raise InputError("--output is missing: give the folder to save the index in")
-    if Path(values["output"]).exists():
-        raise InputError(f"--output {values['output']}: exists already: choose another folder, or delete it")
+    check_unused(Path(values["output"]), KIND)
     import una_fast  # here, so that --help and errors of the command line do not wait for Numba
 
     build = Build(**{name: values[name] for name in options_of(Build)})

@@ -25,7 +25,6 @@ from pathlib import Path
 import psutil
 
 import una_fast
-from una_fast.index.layout import DTYPES
 from una_fast.index.staged.work import work_folder
 
 BUILDER = """
@@ -133,9 +132,9 @@ def stage_at_kill(folder: Path, stages: list[str]) -> str:
 
 def check(folder: Path, expected: Path) -> None:
     """The arrays and the manifest of the two folders are equal, and nothing else is left."""
-    for name in [*(f"{name}.npy" for name in DTYPES), "manifest.json"]:
-        if (folder / name).read_bytes() != (expected / name).read_bytes():
-            raise SystemExit(f"{folder / name} differs from {expected / name}")
+    contents = [{path.name: path.read_bytes() for path in each.iterdir()} for each in (folder, expected)]
+    if contents[0] != contents[1]:
+        raise SystemExit(f"{folder} differs from {expected}")
     if work_folder(folder).exists():
         raise SystemExit(f"{work_folder(folder)} was left")
 

@@ -13,13 +13,13 @@ import pytest
 
 import una_fast
 from una_fast.errors import InputError
-from una_fast.index.copies import NOTE, fetch_index, upload_index
-from una_fast.index.places import Place
-from una_fast.storage.manifest import MANIFEST, find_manifest
+from una_fast.index import copies
+from una_fast.index.copies import fetch_index, upload_index
+from una_fast.storage import is_saved
+from una_fast.storage.manifest import MANIFEST
 from una_fast_cli.main import main
 
 fsspec = pytest.importorskip("fsspec")
-DAMAGED = "damaged .cut short or changed., its checksum differs; build or upload the index again"
 
 
 @pytest.fixture(scope="module")
@@ -97,65 +97,75 @@ class Stopped(KeyboardInterrupt):
 
 def stopping_at(monkeypatch, number):
     """Stop the copy when half of file `number` is written; returns the list of names written so far."""
-    write, written = Place.write, []
+    copy, written = copies._copy, []
 
-    def half(self, name, parts):
+    def half(source, name, target, place):
         written.append(name)
-        if len(written) <= number:
-            return write(self, name, parts)
-        data = b"".join(parts)
-        write(self, name, [data[: len(data) // 2]])
-        raise Stopped
+        copy(source, name, target, place)
+        if len(written) > number:
+            with target.open_output_stream(place) as stream:
+                stream.write(b"half of it")
+            raise Stopped
 
-    monkeypatch.setattr(Place, "write", half)
+    monkeypatch.setattr(copies, "_copy", half)
     return written
 
 
 @pytest.mark.parametrize("direction", ["upload", "fetch"])
-def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(built, tmp_path, monkeypatch, direction):
-    n_files = len(content(built)) + 1  # and the note, manifest.json.copying
+def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(
+    built, tmp_path, monkeypatch, in_memory, direction
+):
+    n_files = len(content(built)) - 1  # without the manifest
     for number in range(n_files):
-        folder = tmp_path / f"copy-{number}"
-        copy = partial(upload_index, built) if direction == "upload" else partial(fetch_index, f"file://{built}")
+        upload, folder = direction == "upload", tmp_path / f"copy-{number}"
+        address = f"{in_memory}-{number}"
+        copy = partial(upload_index, built, address) if upload else partial(fetch_index, f"file://{built}", folder)
         with monkeypatch.context() as patch:
             stopping_at(patch, number)
             with pytest.raises(Stopped):
-                copy(folder)
-        assert find_manifest(folder) is None and (direction == "upload" or not folder.exists())
+                copy()
+        with pytest.raises(InputError, match="not a saved index"):
+            fetch_index(address, folder) if upload else una_fast.load_index(folder)
         with monkeypatch.context() as patch:
             again = stopping_at(patch, n_files)
-            copy(folder)
-        assert len(again) == n_files - max(number, 1 if number else 0)  # the half-written file and all after it
+            copy()
+        assert len(again) == n_files - number  # the half-written file and all after it
+        if upload:
+            fetch_index(address, folder)
         assert content(folder) == content(built)
-        assert not folder.with_name(f".{folder.name}.fetching").exists()
 
 
-def test_files_of_others_in_the_target_stay(built, tmp_path):
-    target = tmp_path / "target"
-    target.mkdir()
-    (target / "notes.txt").write_text("mine")
-    upload_index(built, target)
-    assert (target / "notes.txt").read_text() == "mine"
-    for name in ("terms_utf8.npy", MANIFEST, NOTE):
+def test_files_of_others_in_the_target_stay(built, tmp_path, in_memory):
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/copies/index/notes.txt", b"mine")
+    upload_index(built, in_memory)
+    assert files.cat_file("/copies/index/notes.txt") == b"mine"
+    files.pipe_file(f"/copies/index/{MANIFEST}", b"mine")
+    with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder, or delete it"):
+        upload_index(built, in_memory)
+    for name in (MANIFEST, "notes.txt"):
         other = tmp_path / f"with-{name}"
         other.mkdir()
         (other / name).write_text("mine")
-        with pytest.raises(InputError, match=r"holds '.*' already; give another|a copy of another index was begun"):
-            upload_index(built, other)
+        for copy in (upload_index, fetch_index):
+            with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
+                copy(built, other)
         assert content(other) == {name: b"mine"}
-    for make in (target.parent / "folder").mkdir, (target.parent / "file").touch:
-        make()
-    for name in ("folder", "file"):
-        with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
-            fetch_index(target, tmp_path / name)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: cannot be written"):
+        fetch_index(built, tmp_path / "file")
 
 
-def test_another_index_is_not_overwritten(built, tmp_path):
+def test_another_index_is_not_overwritten(built, tmp_path, in_memory):
     una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
     before = content(tmp_path / "other")
-    with pytest.raises(InputError, match="holds 'chunks_offsets.npy' already"):
-        upload_index(built, tmp_path / "other")
+    for copy in (upload_index, fetch_index):
+        with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
+            copy(built, tmp_path / "other")
     assert content(tmp_path / "other") == before
+    upload_index(tmp_path / "other", in_memory)
+    with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder"):
+        upload_index(built, in_memory)
 
 
 @pytest.mark.parametrize("change", ["a byte", "the end", "all"])
@@ -164,18 +174,16 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
     broken.mkdir()
     for name, data in content(built).items():
         (broken / name).write_bytes(data)
-    file = broken / "idf.npy"
+    (file,) = broken.glob("idf-*")
     data = file.read_bytes()
     if change == "all":
         file.unlink()
     else:
         file.write_bytes(data[:-8] if change == "the end" else data[:-1] + bytes([data[-1] ^ 1]))
-    said = rf"broken/idf\.npy: {'missing' if change == 'all' else DAMAGED}"
-    with pytest.raises(InputError, match=said):
-        upload_index(broken, in_memory)
-    with pytest.raises(InputError, match=said):
-        fetch_index(broken, tmp_path / "back")
-    assert not (tmp_path / "back").exists()
+    for copy in (lambda: upload_index(broken, in_memory), lambda: fetch_index(broken, tmp_path / "back")):
+        with pytest.raises(InputError, match=rf"broken/{file.name}(: missing|: damaged| cannot be copied: )"):
+            copy()
+    assert not is_saved(tmp_path / "back")
     assert not fsspec.filesystem("memory").exists(f"/copies/index/{MANIFEST}")
     file.write_bytes(data)  # repaired: the copy goes on
     upload_index(broken, in_memory)
@@ -185,10 +193,10 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
 
 def test_a_full_disk_is_said_and_gone_on_with(tmp_path):
     una_fast.build_index([f"word{i} and word{i + 1}" for i in range(300)]).save(tmp_path / "index")
-    said = r"\.npy cannot be written: .*File too large.*; the files copied so far are kept: remove the cause, and run"
+    said = r"\.npy cannot be copied: .*File too large.*; the files copied so far are kept: remove the cause, and run"
     with no_more_than_2000_bytes_a_file(), pytest.raises(InputError, match=said):
         fetch_index(tmp_path / "index", tmp_path / "back")
-    assert not (tmp_path / "back").exists()
+    assert not is_saved(tmp_path / "back")
     fetch_index(tmp_path / "index", tmp_path / "back")
     assert content(tmp_path / "back") == content(tmp_path / "index")
 
@@ -201,7 +209,7 @@ def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
         with pytest.raises(InputError, match="not a saved index"):
             upload_index(empty, tmp_path / "copy")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file/below cannot be written: "):
+    with pytest.raises(InputError, match="file/below: cannot be written "):
         upload_index(built, tmp_path / "file" / "below")
 
 

@@ -1,4 +1,4 @@
-"""A save deletes the files of an earlier save, and no others."""
+"""A save deletes the files of an earlier save, and no others; it follows no link."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 import una_fast
 from una_fast.errors import InputError
-from una_fast.storage import load_arrays, save_arrays
+from una_fast.storage import load_arrays, read_seal, save_arrays
 
 ARRAYS = {"ids": np.arange(5)}
 
@@ -32,43 +33,44 @@ def folder(tmp_path):
     return tmp_path / "saved"
 
 
+def array_of(folder, name="ids"):
+    """The file of an array."""
+    (path,) = folder.glob(f"{name}-*.npy")
+    return path
+
+
 def add_array(folder):
     np.save(folder / "embeddings.npy", np.zeros(3))
-    return "embeddings.npy"
+    np.save(folder / "ids.npy", np.zeros(3))
 
 
 def add_index(folder):
     save(folder / "other")
-    return "other"
 
 
 def add_folder_with_a_manifest(folder):
     (folder / "web").mkdir()
     (folder / "web" / "manifest.json").write_text("{}")
-    return "web"
 
 
-def add_a_link(folder):
-    (folder / "link").symlink_to(folder.parent)
-    return "link"
+def add_links(folder):
+    (folder / "folder").symlink_to(folder.parent)
+    outside = folder.parent / "outside"
+    save_arrays(outside, "token ids", 1, {}, ARRAYS)
+    (folder / "tokens-1").symlink_to(outside)
+    (folder / f"ids-{'0' * 16}.npy").symlink_to(array_of(outside))
 
 
-def add_a_leftover_by_name(folder):
+def add_a_folder_named_as_a_temporary_file(folder):
     name = f".model.{'0' * 32}.partial"
     (folder / name).mkdir()
     (folder / name / "weights.bin").touch()
-    return name
 
 
-def replace_a_file_by_a_folder(folder):
-    (folder / "ids.npy").unlink()
-    (folder / "ids.npy").mkdir()
-    return "ids.npy"
-
-
-def replace_the_manifest(folder):
-    (folder / "manifest.json").write_text(json.dumps({"name": "web application"}))
-    return "ids.npy"
+def add_notes_to_a_part(folder):
+    part = folder / "tokens-1"
+    save_arrays(part, "token ids", 1, {}, ARRAYS, part_of=read_seal(folder))
+    (part / "notes.txt").write_text("mine")
 
 
 @pytest.mark.parametrize(
@@ -77,30 +79,57 @@ def replace_the_manifest(folder):
         add_array,
         add_index,
         add_folder_with_a_manifest,
-        add_a_link,
-        add_a_leftover_by_name,
-        replace_a_file_by_a_folder,
-        replace_the_manifest,
+        add_links,
+        add_a_folder_named_as_a_temporary_file,
+        add_notes_to_a_part,
     ],
 )
-def test_what_a_save_did_not_write_is_never_deleted(folder, change):
-    name = change(folder)
-    before = tree(folder.parent)
-    with pytest.raises(InputError, match=f"saved: holds '{name}', which saving here would delete"):
-        save(folder)
-    assert tree(folder.parent) == before
+def test_what_others_put_into_a_saved_folder_stays(folder, change):
+    ours = set(tree(folder.parent))
+    change(folder)
+    others = {p: c for p, c in tree(folder.parent).items() if p not in ours and not is_ours(p)}
+    save_arrays(folder, "index", 1, {"new": True}, {"ids": np.arange(9)})
+    now = tree(folder.parent)
+    assert others and others.items() <= now.items()
+    assert load_arrays(folder, "index", 1).arrays["ids"].tolist() == list(range(9))
 
 
-def test_a_part_is_replaced_with_its_folder_and_only_if_it_is_clean(folder):
+def is_ours(path):
+    return path.parent.name == "tokens-1" and path.name != "notes.txt"
+
+
+@pytest.mark.parametrize("name", ["ids.npy", "manifest.json", "notes.txt"])
+def test_a_folder_without_our_manifest_is_refused_before_a_byte_is_written(tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text(json.dumps({"name": "web application"}))
+    before = tree(tmp_path)
+    with pytest.raises(InputError, match=f"mine: holds '{name}', and no manifest of una_fast"):
+        save(tmp_path / "mine")
+    assert tree(tmp_path) == before
+
+
+def test_a_link_in_place_of_a_part_or_of_an_array_is_not_followed(folder):
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (folder / "tokens-1").symlink_to(outside)
+    with pytest.raises(InputError, match="tokens-1: is a link"):
+        save_arrays(folder / "tokens-1", "token ids", 1, {}, ARRAYS, part_of=read_seal(folder))
+    assert not list(outside.iterdir())
+    (outside / "precious").write_bytes(b"mine")
+    path = array_of(folder)
+    path.unlink()
+    path.symlink_to(outside / "precious")
+    save(folder)
+    assert (outside / "precious").read_bytes() == b"mine" and not path.is_symlink()
+
+
+def test_a_part_goes_with_the_content_that_it_belongs_to(folder):
     part = folder / "tokens-1"
     save_arrays(part, "token ids", 1, {}, ARRAYS, part_of=save(folder))
     save(folder)
+    assert part.exists()  # the content is the same
+    save_arrays(folder, "index", 1, {"new": True}, ARRAYS)
     assert not part.exists()
-    save_arrays(part, "token ids", 1, {}, ARRAYS, part_of=save(folder))
-    (part / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds 'tokens-1'"):
-        save(folder)
-    assert (part / "notes.txt").read_text() == "mine"
 
 
 def test_another_kind_is_not_replaced(folder):
@@ -108,29 +137,28 @@ def test_another_kind_is_not_replaced(folder):
         save_arrays(folder, "token ids", 1, {}, ARRAYS)
 
 
-def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(folder):
-    dead = folder.with_name(f".saved.{'a' * 32}.partial")
-    living = folder.with_name(f".saved.{'b' * 32}.partial")
-    mine = folder.with_name(f".saved.{'c' * 32}.partial")
-    for path in (dead, living, mine):
-        path.mkdir()
-        np.save(path / "ids.npy", np.zeros(3))
-    (mine / "notes.txt").touch()
+def test_what_killed_saves_left_goes_with_the_next_save(folder):
+    for name in (f".ids-{'a' * 16}.npy.{'b' * 32}.partial", f"ids-{'c' * 16}.npy"):
+        (folder / name).write_bytes(b"half an array")
+    save(folder)
+    assert sorted(path.name for path in folder.iterdir()) == [array_of(folder).name, "manifest.json"]
+
+
+def test_a_save_waits_for_another_one(folder):
     script = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], 0), 2); print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(living)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", script, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         holder.stdout.readline()
-        save(folder)
-        assert not dead.exists()
-        assert (living / "ids.npy").exists()
-        assert (mine / "notes.txt").exists()
-        holder.stdin.close()
-    save(folder)
-    assert not living.exists()
+        with ThreadPoolExecutor(1) as thread:
+            saved = thread.submit(save, folder)
+            with pytest.raises(TimeoutError):
+                saved.result(0.2)
+            holder.stdin.close()
+            saved.result()
 
 
-@pytest.mark.parametrize("name", [".", "", "/", "/dev", "a\0b", "\ud800", "x" * 250, 3, None])
+@pytest.mark.parametrize("name", ["/", "/dev", "a\0b", "\ud800", "x" * 300, 3, None])
 def test_a_place_that_cannot_be_replaced_is_refused(tmp_path, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
@@ -172,11 +200,12 @@ save_arrays(Path(sys.argv[1]), "index", 1, {}, {"ids": np.zeros(60_000)})
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["ids.npy", "manifest.json"])
+@pytest.mark.parametrize("name", ["array", "manifest.json"])
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(folder, name, make):
-    (folder / name).unlink()
-    make(folder / name)
+    path = array_of(folder) if name == "array" else folder / name
+    path.unlink()
+    make(path)
     with pytest.raises(InputError, match="cannot be read"):
         load_arrays(folder, "index", 1)
 
@@ -198,7 +227,7 @@ except InputError as error:
 """
     for path in (folder.parents[1], folder.parents[2]):
         path.chmod(0o755)  # pytest's folders are closed to other users
-    for closed in (folder / "ids.npy", folder / "manifest.json", folder):
+    for closed in (array_of(folder), folder / "manifest.json", folder):
         mode = closed.stat().st_mode
         closed.chmod(0)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

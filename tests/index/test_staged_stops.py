@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
+import re
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,11 +25,12 @@ from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 from una_fast.index.staged import plan
 from una_fast.index.staged.plan import Budget
-from una_fast.index.staged.work import work_folder
+from una_fast.index.staged.work import MARK, work_folder
+from una_fast.storage.lock import locked
 from una_fast.storage.packs import Pack, write_pack
-from una_fast.storage.place import lock_folder
 
 STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # a failure at every STEP-th write; 1 takes two minutes
+TABLES = {"csv": pandas.DataFrame.to_csv, "parquet": pandas.DataFrame.to_parquet}
 OLD = ["an index that stood there", "before the build"]
 
 
@@ -89,23 +95,34 @@ def test_what_is_done_is_not_done_again(build, n_syncs, monkeypatch):
     assert len(left) < 0.7 * n_syncs
 
 
-def test_a_shard_that_changed_between_runs_is_refused(build, corpus, n_syncs, monkeypatch):
+def stopped_at(share, build, n_syncs, monkeypatch):
     with monkeypatch.context() as patch:
-        failing_syncs(patch, n_syncs // 2, Killed())
+        failing_syncs(patch, int(share * n_syncs), Killed())
         with pytest.raises(Killed):
             build()
-    about = corpus[0].stat()
-    text = corpus[0].read_text()
-    corpus[0].write_text(text + " and more")
-    with pytest.raises(InputError, match=r"corpus\.txt: changed since the build .* put the old back .* or delete"):
-        build()
-    corpus[0].write_text(text)
-    os.utime(corpus[0], ns=(about.st_atime_ns, about.st_mtime_ns))
-    with pytest.raises(InputError, match="another corpus"):
-        build(corpus=corpus[:1])
-    with pytest.raises(InputError, match="another word tokenizer"):
-        build(lowercase=False)
-    assert same(build(), una_fast.build_index(corpus))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch, share):
+    """A longer file, one of the old size and time, fewer files, other settings: the index is of what is there now."""
+    text, about = corpus[0].read_text(), corpus[0].stat()
+    for changed in (f"{text} and more", text.upper(), text):
+        stopped_at(share, build, n_syncs, monkeypatch)
+        corpus[0].write_text(changed)
+        os.utime(corpus[0], ns=(about.st_atime_ns, about.st_mtime_ns))
+        assert same(build(), una_fast.build_index(corpus))
+    for other in ({"corpus": corpus[:1]}, {"lowercase": False}):
+        stopped_at(share, build, n_syncs, monkeypatch)
+        assert same(build(**other), una_fast.build_index(**{"corpus": corpus, **other}))
+
+
+def test_a_build_goes_on_with_other_memory(build, corpus, tmp_path, n_syncs, monkeypatch):
+    """Other ranges of ranks are cut then; what was ranked in the old ranges is not used."""
+    for share in (0.3, 0.4, 0.5, 0.6, 0.7):
+        stopped_at(share, build, n_syncs, monkeypatch)
+        with monkeypatch.context() as patch:
+            patch.setattr(Budget, "n_ranges", lambda self, n_bytes: 3)
+            assert same(build(), una_fast.build_index(corpus)), share
 
 
 def test_a_shard_that_changes_during_a_build_is_refused(build, corpus, monkeypatch):
@@ -115,7 +132,7 @@ def test_a_shard_that_changes_during_a_build_is_refused(build, corpus, monkeypat
     class Growing(list):
         def append(self, call):
             grow(call)
-            if len(calls) == 4:
+            if len(calls) == 6:
                 corpus[0].write_text("other text\n" * 3)
 
     monkeypatch.setattr(os, "fsync", Growing().append)
@@ -126,19 +143,30 @@ def test_a_shard_that_changes_during_a_build_is_refused(build, corpus, monkeypat
 def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     work = work_folder(tmp_path / "index")
     work.mkdir()
-    handle = lock_folder(work)
-    with pytest.raises(InputError, match="another process is building there"):
+    with locked(work), pytest.raises(InputError, match="another process is building there"):
         build()
-    os.close(handle)
     build()
 
 
-def test_what_others_put_into_the_work_folder_stays(build, tmp_path):
+def test_what_others_put_into_the_work_folder_stays(build, tmp_path, n_syncs, monkeypatch):
     work = work_folder(tmp_path / "index")
-    work.mkdir()
+    stopped_at(0.5, build, n_syncs, monkeypatch)
     (work / "notes.txt").write_text("mine")
+    (work / "merge-notes").write_text("mine")
     build()
-    assert [path.name for path in work.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in work.iterdir()) == ["merge-notes", "notes.txt"]
+    with pytest.raises(
+        InputError, match=r"building: holds 'merge-notes', and no build made it; move it, or delete it to build anew"
+    ):
+        build(folder=tmp_path / "index")
+
+
+def test_a_link_in_place_of_the_work_folder_is_not_followed(build, tmp_path):
+    (tmp_path / "mine").mkdir()
+    work_folder(tmp_path / "index").symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match="index"):
+        build()
+    assert not list((tmp_path / "mine").iterdir())
 
 
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
@@ -166,10 +194,7 @@ def test_bad_options_get_a_sentence(build, options, said):
 @pytest.mark.parametrize("stage", ["rows", "runs", "merge", "rank", "label"])
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_a_damaged_file_of_a_stage_is_named_and_made_again(build, corpus, tmp_path, n_syncs, monkeypatch, stage, share):
-    with monkeypatch.context() as patch:
-        failing_syncs(patch, int(share * n_syncs), Killed())
-        with pytest.raises(Killed):
-            build()
+    stopped_at(share, build, n_syncs, monkeypatch)
     for path in list(work_folder(tmp_path / "index").glob(f"{stage}-*"))[:2]:
         path.write_bytes(path.read_bytes()[:-1])
         with suppress(InputError):  # not raised if no stage reads the file again
@@ -177,6 +202,59 @@ def test_a_damaged_file_of_a_stage_is_named_and_made_again(build, corpus, tmp_pa
             break
         path.unlink(missing_ok=True)
     assert same(build(), una_fast.build_index(corpus))
+
+
+def intermediate_files(folder):
+    return sorted(path for path in work_folder(folder).rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.98])
+def test_a_flipped_bit_of_any_intermediate_file_gives_the_same_bits_or_a_sentence(
+    build, corpus, tmp_path, n_syncs, monkeypatch, share
+):
+    """What the sentence names is deleted; then the build ends with the same bits."""
+    expected, moments = una_fast.build_index(corpus), random.Random(share)
+    stopped_at(share, build, n_syncs, monkeypatch)
+    stopped = tmp_path / "stopped"
+    shutil.copytree(work_folder(tmp_path / "index"), stopped)
+    for path in intermediate_files(tmp_path / "index"):
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        shutil.copytree(stopped, work_folder(tmp_path / "index"), dirs_exist_ok=True)
+        flip_a_bit(path, moments)
+        try:
+            index = build()
+        except InputError as said:
+            assert f"{path}: damaged" in str(said) or (path.name == MARK and "no build made it" in str(said))
+            delete_what_is_named(str(said))
+            index = build()
+        assert same(index, expected), path
+
+
+def flip_a_bit(path, moments):
+    content = bytearray(path.read_bytes())
+    content[moments.randrange(len(content))] ^= 1 << moments.randrange(8)
+    path.write_bytes(content)
+
+
+def delete_what_is_named(said):
+    """What the sentence says to delete, or the path that it starts with."""
+    found = re.search(r"; delete (/\S+) to build", said)
+    named = Path(found[1] if found else said.partition(": ")[0])
+    shutil.rmtree(named) if named.is_dir() else named.unlink()
+
+
+def test_ids_that_a_stage_reads_are_checked_before_a_kernel_uses_them(build, tmp_path, n_syncs, monkeypatch):
+    """Whoever wrote the file, with whatever checksum."""
+    for share in (0.4, 0.5, 0.6, 0.7):
+        stopped_at(share, build, n_syncs, monkeypatch)
+        for path in work_folder(tmp_path / "index").glob("rows-*"):
+            with Pack(path) as pack:
+                arrays = {name: pack.read(name) for name in pack._places}
+            arrays["terms_values"][:] = 2**31 - 1
+            write_pack(path, pack.meta, arrays)
+        with pytest.raises(InputError, match="rows-.*: damaged or cut short; delete it and run the build again"):
+            build()
+        shutil.rmtree(work_folder(tmp_path / "index"))
 
 
 def test_a_damaged_file_is_named(tmp_path):
@@ -208,12 +286,14 @@ def test_strings_taken_and_hashed_are_those_of_python(strings, data):
     assert hashes == [int(hash_strings(table.utf8, table.offsets)[1]) for table in alone]
 
 
-def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path):
-    table, blank, folder = tmp_path / "a.csv", tmp_path / "blank.txt", tmp_path / "index"
-    table.write_text("title,id\nThe cat sat.,1\nA dog ran.,2\n")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path, kind):
+    table, blank, folder = tmp_path / f"a.{kind}", tmp_path / "blank.txt", tmp_path / "index"
+    TABLES[kind](pandas.DataFrame({"title": ["The cat sat.", "A dog ran."], "id": [1, 2]}), table)
     blank.write_text("\n\n \n")
     with pytest.raises(InputError, match="no column 'text'"):
         una_fast.build_index(table, folder=folder)
     with pytest.raises(InputError, match="3 sentences read, all of them blank"):
         una_fast.build_index(blank, folder=folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [table.name, "blank.txt"]
     assert len(una_fast.build_index(table, column="title", folder=folder)) == 2

@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from una_fast.errors import InputError
-from una_fast.storage import load, load_arrays, place, save_arrays
+from una_fast.storage import load, load_arrays, save, save_arrays
 from una_fast.storage.files import new_file
 
 ARRAYS = {
@@ -42,13 +41,20 @@ def test_saving_again_replaces_and_leaves_nothing_behind(folder):
     before = load_arrays(folder, "index", 3)[1]["ids"]
     save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
     assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [0, 0, 0]
-    assert before[-1] == 999  # an open array of the old folder stays readable
+    assert before[-1] == 999  # an open array of the old content stays readable
+    assert [path.name.partition("-")[0] for path in sorted(folder.iterdir())] == ["ids", "manifest.json"]
     assert [path.name for path in folder.parent.iterdir()] == ["saved"]
 
 
-@pytest.mark.parametrize("name", [*(f"{name}.npy" for name in ARRAYS), "manifest.json"])
+def file_of(folder, name):
+    """The file of an array."""
+    (path,) = folder.glob(f"{name}-*.npy")
+    return path
+
+
+@pytest.mark.parametrize("name", [*ARRAYS, "manifest.json"])
 def test_a_flipped_bit_anywhere_is_refused(folder, name):
-    path = folder / name
+    path = folder / name if name == "manifest.json" else file_of(folder, name)
     content = path.read_bytes()
     for at in {0, len(content) // 2, len(content) - 1}:
         changed = bytearray(content)
@@ -62,15 +68,15 @@ def test_a_flipped_bit_anywhere_is_refused(folder, name):
 
 @pytest.mark.parametrize("keep", [0, 1, 100])
 def test_a_file_cut_short_is_refused(folder, keep):
-    path = folder / "ids.npy"
+    path = file_of(folder, "ids")
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match=r"ids\.npy: damaged \(cut short or changed\)"):
+    with pytest.raises(InputError, match=r"ids-.*\.npy: damaged \(cut short or changed\)"):
         load_arrays(folder, "index", 3)
 
 
 def test_a_missing_file_is_named(folder):
-    (folder / "ids.npy").unlink()
-    with pytest.raises(InputError, match=r"ids\.npy: missing"):
+    file_of(folder, "ids").unlink()
+    with pytest.raises(InputError, match=r"ids-.*\.npy: missing"):
         load_arrays(folder, "index", 3)
 
 
@@ -91,9 +97,10 @@ def test_a_full_disk_leaves_the_old_folder_as_it_was(folder, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\); nothing was changed"):
+    with pytest.raises(InputError, match=r"saved: the disk is full: free some space; nothing was changed"):
         save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3)})
     monkeypatch.undo()
+    assert len(list(folder.iterdir())) == len(ARRAYS) + 1
     assert load_arrays(folder, "index", 3)[0] == {"name": "né"}
     assert [path.name for path in folder.parent.iterdir()] == ["saved"]
 
@@ -105,15 +112,20 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path):
     assert (tmp_path / "saved").read_text() == "mine"
 
 
-def test_a_folder_of_other_files_is_never_replaced(folder, tmp_path):
+def test_a_folder_of_other_files_is_refused_and_files_of_others_stay(folder, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "embeddings.npy").touch()
-    with pytest.raises(InputError, match="mine: holds 'embeddings.npy', which saving here would delete"):
+    with pytest.raises(
+        InputError, match="mine: holds 'embeddings.npy', and no manifest of una_fast; give a new folder"
+    ):
         save_arrays(tmp_path / "mine", "index", 3, {}, ARRAYS)
-    (folder / "notes.txt").touch()
-    with pytest.raises(InputError, match="saved: holds 'notes.txt'"):
-        save_arrays(folder, "index", 3, {}, ARRAYS)
-    assert (folder / "notes.txt").exists() and load_arrays(folder, "index", 3)[0] == {"name": "né"}
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["embeddings.npy"]
+    others = ("notes.txt", "embeddings.npy", "ids.npy")
+    for name in others:
+        (folder / name).write_text("mine")
+    save_arrays(folder, "index", 3, {}, {"ids": np.zeros(1)})
+    assert [(folder / name).read_text() for name in others] == ["mine"] * 3
+    assert load_arrays(folder, "index", 3).arrays["ids"].tolist() == [0]
 
 
 def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
@@ -138,20 +150,32 @@ def test_who_loads_while_another_saves_has_the_new_one(folder, monkeypatch):
     assert (meta, arrays["ids"].tolist()) == ({"name": "new"}, [1])
 
 
-def test_of_two_that_save_at_once_the_last_one_stays(folder, monkeypatch):
-    rename = Path.rename
+def test_a_folder_of_the_older_version_is_read_and_replaced(folder):
+    """Its files were named without checksums."""
+    for name in ARRAYS:
+        file_of(folder, name).rename(folder / f"{name}.npy")
+    assert load_arrays(folder, "index", 3).arrays["ids"][-1] == 999
+    save_arrays(folder, "index", 3, {}, {"ids": np.zeros(1)})
+    assert sorted(path.name for path in folder.iterdir()) == [file_of(folder, "ids").name, "manifest.json"]
 
-    def let_another_in(path, target):
-        rename(path, target)
-        if path == folder:  # it was moved aside; now another process saves first
-            monkeypatch.undo()
-            save_arrays(folder, "index", 3, {}, {"ids": np.array([1])})
 
-    monkeypatch.setattr(place, "_EXCHANGE", None)  # a system that cannot exchange two folders
-    monkeypatch.setattr(Path, "rename", let_another_in)
-    save_arrays(folder, "index", 3, {}, {"ids": np.array([2])})
-    assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [2]
-    assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+def test_a_save_that_was_stopped_is_no_index_and_can_be_done_again(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(save, "_clean", lambda *_: None)  # a process that is killed cleans nothing
+        patch.setattr(save.Save, "publish", kill)
+        with pytest.raises(Killed):
+            save_arrays(tmp_path / "saved", "index", 3, {"name": "né"}, ARRAYS)
+    with pytest.raises(InputError, match=r"saved: not a saved index \(the save was stopped\); save it again"):
+        load_arrays(tmp_path / "saved", "index", 3)
+    save_arrays(tmp_path / "saved", "index", 3, {}, {"ids": np.zeros(1)})
+    save_arrays(tmp_path / "saved", "index", 3, {}, ARRAYS)
+    assert len(list((tmp_path / "saved").iterdir())) == len(ARRAYS) + 1
 
 
 def test_loads_beside_saves_never_fail_or_mix(tmp_path):

@@ -27,7 +27,7 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     verify = load.verify_checksum
 
     def noted(file, checksum):
-        files.append(file.path.name)
+        files.append(file.path.name.partition("-")[0])
         verify(file, checksum)
 
     monkeypatch.setattr(load, "verify_checksum", noted)
@@ -42,12 +42,12 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_second_load_reads_nothing(folder: Path, read: list[str]) -> None:
     una_fast.load_index(folder)
-    assert "words_values.npy" in read
+    assert "words_values" in read
     read.clear()
     assert list(una_fast.load_index(folder)) == TEXTS
     assert read == []
     una_fast.load_index(folder, verify=True)
-    assert "words_values.npy" in read
+    assert "words_values" in read
 
 
 def test_a_mark_is_the_users_and_does_not_travel_with_the_folder(folder: Path, read: list[str]) -> None:
@@ -75,14 +75,14 @@ def test_every_folder_gets_a_mark(folder: Path, read: list[str], tmp_path: Path)
 @pytest.mark.parametrize("keep_times", [False, True])
 def test_a_changed_file_is_read_again(folder: Path, read: list[str], keep_times: bool) -> None:
     una_fast.load_index(folder)
-    path = folder / "words_values.npy"
+    (path,) = folder.glob("words_values-*.npy")
     about = path.stat()
     with path.open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7f")
     if keep_times:
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-    with pytest.raises(InputError, match="words_values.npy: damaged"):
+    with pytest.raises(InputError, match="words_values-.*: damaged"):
         una_fast.load_index(folder)
 
 

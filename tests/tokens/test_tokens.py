@@ -147,11 +147,11 @@ def test_each_tokenizer_has_a_folder_of_its_own(saved):
 def test_a_changed_byte_is_refused(saved):
     index = una_fast.load_index(saved)
     TokenIds(index, bert_uncased())
-    (file,) = saved.glob("tokens-*/sentences_values.npy")
+    (file,) = saved.glob("tokens-*/sentences_values-*.npy")
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"sentences_values\.npy: damaged.*delete the folder"):
+    with pytest.raises(InputError, match=r"sentences_values-.*\.npy: damaged.*delete the folder"):
         TokenIds(index, bert_uncased())
 
 

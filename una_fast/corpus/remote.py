@@ -30,10 +30,11 @@ GLOB_MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class Stat(NamedTuple):
-    """Size in bytes and time of the last change in ns, 0 where it is not known; named as those of `os.stat`."""
+    """Size in bytes and times of change in ns, 0 where they are not known; named as in `os.stat`."""
 
     st_size: int
     st_mtime_ns: int
+    st_ctime_ns: int = 0
 
 
 @dataclass(frozen=True)

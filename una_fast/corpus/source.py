@@ -89,15 +89,16 @@ class FileSource(Source):
         return None
 
     def identity(self) -> list[str | int]:
-        """The file's path, size in bytes and time of its last change in ns, by which a changed file is detected.
+        """The file's path, size in bytes and times of change in ns, by which a changed file is detected.
 
-        Raises InputError if the file is gone.
+        The time of the content's last change can be set back, the file's (ctime) cannot. Raises InputError if the file
+        is gone.
         """
         try:
             about = self.path.stat()
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        return [str(self.path.absolute()), about.st_size, about.st_mtime_ns]
+        return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
     def _place(self, document: int) -> str:
         return f"{self.path}, row {document + 1:,}"

@@ -52,12 +52,17 @@ def wrong_bounds(bounds: np.ndarray, end: int) -> str:
     return ""
 
 
+def wrong_ids(ids: np.ndarray, n: int) -> bool:
+    """True if an id is not from 0 to `n` - 1."""
+    unsigned = ids.view(f"u{ids.itemsize}")  # a negative id becomes larger than any valid one
+    return any(part.max() >= n for part in blocks(unsigned))
+
+
 def wrong_rows(rows: Ragged, n_rows: int, n_ids: int) -> str:
     """Check that `rows` has `n_rows` rows, of ids from 0 to `n_ids` - 1. O(T) time: one pass, 10 GB/s."""
     if len(rows.indptr) != n_rows + 1:
         return f"has {len(rows.indptr):,} bounds of rows, and {n_rows + 1:,} are needed"
-    unsigned = rows.values.view(f"u{rows.values.itemsize}")  # a negative id becomes larger than any valid one
-    if any(part.max() >= n_ids for part in blocks(unsigned)):
+    if wrong_ids(rows.values, n_ids):
         return f"has an id outside of 0 to {n_ids - 1:,}"
     return wrong_bounds(rows.indptr, len(rows.values))
 

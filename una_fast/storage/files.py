@@ -80,26 +80,19 @@ def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError
     return InputError(f"{path}: cannot be written ({reason}); {kept}")
 
 
-def write_array(path: Path, array: np.ndarray) -> str:
-    """Write and sync the file that ``np.save`` would write; returns its xxh3_64.
+def array_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
+    """The bytes of the file that ``np.save`` would write, in two parts: the header and the values.
 
     np.save itself writes with `ndarray.tofile`, whose error on a full disk does not name the cause.
     """
     array = np.ascontiguousarray(array)
-    checksum = xxhash.xxh3_64()
-    with path.open("wb") as file:
-        for part in (array_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data):
-            checksum.update(part)
-            file.write(part)
-        sync_file(file)
-    return checksum.hexdigest()
+    return array_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write and sync a small file."""
-    with path.open("wb") as file:
+    """Write a small file, whole or not at all. Raises OSError."""
+    with new_file(path) as file:
         file.write(data)
-        sync_file(file)
 
 
 def sync_folder(folder: Path) -> None:
@@ -120,13 +113,21 @@ def read_bytes(path: Path) -> bytes:
         return file.read()
 
 
-def open_regular(path: Path) -> IO[bytes]:
+def open_regular(path: Path, buffering: int = -1) -> IO[bytes]:
     """Open a regular file to be read. Raises OSError; for a folder, a pipe or a device too, without waiting for it."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    file = os.fdopen(handle, "rb", buffering)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError("not a regular file")
     return file
+
+
+def parts_of(file: IO[bytes], n: int) -> Iterator[bytes]:
+    """The next `n` bytes of a file, or what is left of it, READ_AT_ONCE at a time."""
+    while part := file.read(min(READ_AT_ONCE, n)):
+        n -= len(part)
+        yield part
 
 
 class Mapped(NamedTuple):
@@ -184,9 +185,9 @@ def mapped_array(file: Mapped) -> np.ndarray:
 
 
 def file_checksum(path: Path) -> str:
-    """xxh3_64 of a file, as `write_array` returns it."""
+    """xxh3_64 of a file."""
     checksum = xxhash.xxh3_64()
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path, buffering=0) as file:
         while piece := file.read(READ_AT_ONCE):
             checksum.update(piece)
     return checksum.hexdigest()

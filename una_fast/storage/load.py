@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +10,10 @@ import numpy as np
 
 from una_fast.errors import InputError
 from una_fast.storage.files import Mapped, checked_path, map_file, mapped_array, verify_checksum
-from una_fast.storage.manifest import read_manifest
-from una_fast.storage.ownership import leftovers
-from una_fast.storage.place import recover
+from una_fast.storage.manifest import Manifest, array_path, read_manifest, read_seal
 from una_fast.storage.verified import mark_of
 
 Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
-RETRIES, PAUSE = 50, 0.01  # loads tried, and s between them, while another process saves: its renames take microseconds
 
 
 class Saved(NamedTuple):
@@ -47,24 +42,17 @@ def load_arrays(
 
     """
     folder = checked_path(folder)
-    target = Path(os.path.realpath(folder))  # resolve() would raise for a loop of links
-    for _ in range(RETRIES):
-        before = _identity(folder)
+    while True:
+        manifest = read_manifest(folder, kind, version)
         try:
-            loaded = _load(folder, kind, version, check, context, verify)
-            if _identity(folder) == before:
-                return loaded
+            return _load(folder, manifest, check, context, verify)
         except InputError:
-            if _identity(folder) == before and not leftovers(target, ".replaced"):
+            if read_seal(folder) == manifest.seal:  # else another content was saved there meanwhile
                 raise
-        time.sleep(PAUSE)  # another process is saving there
-    recover(target)
-    return _load(folder, kind, version, check, context, verify)
 
 
-def _load(folder: Path, kind: str, version: int, check: Check | None, context: str, verify: bool) -> Saved:
-    manifest = read_manifest(folder, kind, version)
-    files = {name: map_file(folder / f"{name}.npy") for name in manifest.checksums}
+def _load(folder: Path, manifest: Manifest, check: Check | None, context: str, verify: bool) -> Saved:
+    files = {name: map_file(array_path(folder, name, checksum)) for name, checksum in manifest.checksums.items()}
     mark = mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
     with mark.one_process():  # the processes of a machine that start together read it once
         if mark.is_set() and not verify:
@@ -80,12 +68,3 @@ def _load(folder: Path, kind: str, version: int, check: Check | None, context: s
 
 def _arrays(files: dict[str, Mapped]) -> dict[str, np.ndarray]:
     return {name: mapped_array(file) for name, file in files.items()}
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Inode and time of change of a folder, which are others once it was replaced; None if there is no folder."""
-    try:
-        about = folder.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_mtime_ns

@@ -15,7 +15,8 @@ from una_fast.errors import InputError
 from una_fast.storage.files import GIVE_READABLE, REBUILD, read_bytes
 
 MANIFEST = "manifest.json"
-ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # a name is a file of the folder, never a path out of it
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # with the checksum a file of the folder, never a path out of it
+CHECKSUM = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,12 @@ class Manifest:
     @property
     def files(self) -> frozenset[str]:
         """The names of the files that are listed, the manifest's own included."""
-        return frozenset([MANIFEST, *(f"{name}.npy" for name in self.checksums)])
+        return frozenset([MANIFEST, *map(array_file, self.checksums, self.checksums.values())])
+
+    @property
+    def is_claim(self) -> bool:
+        """True for the manifest that a first save writes before the arrays."""
+        return not self.checksums and not self.meta
 
     def encode(self) -> bytes:
         """The bytes of the file: JSON, with the seal, so that a changed byte of it is seen too."""
@@ -70,10 +76,21 @@ class Manifest:
             and type(self.version) is int
             and isinstance(self.meta, dict)
             and isinstance(self.checksums, dict)
-            and all(isinstance(checksum, str) for checksum in self.checksums.values())
             and all(map(ARRAY_NAME.fullmatch, self.checksums))
+            and all(isinstance(checksum, str) and CHECKSUM.fullmatch(checksum) for checksum in self.checksums.values())
             and isinstance(self.part_of, (str, type(None)))
         )
+
+
+def array_file(name: str, checksum: str) -> str:
+    """The name of an array's file. A file of other content has another name, so no file is ever changed."""
+    return f"{name}-{checksum}.npy"
+
+
+def array_path(folder: Path, name: str, checksum: str) -> Path:
+    """The file of an array of a folder; older versions left out the checksum."""
+    path, older = folder / array_file(name, checksum), folder / f"{name}.npy"
+    return older if older.exists() and not path.exists() else path
 
 
 def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
@@ -97,6 +114,8 @@ def parse_manifest(read: Callable[[], bytes], folder: Path | str, kind: str, ver
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
     except ValueError as error:
         raise InputError(f"{path}: damaged, it is not the JSON that was written; {REBUILD}") from error
+    if manifest.is_claim:
+        raise InputError(f"{folder}: not a saved {kind} (the save was stopped); save it again")
     if manifest.kind != kind:
         raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
     if manifest.version != version:
@@ -113,6 +132,12 @@ def find_manifest(folder: Path) -> Manifest | None:
         return Manifest.decode(read_bytes(folder / MANIFEST))
     except (OSError, ValueError):
         return None
+
+
+def is_saved(folder: Path) -> bool:
+    """True if a folder holds what was saved, whatever its kind."""
+    manifest = find_manifest(folder)
+    return manifest is not None and not manifest.is_claim
 
 
 def read_seal(folder: Path) -> str | None:

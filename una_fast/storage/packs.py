@@ -1,7 +1,7 @@
 """Several arrays in one file, read in slices: how the stages of a build exchange data.
 
-A file appears whole or not at all. It is not memory-mapped, because pages of a mapped file count as memory of the
-process that touched them.
+A file appears whole or not at all, and each block that is read is compared with its checksum. It is not memory-mapped,
+because pages of a mapped file count as memory of the process that touched them.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
+import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import new_file, unwritable
+from una_fast.storage.files import new_file, open_regular, unwritable
 
-MAGIC = b"unapack1"
+MAGIC = b"unapack2"
 ALIGNMENT = 64
+SUM = np.dtype("<u8")
+CHECKED = 1 << 16  # bytes of an array with one checksum; a slice costs at most two blocks more than it holds
 GO_ON = "finished files are kept: remove the cause, and run the same again to go on"
+DAMAGED = "damaged or cut short; delete it and run the build again"
 
 
 def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -35,67 +39,81 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
 
 
 def _write(file: IO[bytes], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    places, end = {}, 0
-    for name, array in arrays.items():
-        places[name] = (array.dtype.str, len(array), end)
-        end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode()
-    start = data_start(len(header))
-    file.write((MAGIC + len(header).to_bytes(8, "little") + header).ljust(start, b"\0"))
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).view(np.uint8).data
-        file.write(data)
-        file.write(bytes(-len(data) % ALIGNMENT))
+    data = [np.ascontiguousarray(array).view(np.uint8) for array in arrays.values()]
+    places, end, block = {}, 0, 0
+    for (name, array), its_bytes in zip(arrays.items(), data, strict=True):
+        places[name] = (array.dtype.str, len(array), end, block)
+        end += -(-len(its_bytes) // ALIGNMENT) * ALIGNMENT
+        block += -(-len(its_bytes) // CHECKED)
+    checksums = np.concatenate([np.zeros(0, dtype=SUM), *map(block_checksums, data)])
+    header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode() + b"\n" + checksums.tobytes()
+    header += bytes(-(len(MAGIC) + 16 + len(header)) % ALIGNMENT)
+    file.write(MAGIC + len(header).to_bytes(8, "little") + xxhash.xxh3_64_digest(header) + header)
+    for its_bytes in data:
+        file.write(its_bytes.data)
+        file.write(bytes(-len(its_bytes) % ALIGNMENT))
 
 
-def data_start(header_bytes: int) -> int:
-    """The offset at which the arrays start after `header_bytes` bytes of JSON."""
-    return -(-(len(MAGIC) + 8 + header_bytes) // ALIGNMENT) * ALIGNMENT
+def block_checksums(data: np.ndarray) -> np.ndarray:
+    """uint64: xxh3_64 of every CHECKED bytes. data: uint8."""
+    starts = range(0, len(data), CHECKED)
+    return np.array([xxhash.xxh3_64_intdigest(data[at : at + CHECKED].data) for at in starts], dtype=SUM)
 
 
 class Pack:
     """A file that `write_pack` wrote, to be read in slices; use it in a with statement, or close it.
 
-    Raises InputError for a file that is missing, cut short, or no pack.
+    Raises InputError for a file that is missing, cut short, changed, or no pack.
     """
 
     def __init__(self, path: Path):
         self.path = path
         try:
-            self._file = path.open("rb", buffering=0)
+            self._file = open_regular(path, buffering=0)
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror or error}); run the build again") from error
-        try:
-            magic, size = self._file.read(len(MAGIC)), int.from_bytes(self._file.read(8), "little")
-            header = json.loads(self._file.read(size)) if magic == MAGIC else {}
-            self._start = data_start(size)
-            whole = os.fstat(self._file.fileno()).st_size == self._start + header["bytes"]
-        except (ValueError, KeyError) as error:
-            self.close()
-            raise self._damaged() from error
-        if not whole:
-            self.close()
-            raise self._damaged()
-        self.meta: dict[str, Any] = header["meta"]
-        self._places: dict[str, tuple[str, int, int]] = header["arrays"]
-
-    def length(self, name: str) -> int:
-        """The number of values of an array."""
-        return self._places[name][1]
+        magic, n, checksum = (self._file.read(8) for _ in range(3))
+        size, n_header = os.fstat(self._file.fileno()).st_size, int.from_bytes(n, "little")
+        header = self._file.read(n_header) if n_header <= size else b""
+        if magic != MAGIC or xxhash.xxh3_64_digest(header) != checksum:
+            self.refuse()
+        text, _, checksums = header.partition(b"\n")
+        content = json.loads(text)
+        self._start = len(MAGIC) + 16 + n_header
+        if size != self._start + content["bytes"]:
+            self.refuse()
+        self.meta: dict[str, Any] = content["meta"]
+        self._places: dict[str, tuple[str, int, int, int]] = content["arrays"]
+        self._checksums = np.frombuffer(checksums, dtype=SUM, count=len(checksums) // 8)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """``array[start:stop]``, read into memory; 0 <= start <= stop <= its length."""
-        dtype, length, offset = self._places[name]
-        stop = length if stop is None else stop
-        values = np.empty(stop - start, dtype=dtype)
-        view = values.view(np.uint8).data
-        self._file.seek(self._start + offset + start * values.itemsize)
+        """``array[start:stop]``, read into memory and compared with its checksums."""
+        kind, length, offset, first = self._places[name]
+        stop, dtype = length if stop is None else stop, np.dtype(kind)
+        if not 0 <= start <= stop <= length:
+            self.refuse()
+        low, high = start * dtype.itemsize, stop * dtype.itemsize
+        if low == high:
+            return np.empty(0, dtype=dtype)
+        base = low - low % CHECKED
+        end = min(high + -high % CHECKED, length * dtype.itemsize)
+        data = self._bytes(self._start + offset + base, end - base)
+        first += base // CHECKED
+        found = block_checksums(data)
+        if not np.array_equal(found, self._checksums[first : first + len(found)]):
+            self.refuse()
+        return data[low - base : high - base].view(dtype)
+
+    def _bytes(self, at: int, n: int) -> np.ndarray:
+        data = np.empty(n, dtype=np.uint8)
+        self._file.seek(at)
+        view = data.data
         while len(view):
-            n_read = self._file.readinto(view)  # at most 2 GiB at once
+            n_read = self._file.readinto(view)  # type: ignore[attr-defined]  # at most 2 GiB at once
             if not n_read:
-                raise self._damaged()
+                self.refuse()
             view = view[n_read:]
-        return values
+        return data
 
     def close(self) -> None:
         """Close the file."""
@@ -107,5 +125,7 @@ class Pack:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _damaged(self) -> InputError:
-        return InputError(f"{self.path}: damaged or cut short; delete it and run the build again")
+    def refuse(self) -> NoReturn:
+        """Raise InputError: the file does not hold what was written."""
+        self.close()
+        raise InputError(f"{self.path}: {DAMAGED}")

@@ -12,7 +12,7 @@ from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.index.layout import TOKENS, tokens_folder
-from una_fast.storage import load_arrays, read_seal, save_arrays
+from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
 from una_fast.tokens.kept import check_ids, rows_of
 from una_fast.tokens.subwords import SubwordEncoder
 
@@ -38,7 +38,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     folder = None
     if index.path is not None and _lies_in_its_folder(index):
         folder = tokens_folder(index.path, encoder.fingerprint)
-    if folder is not None and folder.exists():
+    if folder is not None and is_saved(folder):
         try:
             return _load(folder, index, encoder)
         except InputError:
@@ -50,7 +50,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         return ids
     arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
     try:
-        if not folder.exists():  # another process may have been faster
+        if not is_saved(folder):  # another process may have been faster
             save_arrays(folder, TOKENS, VERSION, {"index": index.fingerprint}, arrays, part_of=index.seal)
         return _load(folder, index, encoder)  # memory-mapped: the processes of a machine share one copy
     except InputError:  # a read-only folder, a full disk, or another process is moving its own into place

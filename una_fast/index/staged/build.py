@@ -13,17 +13,17 @@ from una_fast.corpus.source import FileSource
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, probe_words
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.index.layout import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
+from una_fast.index.layout import DTYPES, KIND, VERSION, index_meta
 from una_fast.index.staged.executors import open_executor
 from una_fast.index.staged.merge import merge_chunks, merge_terms
-from una_fast.index.staged.output import ROWS, checksum_array, create_arrays, write_split
+from una_fast.index.staged.output import ROWS, Piece, checksum_array, create_arrays, write_split
 from una_fast.index.staged.plan import STRING_KINDS, Budget, Paths, Plan, Words, parse_memory
 from una_fast.index.staged.rank import cut_ranks, label_numbers, rank_strings
 from una_fast.index.staged.scan import scan_tasks
 from una_fast.index.staged.sources import Reader
 from una_fast.index.staged.tasks import Runner, Task
-from una_fast.index.staged.work import check_corpus, delete_work, open_work
-from una_fast.storage import adopt_arrays, check_replaceable, resolved
+from una_fast.index.staged.work import delete_work, end_work, open_work
+from una_fast.storage import adopt_arrays, check_own, resolved
 from una_fast.storage.packs import Pack, write_pack
 
 
@@ -40,12 +40,11 @@ def build_in_stages(
     """Build the index of a corpus in `folder`; `una_fast.build_index` documents the arguments and errors."""
     target = resolved(folder)
     sources = list(open_sources(corpus, reading))
-    check_replaceable(target, KIND)
+    check_own(target, KIND)
     with open_executor(executor, n_jobs, parse_memory(memory), progress) as (runner, budget, check_workers):
         with open_work(target) as work:
             check_workers(work)
             identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
-            check_corpus(work, target, identities, [words.key(), str(reading), SCORE_LAW])
             reader = Reader(sources, identities, words, work, budget)
             plan = reader.plan(runner)
             delete_work(work, plan.keeps)
@@ -58,7 +57,7 @@ def build_in_stages(
             summaries = reader.summaries(stages.documents_of_sources())
             meta = index_meta(summaries, words.tokenizer, probe_words(words.tokenizer), words.lowercase)
             adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
-            delete_work(work)
+            end_work(work)
 
 
 def _warn(remarks: list[str]) -> None:
@@ -73,7 +72,10 @@ class _Stages:
         self.plan = plan
         self.runner = runner
         self.budget = budget
-        self.metas = [_split_meta(plan.work, split.names) for split in plan.splits]
+        self.metas = [
+            _meta(written if written.exists() else plan.work / split.names[0])
+            for split, written in zip(plan.splits, plan.written, strict=True)
+        ]
         self.n_documents = sum(meta["n_documents"] for meta in self.metas)
 
     def script_remark(self) -> str:
@@ -95,11 +97,12 @@ class _Stages:
     def rank(self) -> None:
         """Merge, rank and label, unless all labels are there; then delete the files that only these stages read."""
         plan = self.plan
-        done = {path for kind in STRING_KINDS for path in self._labels(kind) if path.exists()}
-        if len(done) < len(STRING_KINDS) * plan.n_partitions:
+        if not plan.is_labelled():
             self.runner.run("merge", self._merge_tasks())
             self._create()
-            self.runner.run("rank", [task for kind in STRING_KINDS for task in self._rank_tasks(kind)])
+            tasks = [task for kind in STRING_KINDS for task in self._rank_tasks(kind)]
+            self.runner.run("rank", tasks)
+            write_pack(plan.ranked, {"pieces": [_meta(task.output)["pieces"] for task in tasks]}, {})
             self.runner.run("label", [task for kind in STRING_KINDS for task in self._label_tasks(kind)])
         used = ("merge-", "rank-", "runs-")
         delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
@@ -108,14 +111,13 @@ class _Stages:
         """Write the rows of all splits. Returns the checksums of all arrays."""
         plan = self.plan
         self.runner.run("write", self._write_tasks())
-        outputs = {name: plan.paths("checksum", name.replace("_", "-"), 1)[0] for name in DTYPES}
-        self.runner.run(
-            "finish", [Task(path, checksum_array, (plan.arrays, name, path)) for name, path in outputs.items()]
-        )
+        delete_work(plan.work, lambda name: not name.startswith("checksum-"))  # the arrays may have changed since then
+        pieces = _by_name(_meta(plan.ranked)["pieces"])
+        pieces |= _by_name([_meta(path)["pieces"] for path in plan.written])
+        outputs = {name: plan.paths("checksum", name.replace("_", ""), 1)[0] for name in DTYPES}
+        tasks = [Task(path, checksum_array, (plan.arrays, name, pieces[name], path)) for name, path in outputs.items()]
+        self.runner.run("finish", tasks)
         return {name: _meta(path)["checksum"] for name, path in outputs.items()}
-
-    def _labels(self, kind: str) -> Paths:
-        return self.plan.paths("label", kind, self.plan.n_partitions)
 
     def _merged(self, kind: str) -> Paths:
         return self.plan.paths("merge", kind, self.plan.n_partitions)
@@ -144,7 +146,7 @@ class _Stages:
             if kind == "terms":
                 lengths |= dict.fromkeys(("document_frequency", "idf", "max_tfidf"), n)
         if lengths["terms_offsets"] == 1:
-            delete_work(self.plan.work)  # a build of another corpus could use nothing of it
+            delete_work(self.plan.work)
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
         created = self.plan.paths("created", "arrays", 1)[0]
         if not created.exists():
@@ -152,8 +154,8 @@ class _Stages:
             write_pack(created, {}, {})
 
     def _ranges(self, kind: str) -> Paths:
-        n_bytes = sum(path.stat().st_size for path in self._merged(kind))
-        return self.plan.paths("rank", kind, self.budget.n_ranges(n_bytes))
+        n = self.budget.n_ranges(sum(path.stat().st_size for path in self._merged(kind)))
+        return self.plan.paths("rank", f"{kind}-{n}", n)  # another `memory` makes others
 
     def _rank_tasks(self, kind: str) -> list[Task]:
         merged = self._merged(kind)
@@ -168,27 +170,28 @@ class _Stages:
         ranked = self._ranges(kind)[: len(self._rank_tasks(kind))]
         return [
             Task(path, label_numbers, (merged, ranked, partition, path))
-            for partition, (merged, path) in enumerate(zip(self._merged(kind), self._labels(kind), strict=True))
+            for partition, (merged, path) in enumerate(zip(self._merged(kind), self.plan.labels(kind), strict=True))
         ]
 
     def _write_tasks(self) -> list[Task]:
         plan = self.plan
-        labels = {kind: self._labels(kind) for kind in STRING_KINDS}
+        labels = {kind: self.plan.labels(kind) for kind in STRING_KINDS}
         documents = row_bounds([meta["n_documents"] for meta in self.metas]).tolist()
-        places = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in STRING_KINDS}
+        values = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in STRING_KINDS}
         return [
             Task(
-                plan.work / split.names[2],
+                written,
                 write_split,
-                (split, plan.work, plan.arrays, labels, documents[i], {kind: places[kind][i] for kind in STRING_KINDS}),
+                (split, plan.work, plan.arrays, labels, document, places, written),
             )
-            for i, split in enumerate(plan.splits)
+            for i, (split, written, document) in enumerate(zip(plan.splits, plan.written, documents, strict=False))
+            for places in [{kind: values[kind][i] for kind in STRING_KINDS}]
         ]
 
 
-def _split_meta(work: Path, names: tuple[str, str, str]) -> dict[str, Any]:
-    rows, _, written = names
-    return _meta(work / (written if (work / written).exists() else rows))
+def _by_name(written: list[dict[str, list[Any]]]) -> dict[str, list[Piece]]:
+    """What tasks have put into the arrays, by the array's name."""
+    return {name: [Piece(*pieces[name]) for pieces in written if name in pieces] for name in set().union(*written)}
 
 
 def _meta(path: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
 from una_fast.index.scores import rank, term_scores
 from una_fast.index.staged.plan import read_runs
+from una_fast.storage.content import wrong_bounds
 from una_fast.storage.packs import Pack, write_pack
 
 N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
@@ -53,9 +54,7 @@ class _Merged:
                 self._add(kind, run, number, *run.read(f"{kind}_bounds", partition, partition + 2).tolist())
 
     def _add(self, kind: str, run: Pack, number: int, start: int, stop: int) -> None:
-        offsets = run.read(f"{kind}_offsets", start, stop + 1)
-        utf8 = run.read(f"{kind}_utf8", offsets[0], offsets[-1])
-        offsets -= offsets[0]
+        offsets, utf8 = read_strings(run, f"{kind}_", start, stop)
         found = self.strings.add(utf8, offsets[:-1], offsets[1:])
         check_id_range(len(self.strings), "words" if kind == "terms" else "chunks")
         known, self.n = self.n, len(self.strings)
@@ -75,6 +74,16 @@ class _Merged:
                 grown = np.zeros(room, dtype=old.dtype)
                 grown[: len(old)] = old
                 setattr(self, name, grown)
+
+
+def read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets, from 0, int64, and UTF-8 of the strings `start` to `stop` of a file."""
+    offsets = pack.read(f"{prefix}offsets", start, stop + 1)
+    utf8 = pack.read(f"{prefix}utf8", offsets[0], offsets[-1])
+    offsets -= offsets[0]
+    if wrong_bounds(offsets, len(utf8)):
+        pack.refuse()
+    return offsets, utf8
 
 
 def _write(merged: _Merged, order: np.ndarray, arrays: dict[str, np.ndarray], output: Path) -> None:

@@ -5,18 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 
 from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER
+from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
 from una_fast.index.staged.plan import Split
-from una_fast.storage.files import array_header, file_checksum, new_file, unwritable
+from una_fast.storage.content import wrong_ids
+from una_fast.storage.files import array_header, new_file, open_regular, parts_of, unwritable
 from una_fast.storage.packs import GO_ON, Pack, write_pack
 
+BOUNDS = ("_offsets", "_indptr")  # the ends of the names of arrays that start with a 0
 ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
+
+
+class Piece(NamedTuple):
+    """What a task has put into the file of an array. start, size: in bytes; checksum: xxh3_64."""
+
+    start: int
+    size: int
+    checksum: str
 
 
 def create_arrays(folder: Path, lengths: Mapping[str, int]) -> None:
@@ -33,20 +45,22 @@ def create_arrays(folder: Path, lengths: Mapping[str, int]) -> None:
         raise unwritable(folder, error, GO_ON) from error
 
 
-def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> None:
-    """Put values into an array of the folder, from place `at` on; synced."""
+def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> Piece:
+    """Put values into an array of the folder, from place `at` on; synced. Returns what `checksum_array` looks for."""
     path = folder / f"{name}.npy"
     values = np.ascontiguousarray(values, dtype=DTYPES[name])
+    view = values.view(np.uint8).data
     try:
         with path.open("r+b", buffering=0) as file:
-            start = 10 + int.from_bytes(file.read(10)[8:], "little")
-            file.seek(start + at * values.itemsize)
-            view = values.view(np.uint8).data
+            start = 10 + int.from_bytes(file.read(10)[8:], "little") + at * values.itemsize
+            piece = Piece(start, len(view), xxhash.xxh3_64_hexdigest(view))
+            file.seek(start)
             while len(view):
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
     except OSError as error:
         raise unwritable(path, error, GO_ON) from error
+    return piece
 
 
 def write_split(
@@ -56,6 +70,7 @@ def write_split(
     labels: Mapping[str, Sequence[Path]],
     document: int,
     places: Mapping[str, int],
+    written: Path,
 ) -> None:
     """The task of a split: writes its rows to the index, and then the mark that they are there.
 
@@ -63,26 +78,53 @@ def write_split(
     chunks, where its values start in the index.
     """
     csr.warm_up()
-    rows, _, written = split.names
-    if (work / written).exists():  # a worker that was thought lost has written it
+    rows, _ = split.names
+    if written.exists():  # a worker that was thought lost has written it
         return
+    pieces: dict[str, Piece] = {}
     with Pack(work / rows) as pack:
         for kind, name in ROWS.items():
             ranks = _labels(pack, kind, labels[kind], split.number)
             values = pack.read(f"{kind}_values")
+            if wrong_ids(values, len(ranks)):
+                pack.refuse()
             csr.relabel(values, ranks)
-            write_values(arrays, f"{name}_values", places[kind], values)
+            pieces[f"{name}_values"] = write_values(arrays, f"{name}_values", places[kind], values)
             bounds = np.cumsum(pack.read(f"{kind}_lengths"), dtype=POINTER)
             bounds += places[kind]
-            write_values(arrays, f"{name}_indptr", document + 1, bounds)
-        meta: dict[str, Any] = pack.meta
-    write_pack(work / written, meta, {})
+            pieces[f"{name}_indptr"] = write_values(arrays, f"{name}_indptr", document + 1, bounds)
+        meta: dict[str, Any] = {**pack.meta, "pieces": pieces}
+    write_pack(written, meta, {})
     (work / rows).unlink(missing_ok=True)
 
 
-def checksum_array(arrays: Path, name: str, output: Path) -> None:
-    """The task of a complete array: writes the checksum of its file."""
-    write_pack(output, {"checksum": file_checksum(arrays / f"{name}.npy")}, {})
+def checksum_array(arrays: Path, name: str, pieces: list[Piece], output: Path) -> None:
+    """The task of an array: checks that it holds the `pieces` that tasks have put into it, and nothing else, and writes
+    the checksum of its file.
+    """
+    path, checksum, at = arrays / f"{name}.npy", xxhash.xxh3_64(), 0
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        for piece in sorted([*_start_of(name, size), *pieces]):
+            found = xxhash.xxh3_64()
+            for part in parts_of(file, piece.size):
+                found.update(part)
+                checksum.update(part)
+            if (at, found.hexdigest()) != (piece.start, piece.checksum):
+                break
+            at += piece.size
+    if at != size:
+        raise InputError(f"{path}: damaged (its content is not what was written); delete {arrays.parent} to build anew")
+    write_pack(output, {"checksum": checksum.hexdigest()}, {})
+
+
+def _start_of(name: str, size: int) -> list[Piece]:
+    """What stands in a file of an array before the values of tasks: the header and, in bounds, the first 0."""
+    dtype = np.dtype(DTYPES[name])
+    length = (size - len(array_header(dtype, (0,)))) // dtype.itemsize
+    parts = [array_header(dtype, (length,)), bytes(8) if name.endswith(BOUNDS) else b""]
+    starts = [0, len(parts[0])]
+    return [Piece(at, len(part), xxhash.xxh3_64_hexdigest(part)) for at, part in zip(starts, parts, strict=True)]
 
 
 def _labels(rows: Pack, kind: str, paths: Sequence[Path], split: int) -> np.ndarray:

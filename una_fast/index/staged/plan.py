@@ -16,7 +16,9 @@ from una_fast.corpus.source import FileSource
 from una_fast.corpus.word_tokenizers import Split as WordSplit
 from una_fast.corpus.word_tokenizers import probe_words, tokenizer_name
 from una_fast.errors import InputError
+from una_fast.index.layout import SCORE_LAW
 from una_fast.index.staged.read import Segment, segment_path
+from una_fast.index.staged.work import MARK
 from una_fast.storage.packs import Pack, write_pack
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -107,10 +109,9 @@ class Split:
     source_number: int
 
     @property
-    def names(self) -> tuple[str, str, str]:
-        """The names of the files of its rows, of its runs, and of the mark that its rows are in the index."""
-        name = f"{self.number}-{self.key}"
-        return f"rows-{name}", f"runs-{name}", f"written-{name}"
+    def names(self) -> tuple[str, str]:
+        """The names of the files of its rows and of its runs."""
+        return f"rows-{self.number}-{self.key}", f"runs-{self.number}-{self.key}"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Plan:
     @cached_property
     def key(self) -> str:
         """A hash of the complete plan, which the names of the files of later stages end in."""
-        return key_of([split.key for split in self.splits])
+        return key_of([SCORE_LAW, *(split.key for split in self.splits)])
 
     def write_runs(self) -> Path:
         """Write the list of the files of the runs, in the order of the splits; returns the file with it."""
@@ -176,15 +177,34 @@ class Plan:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of the files of the complete plan that do not end in its key."""
-        return frozenset(["corpus", *(name for split in self.splits for name in split.names)])
+        return frozenset([MARK, *(name for split in self.splits for name in split.names)])
+
+    @property
+    def written(self) -> Paths:
+        """For each split the file that says that its rows are in the arrays."""
+        return self.paths("written", "rows", len(self.splits))
+
+    @property
+    def ranked(self) -> Path:
+        """The list of what stage rank has put into the arrays."""
+        return self.paths("ranked", "all", 1)[0]
+
+    def labels(self, kind: str) -> Paths:
+        """The files of stage label."""
+        return self.paths("label", kind, self.n_partitions)
+
+    def is_labelled(self) -> bool:
+        """True if the stages from merge to label are done."""
+        files = [self.ranked, *(path for kind in STRING_KINDS for path in self.labels(kind))]
+        return all(path.exists() for path in files)
 
     def to_scan(self) -> list[Split]:
         """The splits whose rows or runs a later stage needs, and that are not there."""
-        labelled = all(path.exists() for kind in STRING_KINDS for path in self.paths("label", kind, self.n_partitions))
+        labelled = self.is_labelled()
 
         def is_needed(split: Split) -> bool:
-            rows, runs, written = ((self.work / name).exists() for name in split.names)
-            return not (rows or written) or not (runs or labelled)
+            rows, runs = ((self.work / name).exists() for name in split.names)
+            return not (rows or self.written[split.number].exists()) or not (runs or labelled)
 
         return [split for split in self.splits if is_needed(split)]
 

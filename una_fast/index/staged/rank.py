@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from una_fast.arrays import ID, POINTER, StringTable, row_bounds
+from una_fast.index.staged.merge import read_strings
 from una_fast.index.staged.output import write_values
 from una_fast.storage.packs import Pack, write_pack
 
@@ -64,17 +65,17 @@ def rank_strings(
         order = np.lexsort((gather("first"), -gather("score")))
         ranks = np.empty(len(order), dtype=ID)
         ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
-        if kind == "terms":
-            for name, in_pack in STATISTICS.items():
-                write_values(arrays, name, first_rank, gather(in_pack)[order])
+        columns = {name: gather(of)[order] for name, of in STATISTICS.items()} if kind == "terms" else {}
         strings = _strings(packs, starts, stops).take(order)
     finally:
         for pack in packs:
             pack.close()
-    write_values(arrays, f"{kind}_utf8", first_byte, strings.utf8)
-    write_values(arrays, f"{kind}_offsets", first_rank + 1, strings.offsets[1:] + first_byte)
+    pieces = {name: write_values(arrays, name, first_rank, values) for name, values in columns.items()}
+    pieces[f"{kind}_utf8"] = write_values(arrays, f"{kind}_utf8", first_byte, strings.utf8)
+    offsets = strings.offsets[1:] + first_byte
+    pieces[f"{kind}_offsets"] = write_values(arrays, f"{kind}_offsets", first_rank + 1, offsets)
     bounds = row_bounds(np.subtract(stops, starts))
-    write_pack(output, {}, {"ranks": ranks, "bounds": bounds})
+    write_pack(output, {"pieces": pieces}, {"ranks": ranks, "bounds": bounds})
 
 
 def label_numbers(merged: Path, ranked: Sequence[Path], partition: int, output: Path) -> None:
@@ -100,7 +101,7 @@ def _place(pack: Pack, key: Key) -> int:
 def _strings(packs: list[Pack], starts: list[int], stops: list[int]) -> StringTable:
     texts, lengths = [], []
     for pack, start, stop in zip(packs, starts, stops, strict=True):
-        offsets = pack.read("offsets", start, stop + 1)
-        texts.append(pack.read("utf8", offsets[0], offsets[-1]))
+        offsets, utf8 = read_strings(pack, "", start, stop)
+        texts.append(utf8)
         lengths.append(np.diff(offsets))
     return StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths).astype(POINTER)))

@@ -13,6 +13,7 @@ import xxhash
 from una_fast.arrays import POINTER
 from una_fast.corpus.source import Block, FileSource, Source
 from una_fast.errors import InputError
+from una_fast.storage.content import wrong_ids
 from una_fast.storage.packs import Pack, write_pack
 
 
@@ -29,7 +30,10 @@ class Segment:
             for i in range(len(bounds) - 1):
                 rows, base = (bounds[i], bounds[i + 1]), bytes_to[i]
                 data = pack.read("utf8", base, bytes_to[i + 1])
-                yield Block(data, pack.read("starts", *rows) - base, pack.read("stops", *rows) - base)
+                starts, stops = pack.read("starts", *rows) - base, pack.read("stops", *rows) - base
+                if wrong_ids(starts, len(data) + 1) or wrong_ids(stops, len(data) + 1) or (stops < starts).any():
+                    pack.refuse()
+                yield Block(data, starts, stops)
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
@@ -70,10 +74,7 @@ def digest_file(source: FileSource, identity: list[str | int], output: Path) -> 
 def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
     """Raise InputError for a file whose size or time has changed since the build was started."""
     if source.identity() != identity:
-        raise InputError(
-            f"{source.path}: changed since the build was started (its size or time is another): put the old file back "
-            "to go on, or start the build again in a new folder"
-        )
+        raise InputError(f"{source.path}: changed since the build was started: run the build again")
 
 
 def segment_path(work: Path, key: str) -> Path:

@@ -47,7 +47,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None
     csr.document_statistics(word_ids.values, word_ids.indptr, counts, frequency, ratio)
     term_order, term_bounds = _by_partition(vocabulary, n_partitions)
     chunk_order, chunk_bounds = _by_partition(chunks, n_partitions)
-    rows, runs, _ = split.names
+    rows, runs = split.names
     run_arrays = {
         **_run("terms", vocabulary, term_order, term_bounds),
         "terms_frequency": frequency.astype(ID)[term_order],

@@ -94,7 +94,10 @@ class Reader:
 
     def _output(self, number: int) -> Path:
         stage = "digest" if self._parts[number] else "read"
-        return self._work / f"{stage}-{number}-{key_of([self._identities[number], self._split_bytes])}"
+        return (
+            self._work
+            / f"{stage}-{number}-{key_of([self._identities[number], self._sources[number].reading, self._split_bytes])}"
+        )
 
     def _read(self, number: int) -> dict[str, Any]:
         with Pack(self._output(number)) as pack:

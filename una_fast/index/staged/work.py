@@ -1,94 +1,94 @@
-"""The folder that a build works in, beside the folder of the index: only una_fast's files in it are ever deleted."""
+"""The folder that a build works in, beside the folder of the index. The file MARK in it says that a build made it."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
-from una_fast.storage.files import unwritable
-from una_fast.storage.packs import GO_ON, Pack, write_pack
-from una_fast.storage.place import lock_folder
+from una_fast.storage.files import PARTIAL, read_bytes, unwritable, write_bytes
+from una_fast.storage.lock import locked
+from una_fast.storage.packs import GO_ON
 
-STAGES = "segment|read|digest|rows|runs|written|merge|rank|label|created|checksum|corpus|check"
-OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9-]*)?|\.({STAGES})[a-z0-9-]*\.[0-9a-f]{{32}}\.partial")
+MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
+STAGES = "segment|read|digest|rows|runs|written|merge|rank|ranked|label|created|checksum|check"
+OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9]+)*-[0-9a-f]{{16,32}}")
+NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
 OWN_FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
-OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy|\.({'|'.join(DTYPES)})\.npy\.[0-9a-f]{{32}}\.partial")
+OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy")
 
 
-def work_folder(folder: Path, doing: str = "building") -> Path:
-    """The folder beside `folder` for the files of a build, or of the work that `doing` names."""
-    return folder.with_name(f".{folder.name}.{doing}")
+def work_folder(folder: Path) -> Path:
+    """The folder beside `folder` for the files of its build."""
+    return folder.with_name(f".{folder.name}.building")
 
 
 @contextmanager
-def open_work(folder: Path, doing: str = "building") -> Iterator[Path]:
-    """The work folder, made if it is not there, and locked while this process works."""
-    work = work_folder(folder, doing)
+def open_work(folder: Path) -> Iterator[Path]:
+    """The work folder, made if it is not there, and locked while this process works.
+
+    Raises:
+        InputError: the folder cannot be made, another process builds there, or no build made it.
+    """
+    work = work_folder(folder)
     try:
-        work.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            work.mkdir(parents=True)
+        if folder.exists() and folder.stat().st_dev != work.lstat().st_dev:
+            raise InputError(f"{folder}: is the top of a file system; give a folder inside it")
     except OSError as error:
         raise unwritable(work, error, GO_ON) from error
-    handle = lock_folder(work, wait=False)
-    if handle is None:
-        raise InputError(f"{folder}: another process is {doing} there; wait for its end, or give another folder")
+    with locked(work, wait=False) as held:
+        if not held:
+            about = "it is a link" if work.is_symlink() else "another process is building there"
+            raise InputError(f"{work}: {about}; wait for its end, or give another folder")
+        _claim(work)
+        try:
+            yield work
+        except InputError:
+            if not any(NOTABLE.match(path.name) for path in work.iterdir()):
+                end_work(work)  # the input was refused
+            raise
+
+
+def _claim(work: Path) -> None:
+    """Put the mark into an empty work folder. Raises InputError for one that holds something, and no mark."""
     try:
-        yield work
-    finally:
-        if handle >= 0:
-            os.close(handle)
+        names = sorted(path.name for path in work.iterdir() if not PARTIAL.fullmatch(path.name))
+        if not names:
+            write_bytes(work / MARK, MARKED)
+        is_own = not names or (MARK in names and read_bytes(work / MARK) == MARKED)
+    except OSError as error:
+        raise unwritable(work, error, GO_ON) from error
+    if not is_own:
+        raise InputError(f"{work}: holds {names[0]!r}, and no build made it; move it, or delete it to build anew")
 
 
-def check_corpus(work: Path, folder: Path, files: list[Any], settings: Any) -> None:
-    """Raise InputError if the work folder is of a build of other files or with other settings; else record these.
-
-    A build that ended before its first task was done, for example at a wrong column, is replaced without an error.
-
-    files: of each source its path, size and time of change, None if it is no file; settings: anything JSON can hold.
-    """
-    path = work / "corpus"
-    if not path.exists() or not _has_results(work):
-        return write_pack(path, {"files": files, "settings": settings}, {})
-    with Pack(path) as pack:
-        begun = pack.meta
-    advice = f"put the old back to go on, or delete {work} to build anew"
-    for old, new in zip(begun["files"], files, strict=False):
-        if old and new and old != new and old[0] == new[0]:
-            raise InputError(f"{old[0]}: changed since the build of {folder} was started (size or time): {advice}")
-    if begun["files"] != files:
-        raise InputError(f"{folder}: a build of another corpus was started there: {advice}")
-    if begun["settings"] != settings:
-        raise InputError(f"{folder}: a build with another word tokenizer or other settings was started there: {advice}")
-    return None
+def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
+    """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
+    for path in list(work.iterdir()):
+        if keep(path.name) or path.is_symlink():
+            continue
+        if OWN_FILE.fullmatch(path.name) or PARTIAL.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+        elif OWN_FOLDER.fullmatch(path.name):
+            _delete_arrays(path)
 
 
-def _has_results(work: Path) -> bool:
-    """True if a task of a build has been done."""
-    names = (path.name for path in work.iterdir())
-    return any(OWN_FILE.fullmatch(name) and name.split("-")[0] not in ("corpus", "check") for name in names)
-
-
-def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: False) -> None:
-    """Delete the files of a build, except names for which `keep` is true, and the folder if it is then empty."""
+def end_work(work: Path) -> None:
+    """Delete the work folder; only the files of others stay, if there are any."""
     with suppress(OSError):
-        for path in list(work.iterdir()):
-            if keep(path.name):
-                continue
-            if OWN_FILE.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-            elif OWN_FOLDER.fullmatch(path.name) and path.is_dir():
-                _delete_arrays(path)
+        delete_work(work)
+        (work / MARK).unlink()
         work.rmdir()
 
 
 def _delete_arrays(folder: Path) -> None:
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if OWN_ARRAY.fullmatch(path.name):
+            if OWN_ARRAY.fullmatch(path.name) or PARTIAL.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         folder.rmdir()
