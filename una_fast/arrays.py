@@ -62,6 +62,11 @@ class Ragged:
             found.append(start + np.flatnonzero(bounds[1:] == bounds[:-1]))
         return np.concatenate(found)
 
+    def rows_with(self, chosen: np.ndarray) -> np.ndarray:
+        """int64, ascending: the numbers of the rows that hold one of the values `chosen`."""
+        at = np.flatnonzero(np.isin(self.values, chosen)) if len(chosen) else np.zeros(0, dtype=POINTER)
+        return np.unique(np.searchsorted(self.indptr, at, side="right") - 1)
+
     def followed_by(self, other: Ragged) -> Ragged:
         """These rows, then those of `other`."""
         values = np.concatenate([self.values, other.values])
@@ -96,6 +101,23 @@ class StringTable(Sequence[str]):
         utf8 = np.empty(offsets[-1], dtype=np.uint8)
         take_strings(self.utf8, self.offsets, np.ascontiguousarray(order, dtype=POINTER), offsets, utf8)
         return StringTable(utf8, offsets)
+
+    def followed_by(self, other: StringTable) -> StringTable:
+        """These strings, then those of `other`."""
+        utf8 = np.concatenate([self.utf8, other.utf8])
+        return StringTable(utf8, np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]))
+
+    def rows_with(self, *contents: bytes) -> np.ndarray:
+        """int64, ascending: the numbers of the strings that hold one of `contents`."""
+        buffer, starts, stops = self.utf8.tobytes() if contents else b"", [], []
+        for content in contents:
+            at = -1
+            while (at := buffer.find(content, at + 1)) >= 0:
+                starts.append(at)
+                stops.append(at + len(content))
+        rows = np.searchsorted(self.offsets, np.array(starts, dtype=POINTER), side="right") - 1
+        inside = np.array(stops, dtype=POINTER) <= self.offsets[rows + 1]  # a match may not reach into the next string
+        return np.unique(rows[inside])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

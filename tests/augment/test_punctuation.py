@@ -55,7 +55,7 @@ def test_words_change_and_punctuation_stays(index, select, sentence, epoch, beta
 
 
 def test_negatives_are_those_of_the_reference(index):
-    una = una_fast.Augmenter(index, radius=7, seed=5, keep_punctuation=True)
+    una = una_fast.Augmenter(index, radius=7, seed=5, keep_punctuation=True, surface="paper")
     idf, scores = dict(enumerate(index.idf)), index.max_tfidf.tolist()
     kept = {i for i, term in enumerate(index.terms) if is_punctuation(term)}
     expected = [

@@ -42,18 +42,24 @@ def test_the_words_and_the_white_space_between_are_the_whole_text(named, lowerca
 @settings(max_examples=300)
 @given(sentences=st.lists(text | st.sampled_from(LINES), min_size=1, max_size=4), epoch=st.integers(0, 2))
 def test_the_words_that_change_are_those_of_the_lower_surface(index, sentences, epoch):
-    lower, kept = (una_fast.Augmenter(index, surface=surface) for surface in ("lower", "kept"))
+    lower, kept = (una_fast.Augmenter(index, surface=surface) for surface in ("paper", "kept"))
     for sentence, plain, result in zip(
         sentences, lower.augment(sentences, epoch), kept.augment(sentences, epoch), strict=True
     ):
         told = kept.explain(sentence, epoch)
         assert told.negative == result and " ".join(w.replacement or w.word for w in told.words) == plain
         spans = word_spans(sentence, [w.word for w in told.words], True)
-        expected, end = "", 0
+        expected, end, new_before = "", 0, False
         for (start, stop), word in zip(spans, told.words, strict=True):
-            expected += sentence[end:start]
-            expected += take_case(word.replacement, sentence[start:stop]) if word.replacement else sentence[start:stop]
-            end = stop
+            old, between = sentence[start:stop], sentence[end:start]
+            written = old
+            if word.replacement:
+                mark = re.match("[¿¡]*", old).group() if old.strip("¿¡") else ""
+                new = '"' if word.replacement in QUOTES else re.sub("^[¿¡]+(?=[^¿¡])", "", word.replacement)
+                written = mark + take_case(new, old)
+            if (word.replacement or new_before) and not between and expected[-1:].isalnum() and written[:1].isalnum():
+                between = " "
+            expected, end, new_before = expected + between + written, stop, bool(word.replacement)
         assert result == (expected + sentence[end:] if told.words else "")
 
 
@@ -73,7 +79,8 @@ def test_rows_and_text_keep_their_surface(index):
     una = una_fast.Augmenter(index, surface="kept", beta=0.0)
     for row, negative in enumerate(una.negatives(range(index.n_documents))):
         if index.words(row):
-            assert re.findall(r"\s+", negative) == re.findall(r"\s+", index.sentence(row))
+            found = iter(re.findall(r"\s+", negative))  # a space more where words would run together
+            assert all(space in found for space in re.findall(r"\s+", index.sentence(row)))
     row = index.n_documents - 2
     probabilities = una.replacement_probabilities(index.sentence(row))[1]
     spans = word_spans(index.sentence(row), index.words(row), True)
@@ -111,3 +118,25 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused_with_its_word():
 
 def spell_backwards(sentence):
     return [word[::-1] for word in sentence.split()]
+
+
+@pytest.mark.parametrize("surface", ["lower", "kept"])
+@pytest.mark.parametrize("keep_punctuation", [False, True])
+def test_no_replacement_glues_to_its_neighbour(index, surface, keep_punctuation):
+    una = una_fast.Augmenter(index, surface=surface, keep_punctuation=keep_punctuation)
+    for row, negative in enumerate(una.negatives(range(index.n_documents))):
+        told = una.explain(index.sentence(row))
+        written = " ".join((word.replacement or word.word) for word in told.words)
+        known = {*re.findall(r"\w+", f"{written} {index.sentence(row)}".lower())}
+        found = una.augment([index.sentence(row)])[0].lower()
+        assert {*re.findall(r"\w+", found)} <= known, (negative, found)
+
+
+def test_opening_marks_stay_with_their_word():
+    index = una_fast.build_index(["¿Cuánto cuesta?", "¡Qué casa!", "¿ ?", "la casa"] * 3)
+    una = una_fast.Augmenter(index, surface="kept", keep_punctuation=True)
+    for epoch in range(20):
+        first, second, marks, last = una.negatives(range(4), epoch)
+        assert re.fullmatch("¿[^¿¡]+ [^¿¡]+\\?", first) and re.fullmatch("¡[^¿¡]+ [^¿¡]+!", second)
+        assert marks == "¿ ?" and not {*"¿¡"} & {*last}
+        assert first[1].isupper()

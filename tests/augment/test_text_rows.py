@@ -27,7 +27,9 @@ def augmenters():
     index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(una_fast.corpus.texts, "FEW", 0)
-        yield [una_fast.Augmenter(index, radius=20, variant=variant) for variant in ("paper", "released")]
+        yield [
+            una_fast.Augmenter(index, radius=20, variant=variant, surface="paper") for variant in ("paper", "released")
+        ]
 
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:

@@ -61,7 +61,7 @@ def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
             for cell in row.cells.values():
                 if isinstance(cell.source, Trained):
                     run = request.run_of(cell.source, (42,), cell.score != DEV)
-                    assert (run.loss, run.surface, run.keep_punctuation) == ("pairs", "lower", False)
+                    assert (run.loss, run.surface, run.keep_punctuation) == ("pairs", "paper", False)
                     assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
                     assert run.model == cell.source.model and bool(run.paraphrases) == bool(cell.source.texts)
 

@@ -31,7 +31,7 @@ from una_fast.errors import InputError
 
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
-PAPERS_OWN = {"loss": "pairs", "surface": "lower", "keep_punctuation": False}  # whatever the defaults of train.ddp are
+PAPERS_OWN = {"loss": "pairs", "surface": "paper", "keep_punctuation": False}  # whatever the defaults of train.ddp are
 # options of train.ddp that this command sets itself, and what to give instead
 SET_BY_COMMAND = {
     "demo": "give --model, --corpus and --max-steps",

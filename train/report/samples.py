@@ -46,7 +46,7 @@ def sample_negatives(run: RunRecord, n: int) -> list[Sample]:
     from una_fast import Augmenter, load_index
 
     index = load_index(index_folder(run))
-    augmenter = Augmenter(index, **{**arguments_of(Augmenter, settings), "surface": "lower"})  # a word for each word
+    augmenter = Augmenter(index, **{**arguments_of(Augmenter, settings), "surface": "paper"})  # a word for each word
     rows = np.unique(np.linspace(0, index.n_documents - 1, num=4 * n).astype(np.int64))
     samples = []
     for row, negative in zip(rows.tolist(), augmenter.negatives(rows), strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast._kernels.ids.emit import TermTokens
-from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.arrays import ID, POINTER, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.spelling import spell
 from una_fast.augment.text_augmentation import TextAugmentation
@@ -40,6 +40,7 @@ class KernelAugmentation(TextAugmentation):
         self._threads: ThreadPoolExecutor | None = None
         self._threads_of = 0  # id of the process that made the threads
         self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
+        self._by_text = np.zeros(0, dtype=POINTER)  # documents whose texts are made one by one, ascending
         self._kernel = self._make_kernel()
 
     @abstractmethod
@@ -72,7 +73,7 @@ class KernelAugmentation(TextAugmentation):
             super()._fill(rows, draws, out)
             return
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
-        if len(self._irregular):
+        if len(self._irregular) or len(self._by_text):
             self._write_irregular(rows, draws, out)
 
     def _write_ids(self, rows: np.ndarray, draws: DrawSet, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
@@ -119,15 +120,18 @@ class KernelAugmentation(TextAugmentation):
         return Ragged(out[: bounds[-1]], bounds)
 
     def _write_irregular(self, rows: np.ndarray, draws: DrawSet, batch: dict[str, torch.Tensor]) -> None:
-        """Overwrite, by the tokenizer, the rows whose text holds a term with ids that depend on its neighbours."""
+        """Overwrite, by the tokenizer, the rows whose text holds a term with ids that depend on its neighbours.
+
+        The documents `_by_text` are overwritten too.
+        """
         assert self.tokens is not None
-        drawn = self._draw_rows(rows, draws)
-        if self.tokens.by_word:
-            at = np.flatnonzero(np.isin(drawn.values, self._irregular))
-            chosen = np.unique(np.searchsorted(drawn.indptr, at, side="right") - 1)
-        else:
+        chosen = np.flatnonzero(np.isin(rows, self._by_text))
+        if not self.tokens.by_word:
             chosen = np.arange(len(rows))
-        self.tokens.write_texts(spell(drawn.take(chosen), self._strings), chosen, batch)
+        elif len(self._irregular):
+            chosen = np.union1d(chosen, self._draw_rows(rows, draws).rows_with(self._irregular))
+        texts = self._augment_rows(rows[chosen], draws) if len(chosen) else []
+        self.tokens.write_texts(texts, chosen, batch)
 
     def _term_tokens(self) -> TermTokens | None:
         """The sub-words of each id, for the kernel; None without a tokenizer."""

@@ -20,7 +20,7 @@ CHOICES = {
     "replace": ("tfidf", "random"),
     "variant": ("paper", "released"),
     "window": ("rank", "score"),
-    "surface": ("lower", "kept"),
+    "surface": ("lower", "kept", "paper"),
     "operation": ("synonym", "insert", "swap", "delete"),
 }
 

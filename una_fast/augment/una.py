@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -12,15 +13,17 @@ from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.draws.rows import RowKernel, Workspace
-from una_fast.arrays import ID, SCORE, Ragged
+from una_fast._kernels.ids.emit import TermTokens
+from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
-from una_fast.augment.surface import keep_surface
+from una_fast.augment.spelling import spell
+from una_fast.augment.surface import Spellings, keep_surface, lower_surface
 from una_fast.augment.text_rows import TextRows
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
 
 
@@ -44,9 +47,11 @@ class Augmenter(KernelAugmentation):
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
         window: the unit of `radius`, "rank" or "score".
-        surface: "lower": the words as the index has them, joined by spaces, as in the paper; or "kept": the sentence as
-            it is written, except for replaced words, which take the case of the word that they replace. The draws are
-            the same. Token ids of "kept" are made by the tokenizer, which takes some 50 us a sentence.
+        surface: "lower": the words as the index has them, joined by spaces, and quotation marks as they are written (a
+            drawn one is '"'); "paper": quotation marks too as the index has them, NLTK's `` and '', as in the paper and
+            its code, so "lower" is the same with variant="released"; or "kept": the sentence as it is written, except
+            for replaced words, which take the case of the word that they replace. The draws are the same. Token ids
+            of "kept" are made by the tokenizer, which takes some 50 us a sentence.
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
             the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
@@ -60,7 +65,8 @@ class Augmenter(KernelAugmentation):
             `keep_punctuation`, of one term that has a letter or digit.
 
     Warns:
-        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
+        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms, or surface="lower" and a
+            tokenizer that tells capital letters from small ones.
 
     """
 
@@ -76,7 +82,7 @@ class Augmenter(KernelAugmentation):
         tokenizer: Any = None,
         *,
         window: Literal["rank", "score"] = "rank",
-        surface: Literal["lower", "kept"] = "lower",
+        surface: Literal["lower", "kept", "paper"] = "lower",
         keep_punctuation: bool = False,
         n_jobs: int | None = None,
     ):
@@ -92,8 +98,16 @@ class Augmenter(KernelAugmentation):
             "keep_punctuation": keep_punctuation,
         }
         self._law = make_law(index, **law)
-        self.joins_words = surface == "lower"
+        self.joins_words = surface != "kept"
+        self._spellings = Spellings(index) if surface == "lower" and variant == "paper" else None
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
+        if self._spellings is not None and index.lowercase and self.tokens is not None and self.tokens.cased:
+            warnings.warn(
+                'tokenizer: it tells capital letters from small ones, and with surface="lower" negatives have small '
+                'letters alone, which gives them away: give surface="kept", or an uncased tokenizer',
+                InputWarning,
+                stacklevel=2,
+            )
 
     # other names, those of UNA, for two methods of every augmentation
     negatives = KernelAugmentation.texts
@@ -137,31 +151,62 @@ class Augmenter(KernelAugmentation):
     def _make_kernel(self) -> RowKernel:
         return Negatives(self.index.word_ids, self._law, self._term_tokens())
 
+    def _term_tokens(self) -> TermTokens | None:
+        if self.tokens is None or self._spellings is None:
+            return super()._term_tokens()
+        terms, first_terms, irregular = self.tokens.with_terms(self._spellings.extra)
+        order = self._spellings.order
+        self._irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
+        self._by_text = self._spellings.by_text
+        spelled = terms.take(order)
+        return TermTokens(spelled, spelled if first_terms is terms else first_terms.take(order), self.tokens.frame)
+
     def _make_workspace(self) -> Workspace:
         return NegativesWorkspace(self._longest_row)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
         return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr)
 
+    @property
+    def _strings(self) -> StringTable:
+        return self.index.terms if self._spellings is None else self._spellings.strings
+
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        if self.joins_words:
-            return super()._spell_rows(rows, drawn)
-        indexed = self.index.word_ids
-        return [self._keep(self.index.sentence(row), indexed[row], drawn[i]) for i, row in enumerate(rows.tolist())]
+        if not self.joins_words:
+            return [self._write_row(row, drawn[i]) for i, row in enumerate(rows.tolist())]
+        texts = spell(drawn, self._strings)
+        if self._spellings is not None:
+            for i in np.flatnonzero(np.isin(rows, self._spellings.by_text)).tolist():
+                texts[i] = self._write_row(int(rows[i]), drawn[i])
+        return texts
 
     def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        if self.joins_words:
-            return super()._spell_text(text, drawn)
-        return [
-            self._keep(sentence.decode("utf-8"), text.terms[i], drawn[i], text) for i, sentence in enumerate(text.texts)
-        ]
+        if not self.joins_words:
+            return [self._write_text(text, i, drawn[i]) for i in range(len(drawn))]
+        if self._spellings is None:
+            return spell(drawn, self._strings, text.unseen)
+        texts = spell(drawn, self._strings, self._spellings.respell(text.unseen))
+        for i, sentence in enumerate(text.texts):
+            if any(mark in sentence for mark in self._spellings.marks):
+                texts[i] = self._write_text(text, i, drawn[i])
+        return texts
 
-    def _keep(self, sentence: str, old: np.ndarray, new: np.ndarray, text: TextRows | None = None) -> str:
-        """`sentence` with its words `old` replaced by `new`, both int32 ids (n,), its case and spacing kept."""
-        terms = self.index.terms
-        words = [text.word(i, terms) if text else terms[i] for i in old.tolist()]
+    def _write_row(self, row: int, new: np.ndarray) -> str:
+        """The negative of a document, with the ids `new`, int32 (n,), written from its text."""
+        old = self.index.word_ids[row]
+        return self._write(self.index.sentence(row), [self.index.terms[i] for i in old.tolist()], old, new)
+
+    def _write_text(self, text: TextRows, i: int, new: np.ndarray) -> str:
+        """As `_write_row`, for row i of `text`."""
+        old = text.terms[i]
+        words = [text.word(term, self.index.terms) for term in old.tolist()]
+        return self._write(text.texts[i].decode("utf-8"), words, old, new)
+
+    def _write(self, sentence: str, words: list[str], old: np.ndarray, new: np.ndarray) -> str:
+        """`sentence` with its `words`, whose ids are `old`, replaced where the ids `new` differ."""
+        terms, write = self.index.terms, lower_surface if self.joins_words else keep_surface
         drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
-        return keep_surface(sentence, words, drawn, self.index.lowercase)
+        return write(sentence, words, drawn, self.index.lowercase)
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, fixed = text.terms, self._fixed_unseen(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
+CASES = " ".join(ascii_uppercase), " ".join(ascii_lowercase)  # which an uncased tokenizer does not tell apart
+
 
 class TokenIds:
     """Sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
@@ -39,6 +42,7 @@ class TokenIds:
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
 
     context_free: bool, whether every text has the same ids after a space as alone.
+    cased: bool, whether capital letters have other ids than small ones.
     by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
     the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
     and every term is irregular.
@@ -102,14 +106,17 @@ class TokenIds:
         self._encoder, self.frame = encoder, encoder.frame
         self.prefix, self.suffix = encoder.prefix, encoder.suffix
         self.context_free = encoder.pipeline.context_free
+        cases = encoder.encode_texts([CASES])
+        self.cased = not np.array_equal(cases[0], cases[1])
         return ids
 
     def _bind_whole_text(self, tokenizer: PreTrainedTokenizerBase, reason: str) -> dict[str, Ragged]:
         """No ids of sentences and terms: the frame is that of the empty text, and every term is irregular."""
         self._whole = WholeText(tokenizer)
         self._whole.warn(reason, [self._index.sentence(row) for row in sample_rows(self._index)])
-        self.prefix, self.suffix = np.array(self._whole.empty_ids(), dtype=TOKEN), np.zeros(0, dtype=TOKEN)
+        self.prefix, self.suffix = np.array(self._whole.ids(""), dtype=TOKEN), np.zeros(0, dtype=TOKEN)
         self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
+        self.cased = self._whole.ids(CASES[0]) != self._whole.ids(CASES[1])
         every = np.arange(self._index.n_terms, dtype=ID)
         sentences, terms = (
             Ragged(np.zeros(0, dtype=ID), np.zeros(n + 1, dtype=POINTER))

@@ -85,8 +85,7 @@ class Pipeline:
         if self._tests_chunks or self._has_space_runs or self.kind.ends != Ends.ANY:
             for row in _rows_not_plain(table).tolist():
                 regular[row] = all(map(self._is_regular, table[row].split(" ")))
-        for content in self._searched:
-            regular[_rows_with(table, content)] = False
+        regular[table.rows_with(*self._searched)] = False
         return regular
 
     def holds_added_token(self, ids: np.ndarray) -> np.ndarray:
@@ -210,14 +209,3 @@ def _rows_not_plain(table: StringTable) -> np.ndarray:
     positions = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
     rows = np.searchsorted(table.offsets, positions, side="right") - 1
     return np.union1d(rows, np.flatnonzero(np.diff(table.offsets) == 0))
-
-
-def _rows_with(table: StringTable, content: bytes) -> np.ndarray:
-    """int64, rows of the strings that hold `content`."""
-    buffer, at = table.utf8.tobytes(), -1
-    positions = []
-    while (at := buffer.find(content, at + 1)) >= 0:
-        positions.append(at)
-    starts = np.array(positions, dtype=np.int64)
-    rows = np.searchsorted(table.offsets, starts, side="right") - 1
-    return rows[starts + len(content) <= table.offsets[rows + 1]]  # a match may not reach into the next string

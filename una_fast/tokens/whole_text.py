@@ -31,10 +31,10 @@ class WholeText:
             self._tokenizer = tokenizer
         self._lock = threading.Lock()
 
-    def empty_ids(self) -> list[int]:
-        """The ids of the empty text: the special tokens alone."""
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text, special tokens included."""
         with self._lock:
-            return list(self._tokenizer("")["input_ids"])
+            return list(self._tokenizer(text)["input_ids"])
 
     def write(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, np.ndarray]) -> None:
         """Write `texts` to the `rows` of a batch of int64 (B, L): "input_ids", "attention_mask"[, "token_type_ids"].

@@ -1,0 +1,152 @@
+"""surface="lower": quotation marks and opening marks are spelled as the sentence has them."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import una_fast
+from support.alphabet import text
+from support.tokenizer_families import bert_uncased, roberta, training_lines
+from una_fast.augment.surface import QUOTES
+
+QUOTED = [
+    '"Staying in Love" is a song by "Raphael" .',
+    "''Two single ones'' and ``two backquotes'' and \"one\".",
+    "``Only`` backquotes",
+    "¿Cuánto cuesta esto?",
+    "¡Qué casa tan grande!",
+    "Dijo: ¿por qué no? ¿ ?",
+    "''",
+    '"',
+]
+LINES = [*training_lines()[:200], *QUOTED]
+SPLIT = {"n't", "not", "na", "ta", "me", "'n", "is", "was", "'ye"}  # last parts of words that NLTK splits in two
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(LINES)
+
+
+@pytest.fixture(scope="module")
+def augmenters(index):
+    return {
+        surface: una_fast.Augmenter(index, radius=20, surface=surface, tokenizer=bert_uncased())
+        for surface in ("lower", "paper")
+    }
+
+
+def written(sentence, words):
+    """The words as the sentence has them; only quotation marks may differ from NLTK's words."""
+    place, found = 0, []
+    for word in words:
+        forms = QUOTES.get(word, (word,))
+        place, form = min(
+            (sentence.lower().find(form, place), form) for form in forms if form in sentence.lower()[place:]
+        )
+        found.append(form)
+        place += len(form)
+    return found
+
+
+@settings(max_examples=300)
+@given(sentence=text | st.sampled_from(LINES), epoch=st.integers(0, 3))
+def test_only_marks_differ_from_the_words_of_the_paper(index, augmenters, sentence, epoch):
+    lower, paper = (augmenters[surface].explain(sentence, epoch) for surface in ("lower", "paper"))
+    assert lower.words == paper.words
+    spelled, words = lower.negative.split(" "), paper.negative.split(" ") if paper.words else [""]
+    originals = written(sentence, [word.word for word in lower.words]) or [""]
+    for new, word, told, original in zip(spelled, words, lower.words, originals, strict=False):
+        if told.replacement is None:
+            assert new == original
+        elif word in QUOTES:
+            assert new == '"'
+        else:
+            mark = original[: len(original) - len(original.lstrip("¿¡"))] if original.strip("¿¡") else ""
+            assert new == mark + (word.lstrip("¿¡") or word)
+    assert len(spelled) == len(words)
+
+
+def test_what_stays_is_spelled_as_it_is_written():
+    index = una_fast.build_index(QUOTED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        una = una_fast.Augmenter(index, beta=0.0, radius=3, keep_punctuation=True)
+    for row, sentence in enumerate(QUOTED):
+        told = una.explain(sentence)
+        replaced = [word.replacement for word in told.words]
+        expected = written(sentence, index.words(row))
+        (negative,) = una.augment([sentence])
+        for new, original, replacement in zip(negative.split(), expected, replaced, strict=True):
+            assert new == original or replacement
+            assert new[0] == original[0] or original[0] not in '"`¿¡'
+    assert not {*QUOTES} & {*" ".join(una.negatives([0, 3, 4, 5])).split()}
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_the_paper_and_its_code_have_nltks_marks(index, variant):
+    una = una_fast.Augmenter(index, radius=20, variant=variant, surface="paper")
+    drawn = una._draw_rows(np.arange(len(LINES)), una_fast.augment.draw_set.DrawSet())
+    expected = [" ".join(index.terms[i] for i in drawn[row]) for row in range(len(LINES))]
+    assert una.negatives(range(len(LINES))) == expected
+    if variant == "released":
+        assert una_fast.Augmenter(index, radius=20, variant=variant).negatives(range(len(LINES))) == expected
+
+
+@pytest.mark.parametrize("make_tokenizer", [bert_uncased, roberta])
+def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
+    tokenizer, rows = make_tokenizer(), list(range(len(LINES)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        una = una_fast.Augmenter(index, tokenizer=tokenizer)
+    for epoch in range(3):
+        texts = una.negatives(rows, epoch)
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
+        assert torch.equal(una.negative_ids(rows, epoch, 24)["input_ids"], expected["input_ids"])
+
+
+def check_unreplaced(lines):
+    """With nothing replaced the ids of "lower" are the anchor's, but where NLTK splits a word between two letters."""
+    index, tokenizer = una_fast.build_index(lines), bert_uncased()
+    una = una_fast.Augmenter(index, beta=0.0, select="random", tokenizer=tokenizer)
+    rows = np.arange(len(lines))
+    ids, anchors = una.negative_ids(rows, 0, 128), una.tokens.anchor_ids(rows, 128)
+    differ = np.flatnonzero((ids["input_ids"] != anchors["input_ids"]).any(1).numpy())
+    for row in differ.tolist():
+        assert SPLIT & {*index.words(row)}, lines[row]
+    return len(differ)
+
+
+def wiki(n):
+    path = Path(os.environ["UNA_FAST_DATA"]) / "corpora" / "wiki_large.txt.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n") for line in itertools.islice(file, n)]
+
+
+def test_with_nothing_replaced_the_ids_are_the_anchors():
+    assert check_unreplaced(LINES) <= 0.02 * len(LINES)
+
+
+@pytest.mark.slow
+def test_with_nothing_replaced_the_ids_are_the_anchors_on_many_lines():
+    assert check_unreplaced(wiki(100_000)) == 633
+
+
+def test_a_cased_tokenizer_is_told_to_keep_the_surface(index):
+    with pytest.warns(una_fast.InputWarning, match='it tells capital letters from small ones.*give surface="kept"'):
+        una_fast.Augmenter(index, tokenizer=roberta())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        una_fast.Augmenter(index, tokenizer=bert_uncased())
+        una_fast.Augmenter(index, tokenizer=roberta(), surface="kept")
+        una_fast.Augmenter(index, tokenizer=roberta(), surface="paper")
