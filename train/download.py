@@ -14,11 +14,12 @@ import sys
 import tarfile
 import tempfile
 import urllib.request
-from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.command import Parser, run_command
+from train.config.command import checked_values, option_parser, run_command
+from train.config.options import option, options_of
 from train.evaluation.senteval_files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from train.record.files import replacing
@@ -41,37 +42,41 @@ BLOCK = 1 << 20  # bytes
 TIMEOUT = 60  # seconds without an answer
 
 
-def build_parser(prog: str = "python -m train.download") -> Parser:
-    """The command line."""
-    parser = Parser(prog=prog, description=__doc__)
-    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to lay the data out")
-    parser.add_argument("--only", choices=PARTS, help="fetch one of the three (default: all)")
-    parser.add_argument(
-        "--repository", default=REPOSITORY, help=f"dataset of wiki and senteval on the hub (default: {REPOSITORY})"
-    )
-    parser.add_argument("--revision", default="main", help="its commit, tag or branch (default: main)")
-    return parser
+@dataclass(frozen=True)
+class Download:
+    """What is fetched, and where to."""
+
+    to: str = option("", "folder to lay the data out in", metavar="FOLDER")
+    only: str | None = option(None, "fetch one of the three; default: all", choices=PARTS)
+    repository: str = option(REPOSITORY, "dataset of wiki and senteval on the hub", metavar="NAME")
+    revision: str = option("main", "its commit, tag or branch", metavar="NAME")
+
+
+OPTIONS = options_of(Download)
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
     """Run the command and return its exit code: 2 if something is missing or not as expected."""
-    return run_command(lambda: _run(build_parser(prog).parse_args(arguments)), "train")
+    parser = option_parser(prog, "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.", OPTIONS)
+    return run_command(lambda: _run(**checked_values(parser, OPTIONS, arguments)), "train")
 
 
-def _run(options: Namespace) -> int:
-    parts = [options.only] if options.only else list(PARTS)
+def _run(to: str, only: str | None, repository: str, revision: str) -> int:
+    if not to:
+        raise InputError(f"--to is missing: give the {OPTIONS['to'].help}")
+    folder, parts = Path(to), [only] if only else list(PARTS)
     for part in parts:
-        fetch(part, options.to, options.repository, options.revision)
-    wrong = [problem for part in parts for problem in check(part, options.to)]
+        fetch(part, folder, repository, revision)
+    wrong = [problem for part in parts for problem in check(part, folder)]
     for problem in wrong:
         print(f"error: {problem}", file=sys.stderr)
     if not wrong:
-        print(f"{options.to}: {', '.join(parts)} complete; UNA_FAST_DATA={options.to.resolve()}")
+        print(f"{folder}: {', '.join(parts)} complete; UNA_FAST_DATA={folder.resolve()}")
     return 2 if wrong else 0
 
 
 def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
-    """Fetch one of PARTS into `folder`, unless it is there. An interrupted download goes on where it ended."""
+    """Fetch a part into `folder`, unless it is there. An interrupted download goes on where it ended."""
     if part == "near-miss":
         for name in NEAR_MISS_CHECKSUMS:
             fetch_near_misses(name, folder / NEAR_MISSES)
@@ -169,7 +174,7 @@ def unpack(archive: Path, downstream: Path) -> None:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """A sentence for each problem of one of PARTS in `folder`: a missing task, a size not as published."""
+    """A sentence for each problem of a part in `folder`: a missing task, a size not as published."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             lines = sum(1 for _ in file)

@@ -40,9 +40,7 @@ COMMANDS = {
     "report": Command("train.report.__main__", "show runs as one HTML page", "report"),
     "download": Command("train.download", "fetch the corpus and the evaluation data of the paper", "train"),
     "generate": Command("train.generate", "write paraphrases or back-translations of a corpus", "generate"),
-    "paper": Command(
-        "train.paper.__main__", "make a table of the paper, with an encoder and text of your own too", "train"
-    ),
+    "paper": Command("train.paper.__main__", "make a table of the paper, also with your own encoder and text", "train"),
     "probe": Command("una_fast_cli.probe", "show how near an encoder puts near-misses of your text", "integrations"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
     "upload": Command("una_fast_cli.upload", "copy an index to s3, gs, hdfs or another address"),

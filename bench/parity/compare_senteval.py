@@ -21,8 +21,7 @@ import torch
 from bench.training.step_table import described, save
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.results import evaluate
-from train.evaluation.scoring import read_tasks
+from train.evaluation.scoring import evaluate, read_tasks
 from train.evaluation.senteval import Batcher, prepare
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import TASKS, task_names

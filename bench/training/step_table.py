@@ -12,6 +12,7 @@ from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.utilisation import FORMULA, peak, step_flops
 from train.encoder.pretrained import load_config
 from train.record.machine import machine, versions
+from una_fast.text_table import aligned
 
 RESULTS = Path(__file__).parents[1] / "results"
 COLUMNS = [
@@ -99,14 +100,7 @@ def show(tables: Iterable[dict[str, Any]]) -> None:
     """Print tables."""
     for table in tables:
         print(f"\n{table['title']}\n")
-        lines = [table["columns"], *table["rows"]]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        for name, *cells in lines:
-            print(
-                f"{name:<{widths[0]}}",
-                *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)),
-                sep="  ",
-            )
+        print(*aligned([table["columns"], *table["rows"]], left=(0,)), sep="\n")
         print(f"\n{table['note']}")
 
 

@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,7 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from train.evaluate import main
-from train.evaluation.model import EvaluatedModel, load_model, pick_devices
-from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.results import evaluate
-from train.evaluation.scoring import read_tasks
+from train.evaluation.model import load_model, pick_device
 from train.evaluation.senteval import Batcher, prepare
 from train.evaluation.tasks.registry import task_names
 from una_fast.errors import InputError
@@ -218,8 +214,6 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, "--data", tmp_path / "none"), "is not a folder"),
         (("--model", tiny_model, *common, "--max-length", "2"), "at least 3"),
         (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
-        (("--model", tiny_model, *common, "--nproc", "0"), "at least 1"),
-        (("--model", tiny_model, *common, "--nproc", "2", "--device", "cpu"), "on the CPU, --threads 2 encodes 2 "),
         (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--model", tiny_model, *common, "--json", tmp_path), "cannot be written"),
     ):
@@ -227,42 +221,13 @@ def test_bad_models_and_options_are_refused(
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
 
 
-def test_devices_are_consecutive_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert list(map(str, pick_devices("auto", 3))) == ["cuda:0", "cuda:1", "cuda:2"]
-    assert list(map(str, pick_devices("cuda:2", 2))) == ["cuda:2", "cuda:3"]
-    assert list(map(str, pick_devices("cpu"))) == ["cpu"]
-    for device, n in (("auto", 5), ("cuda:3", 2), ("cuda:4", 1)):
-        with pytest.raises(InputError, match="PyTorch sees 4 GPUs here"):
-            pick_devices(device, n)
-
-
-def test_copies_of_a_model_share_the_sentences_and_give_its_scores(
-    data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two copies on the CPU stand for two GPUs; a barrier holds each until the other has a batch of its own."""
-    model = load_model(str(tiny_model), device="cpu")
-    copy = model.copy_on(torch.device("cpu"))
-    tasks, _ = read_tasks(data / "senteval" / "downstream", ["STS13", "CR"], "test")
-    alone = evaluate(model, tasks, EvaluationProtocol(keep_pairs=True))
-    monkeypatch.setattr("train.evaluation.results.GPU_BATCH_TOKENS", 64)
-    both_at_work, users = threading.Barrier(2), []
-    plain = EvaluatedModel.encode_from_host
-
-    def encode(self: EvaluatedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        if self not in users:
-            users.append(self)
-            both_at_work.wait(timeout=60)
-        return plain(self, batch)
-
-    monkeypatch.setattr(EvaluatedModel, "encode_from_host", encode)
-    shared = evaluate(model, tasks, EvaluationProtocol(keep_pairs=True), [copy])
-    assert len(users) == 2
-    theirs, own = (results.scores["sts"]["STS13"] for results in (shared, alone))
-    assert theirs["similarity"] == pytest.approx(own["similarity"], abs=2e-5)
-    assert theirs["spearman"] == pytest.approx(own["spearman"], abs=1e-6)
-    assert shared.scores["transfer"] == alone.scores["transfer"]
+    names = {"auto": "cuda:0", "cuda": "cuda:0", "cuda:3": "cuda:3", "cpu": "cpu"}
+    assert {name: str(pick_device(name)) for name in names} == names
+    with pytest.raises(InputError, match="--device cuda:4: PyTorch sees 4 GPUs here"):
+        pick_device("cuda:4")
 
 
 def test_task_names_are_sets_or_lists() -> None:

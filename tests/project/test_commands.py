@@ -30,8 +30,8 @@ REFUSED = {
 MISTAKES = [
     ("train.evaluate", "--modell m", "unknown option --modell: did you mean --model?"),
     ("train.evaluate", "--model m --max_seq_length=9", "unknown option --max_seq_length: did you mean --max-length?"),
-    ("train.evaluate", "", "the following arguments are required: --model"),
-    ("train.evaluate", "--model m --max-length long", "--max-length: invalid int value: 'long'"),
+    ("train.evaluate", "", "--model is missing: give the encoder to score"),
+    ("train.evaluate", "--model m --max-length long", "--max-length: 'long' is not a whole number"),
     ("train.evaluate", "--model m more", "unexpected argument 'more'"),
     ("train.report.__main__", "run --baselin b", "unknown option --baselin: did you mean --baseline?"),
     ("train.report.__main__", "--samples", "--samples: expected one argument"),

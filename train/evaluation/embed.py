@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -77,17 +76,9 @@ class Batches:
         workers = min(threads, len(self.batches))
         if workers < 2:
             return self._in_order(_encode_all(encode, self.batches))
-        with _one_intra_op_thread():
-            return self._in_order(_encode_by([encode] * workers, self.batches))
-
-    def embed_by(self, encoders: Sequence[Encode]) -> Tensor:
-        """As `embed`, but each batch goes to the next free encoder: the copies of a model on several GPUs.
-
-        Each encoder takes a batch on `device` and returns its embeddings there. It has a thread, not a process: a
-        thread that waits for its GPU holds no lock, nothing is sent between GPUs, and a process would need 3.4 s for
-        its imports, while the seven STS tasks, about 1e14 operations of BERT-base, take 2 s on one H200 in fp32.
-        """
-        return self._in_order(_encode_by(encoders, self.batches))
+        with _one_intra_op_thread(), ThreadPoolExecutor(workers) as pool:
+            parts = list(pool.map(lambda batch: _encode_all(encode, [batch])[0], self.batches))
+        return self._in_order(parts)
 
     def _in_order(self, parts: Sequence[Tensor]) -> Tensor:
         """The embeddings of the batches, float32 (n, D), in the order of the texts."""
@@ -101,23 +92,6 @@ class Batches:
 def _encode_all(encode: Encode, batches: Iterable[dict[str, Tensor]]) -> list[Tensor]:
     with torch.inference_mode():
         return [encode(batch) for batch in batches]
-
-
-def _encode_by(encoders: Sequence[Encode], batches: Sequence[dict[str, Tensor]]) -> list[Tensor]:
-    """Embeddings of each batch, with one thread per encoder."""
-    free: SimpleQueue[Encode] = SimpleQueue()
-    for encode in encoders:
-        free.put(encode)
-
-    def run(batch: dict[str, Tensor]) -> Tensor:
-        encode = free.get()
-        try:
-            return _encode_all(encode, [batch])[0]
-        finally:
-            free.put(encode)
-
-    with ThreadPoolExecutor(len(encoders)) as pool:
-        return list(pool.map(run, batches))
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,7 @@ from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by the names in protocol.PRECISIONS
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by the names of protocol.Precision
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,6 @@ class EvaluatedModel:
         embeddings = self.pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
-    def encode_from_host(self, batch: dict[str, Tensor]) -> Tensor:
-        """`encode` of a batch on the CPU, with the embeddings back on the CPU."""
-        return self.encode({name: ids.to(self.device) for name, ids in batch.items()}).cpu()
-
-    def copy_on(self, device: torch.device) -> EvaluatedModel:
-        """A copy of the model on another device."""
-        return dataclasses.replace(self, network=copy.deepcopy(self.network).to(device), device=device)
-
     @property
     def max_length(self) -> int:
         """Most tokens of a sentence that the model has positions for, or that its tokenizer or its folder allows."""
@@ -68,27 +58,18 @@ class EvaluatedModel:
         return self.tokenizer("UPPER Case")["input_ids"] == self.tokenizer("upper case")["input_ids"]
 
 
-def pick_devices(device: str, n: int = 1) -> list[torch.device]:
-    """The devices of "auto", "cpu", "cuda" or "cuda:N", `n` of them where they are GPUs.
-
-    Raises:
-        InputError: no such device, or fewer GPUs than `n`.
-    """
+def pick_device(device: str) -> torch.device:
+    """The device of "auto", "cpu", "cuda" or "cuda:N". InputError if this machine has no such device."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
-        first = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
+        found = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
     except RuntimeError:
         raise InputError(f"--device {device}: choose auto, cpu, cuda or cuda:N") from None
-    if first.type != "cuda":
-        if n > 1:
-            raise InputError(f"--nproc {n} is a number of GPUs: on the CPU, --threads {n} encodes {n} batches at once")
-        return [first]
-    last = (first.index or 0) + n - 1
-    if last >= gpus:
-        raise InputError(
-            f"--device {device} --nproc {n}: PyTorch sees {counted(gpus, 'GPU')} here; give fewer, or --device cpu"
-        )
-    return [torch.device("cuda", index) for index in range(last - n + 1, last + 1)]
+    if found.type != "cuda":
+        return found
+    if (found.index or 0) >= gpus:
+        raise InputError(f"--device {device}: PyTorch sees {counted(gpus, 'GPU')} here: name another, or --device cpu")
+    return torch.device("cuda", found.index or 0)
 
 
 def load_model(
@@ -100,7 +81,7 @@ def load_model(
         InputError: the model, its tokenizer or the pooler that "cls" reads is missing.
     """
     pooling = check_pooling(pooling)
-    place, *_ = pick_devices(device)
+    place = pick_device(device)
     quiet()
     tokenizer = load_tokenizer(name, trust)
     layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)

@@ -3,24 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-MODES = ("dev", "test", "fasttest")
-AGGREGATES = ("all", "mean", "wmean")
-PRECISIONS = ("fp32", "bf16")
+from train.config.options import option
+from train.encoder.pooling import AUTO, POOLINGS
+
+Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """How scores are computed. The fields are the options of `train.evaluate` of the same names, and --pairs."""
+    """How scores are computed."""
 
-    mode: str = "test"  # test: test splits, full classifier; fasttest: test splits, fast one; dev: dev splits, fast one
-    aggregate: str = "all"  # how the subsets of an STS task become one score
-    pooling: str = "auto"  # the model's own, or a name of POOLINGS
-    max_length: int | None = None  # tokens; None: as many as the model takes
-    whiten: bool = False  # fitted on each task's own sentences
-    precision: str = "fp32"
-    keep_pairs: bool = False  # keep every pair's similarity and gold score
-    held_out: bool = False  # near-misses without the images that "dev" scores
+    mode: str = option(
+        "test",
+        "as in SimCSE",
+        choices={
+            "test": "test splits, with the classifiers of transfer tasks trained in full",
+            "fasttest": "test splits, with classifiers trained for a shorter time",
+            "dev": "dev splits, with the same classifiers as fasttest",
+        },
+    )
+    aggregate: str = option(
+        "all",
+        "how the subsets of an STS task become one score",
+        choices={
+            "all": "the correlation over the pairs of all subsets",
+            "mean": "the mean of the subsets' correlations",
+            "wmean": "that mean, weighted by numbers of pairs",
+        },
+    )
+    pooling: str = option(
+        AUTO,
+        "how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the model's "
+        "modules.json says, cls_before_pooler for a model without that file",
+        choices=(AUTO, *POOLINGS, "mean"),
+    )
+    max_length: int | None = option(
+        None,
+        "tokens of a sentence, special tokens included; longer sentences are cut; default: the model's own limit",
+        least=3,
+    )
+    held_out: bool = option(
+        False, "near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth"
+    )
+    whiten: bool = option(False, "whiten embeddings on each task's own sentences")
+    precision: Precision = option("fp32", "number format of the encoder's arithmetic")
+    pairs: bool = option(
+        False, "keep every pair's similarity and gold score in the file of --json, for train.report", role="running"
+    )
 
     @property
     def split(self) -> str:

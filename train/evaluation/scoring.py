@@ -1,17 +1,71 @@
-"""Scores a model, given by name, on a folder of tasks, for `train.evaluate` and `train.ddp --evaluate`."""
+"""Scores a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and shows the scores as tables of text."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from train.evaluation.model import load_model, pick_devices
+import numpy as np
+from numpy.typing import NDArray
+
+from train.encoder.cpu import packed_linears
+from train.encoder.encoder import without_unread_tokens
+from train.encoder.pooling import AUTO, POOLINGS
+from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.measures.geometry import whiten
+from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.results import Results, evaluate
-from train.evaluation.tasks.kind import Task
-from train.evaluation.tasks.registry import read_task
+from train.evaluation.tasks.kind import Column, Scores, Task, mean_of
+from train.evaluation.tasks.registry import KINDS, TASKS, kind_of, read_task, suite
 from una_fast.errors import InputError
+from una_fast.text_table import aligned
+
+
+@dataclass
+class Results:
+    """Scores by kind of task, then by task, of JSON types; None is an undefined score."""
+
+    model: str
+    protocol: dict[str, Any]
+    scores: dict[str, dict[str, Scores]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    averages: dict[str, float | None] = field(default_factory=dict)  # by kind, where a mean says something
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0  # of encoding and scoring, without loading the model
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks that were scored."""
+        return sum(map(len, self.scores.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of JSON types, in which each kind of task is a key."""
+        rest = {"averages": self.averages, "notes": self.notes, "seconds": self.seconds}
+        return {"model": self.model, "protocol": self.protocol, **self.scores, **rest}
+
+
+def score_model(
+    name: str,
+    downstream: Path,
+    names: Sequence[str],
+    protocol: EvaluationProtocol,
+    device: str = "auto",
+    trust: bool = False,
+) -> Results:
+    """Scores of the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
+
+    Raises:
+        InputError: no task can be read, the model cannot be loaded or lacks the pooling, or there is no such device.
+    """
+    tasks, notes = read_tasks(downstream, names, protocol.split)
+    model = load_model(name, protocol.pooling, protocol.precision, device, trust)
+    started = time.perf_counter()
+    results = evaluate(model, tasks, protocol)
+    results.seconds = round(time.perf_counter() - started, 3)
+    results.notes[:0] = notes
+    return results
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
@@ -28,25 +82,76 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
     return tasks, notes
 
 
-def score_model(
-    name: str,
-    downstream: Path,
-    names: Sequence[str],
-    protocol: EvaluationProtocol,
-    device: str = "auto",
-    n_gpus: int = 1,
-    trust: bool = False,
-) -> Results:
-    """Scores of the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
-
-    Raises:
-        InputError: no task can be read, the model cannot be loaded or lacks the pooling, or there is no such device.
-    """
-    tasks, notes = read_tasks(downstream, names, protocol.split)
-    first, *others = pick_devices(device, n_gpus)
-    model = load_model(name, protocol.pooling, protocol.precision, str(first), trust)
-    started = time.perf_counter()
-    results = evaluate(model, tasks, protocol, [model.copy_on(other) for other in others])
-    results.seconds = round(time.perf_counter() - started, 3)
-    results.notes[:0] = notes
+def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
+    """Score `model` on all tasks; each distinct sentence of them is encoded once."""
+    distinct = DistinctSentences()
+    rows = [[distinct.add(texts) for texts in task.texts()] for task in tasks]
+    max_length = min(protocol.max_length or model.max_length, model.max_length)
+    embeddings = _embed(distinct.texts, model, max_length)
+    results = Results(model.name, describe(protocol, model, max_length))
+    for task, task_rows in zip(tasks, rows, strict=True):
+        space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
+        results.scores[task.kind][task.name], notes = task.score(space, task_rows, protocol)
+        results.notes += notes
+    for kind, scores in results.scores.items():
+        headline, *_ = kind_of(kind).columns(results.protocol)
+        if headline.averaged:
+            results.averages[kind] = mean_of(headline, scores)
     return results
+
+
+def _embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
+    """Embeddings (n, D) of the texts."""
+    batches = Batches(model.layout.prepared(texts), model.tokenizer, max_length, device=model.device)
+    unread = without_unread_tokens(model.network, model.pooling, model.tokenizer)
+    with packed_linears(model.network), unread:
+        return batches.embed(model.encode, threads=None).cpu().numpy()
+
+
+def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
+    """The protocol as it is printed below the tables: each setting by its name."""
+    layout = model.layout
+    stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
+    return {
+        "mode": protocol.mode,
+        "split": protocol.split,
+        "aggregate": protocol.aggregate,
+        "pooling": layout.pooling,
+        "pooling_meaning": POOLINGS[layout.pooling].meaning,
+        "pooling_from": f"auto: {stated}" if protocol.pooling == AUTO else "--pooling",
+        "normalize": layout.normalize,
+        "max_length": max_length,
+        "prompt": layout.prompt or "none",
+        "lower_case": layout.lower_case or model.lower_cases,
+        "whitening": "each task's own sentences" if protocol.whiten else "none",
+        "precision": protocol.precision,
+        "device": str(model.device),
+        **{name: line for kind in KINDS for name, line in kind_of(kind).stated(protocol).items()},
+    }
+
+
+def format_results(results: Results) -> str:
+    """All tables of `results`, then the protocol, then the notes."""
+    protocol = results.protocol
+    parts = []
+    hidden: set[str] = set()
+    for name, scores in results.scores.items():
+        kind = kind_of(name)
+        if scores:
+            parts += [_table(column, scores, name) for column in kind.columns(protocol)]
+        else:
+            hidden |= {*kind.stated(EvaluationProtocol())}
+    lines = [f"  {name}: {value}" for name, value in protocol.items() if name not in hidden]
+    parts.append("\n".join([f"model: {results.model}", "protocol", *lines]))
+    parts += [f"note: {note}" for note in results.notes]
+    return "\n\n".join(parts)
+
+
+def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
+    heads = [TASKS[name].title if name in TASKS else name for name in tasks]
+    values = [column.value(scores) for scores in tasks.values()]
+    if len(tasks) > 1 and column.averaged:
+        heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")
+        values.append(mean_of(column, tasks))
+    cells = ["-" if value is None else f"{value * column.scale:.2f}" for value in values]
+    return "\n".join([column.title, *aligned([heads, cells])])

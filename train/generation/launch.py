@@ -11,7 +11,7 @@ import torch
 from tqdm import tqdm
 
 from train.encoder.pretrained import quiet
-from train.evaluation.model import pick_devices
+from train.evaluation.model import pick_device
 from train.generation.lines import is_blank, sentences
 from train.generation.options import Job
 from train.generation.parts import NOTES, Parts
@@ -53,8 +53,15 @@ def devices_of(job: Job) -> list[torch.device]:
     Raises:
         InputError: no such device, or fewer GPUs than ranks.
     """
-    first = pick_devices(job.device)
-    return pick_devices(job.device, job.nproc) if first[0].type == "cuda" else first * job.nproc
+    first = pick_device(job.device)
+    if first.type != "cuda":
+        return [first] * job.nproc
+    last, n_gpus = first.index + job.nproc - 1, torch.cuda.device_count()
+    if last >= n_gpus:
+        raise InputError(
+            f"--device {job.device} --nproc {job.nproc}: PyTorch sees {counted(n_gpus, 'GPU')} here: give fewer ranks"
+        )
+    return [torch.device("cuda", index) for index in range(first.index, last + 1)]
 
 
 def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_lines: int) -> int:

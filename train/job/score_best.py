@@ -7,15 +7,14 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.results import Results
-from train.evaluation.scoring import read_tasks, score_model
+from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
 from train.record.files import write_json
 from train.record.folder import BEST, EVALUATION, note_written, read_object
 
 # with the pooling of best/, in fp32; the report draws the pairs as a scatter plot
-PROTOCOL = EvaluationProtocol(keep_pairs=True)
+PROTOCOL = EvaluationProtocol(pairs=True)
 
 
 def check_evaluation(run: Run) -> None:
@@ -33,9 +32,8 @@ def is_scored(run: Run) -> bool:
 def score_best(run: Run, say: Callable[[str], None]) -> None:
     """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
-    n_gpus = run.nproc if run.device == "cuda" else 1
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
-    results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, n_gpus, run.trust_remote_code)
+    results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
     note_written(output, [EVALUATION])
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:

@@ -21,6 +21,7 @@ from train.record.pointer import check_identity, has_checkpoint, read_pointer, s
 from train.report.runs import Group, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError
+from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
@@ -134,5 +135,4 @@ def as_text(group: Group) -> str:
     rows += [row(str(run.seed), run.scores) for run in group.runs]
     rows.append(row("mean", {name: spread.mean for name, spread in spreads.items()}))
     rows.append(row("deviation", {name: spread.deviation for name, spread in spreads.items() if spread.n > 1}))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)
+    return "\n".join(aligned(rows))

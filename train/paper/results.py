@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from train.paper.tables import TITLES, Cell, Checkpoint, Row, Source, Trained
 from train.paper.works import Scores, Work
 from train.record.files import write_json
 from train.record.folder import TABLES
+from una_fast.text_table import aligned
 
 NOTE = "Measured ± deviation over seeds, then the paper's figure and the difference, all × 100."
 PAPERS_RUN = "The paper's are BERT-base or RoBERTa-base, on a million sentences of Wikipedia, one epoch, 64 a step."
@@ -95,9 +97,8 @@ def as_text(table: Mapping[str, Any]) -> str:
     columns = list(dict.fromkeys(column for row in table["rows"] for column in row["paper"]))
     rows = [[table["curve"] or "", *(TITLES.get(column, column) for column in columns)]]
     rows += [[row["name"], *(_cell(row, column) for column in columns)] for row in table["rows"]]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = ["| " + " | ".join(map(str.ljust, cells, widths)) + " |" for cells in rows]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    lines = [f"| {line} |" for line in aligned(rows, left=range(len(rows[0])), between=" | ")]
+    lines.insert(1, re.sub("[^|]", "-", lines[0]))
     plain = any(isinstance(value, (int, str)) for row in table["rows"] for value in row["paper"].values())
     below = ["Measured, with the paper's in brackets." if plain else NOTE, *filter(None, [table["note"]])]
     return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below, *table["notes"]])

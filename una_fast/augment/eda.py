@@ -26,6 +26,7 @@ from una_fast.augment.synonyms import open_synonyms
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.text_table import aligned
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 
@@ -45,8 +46,7 @@ class EditedSentence:
 
     def __str__(self) -> str:
         rows = [("word", "synonyms"), *zip(self.words, map(str, self.n_synonyms), strict=True)]
-        width = max(len(word) for word, _ in rows)
-        return "\n".join([*(f"{word:{width}}  {n:>8}" for word, n in rows), "", " ".join(self.result)])
+        return "\n".join([*aligned(rows, left=(0,)), "", " ".join(self.result)])
 
 
 @dataclass(frozen=True)

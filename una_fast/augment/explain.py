@@ -12,6 +12,7 @@ from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
+from una_fast.text_table import aligned
 
 SHOWN = 5  # candidates of a word
 
@@ -76,7 +77,8 @@ class Explanation:
             )
             for word in self.words
         ]
-        return "\n".join([*_aligned([header, *rows]), "", self.negative])
+        lines = aligned([header, *rows], left=(0, 5, 6, 7))
+        return "\n".join([*map(str.rstrip, lines), "", self.negative])
 
 
 def explain_words(
@@ -122,15 +124,3 @@ def _reason(law: Law, weights: Weights, fixed: np.ndarray, k: int) -> str:
     if p == 1.0:
         return "equation 3, cut at 1"
     return "lowest tf-idf" if z[k] == np.nanmin(z) else "equation 3"
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    numbers = (1, 2, 3, 4)
-    return [
-        "  ".join(
-            cell.rjust(width) if i in numbers else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

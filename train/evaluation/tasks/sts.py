@@ -84,7 +84,7 @@ class StsTask(Task):
             "alignment": or_none(alignment(unit_rows(first), unit_rows(second))),
             "uniformity": or_none(uniformity(distinct)),
         }
-        if protocol.keep_pairs:
+        if protocol.pairs:
             scores |= {"similarity": np.round(similarity, 5).tolist(), "gold": self.gold.tolist()}
         return scores, self._undefined(similarity, found.subsets)
 
