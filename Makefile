@@ -1,20 +1,31 @@
 # Needs Python 3.10 to 3.13, a C compiler and make. The first target that runs sets up .venv; PYTHON=python3.12 chooses
 # its Python.
-.PHONY: demo test bench bench-gpu docs lint kernels clean
+.PHONY: demo test test-slow test-all bench bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-# processes of `make test`: one for each core, at most eight, because each takes some 2 GB; WORKERS=0 runs the tests
-# one after the other
+# processes of the tests: one for each core, at most eight, because each takes some 2 GB; WORKERS=0 runs the tests one
+# after the other
 WORKERS ?= logical
+# DURATIONS=40 lists the 40 tests that take longest
+DURATIONS ?=
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
 
 demo: kernels
 	$(BIN)/python -m train.ddp --demo --output runs/demo
 
+TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(DURATIONS:%=--durations=%)
+
+# what protects a user
 test: kernels
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+	$(TEST) -m "not slow"
+
+# everything else: long trainings, kills, all families, benchmarks
+test-slow: kernels
+	$(TEST) -m slow
+
+test-all: test test-slow
 
 bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json

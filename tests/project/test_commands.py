@@ -87,3 +87,15 @@ def test_public_names_are_there_when_asked_for() -> None:
     assert ran.startswith("False pairs <module 'una_fast.integrations'")
     with pytest.raises(AttributeError, match="module 'una_fast' has no attribute 'nothing'"):
         una_fast.nothing  # noqa: B018
+
+
+def test_the_pages_name_everything_without_a_build() -> None:
+    import una_fast
+    from una_fast_cli.main import COMMANDS
+
+    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "commands.md")}
+    rows = {name: [line for line in page.splitlines() if line.startswith("| `")] for name, page in pages.items()}
+    named = " ".join(line.split("|")[1] for line in rows["api.md"])
+    assert all(f"`{name}" in named for name in [*una_fast.__all__, "losses", "integrations"])
+    commands = " ".join(line.split("|")[1] for line in rows["commands.md"])
+    assert all(f"`{name}`" in commands for name in COMMANDS)

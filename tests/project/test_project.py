@@ -9,6 +9,7 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -90,11 +91,26 @@ def test_demo_pairs_cover_the_scale() -> None:
     assert all(sum((low <= task.gold) & (task.gold <= low + 1)) >= 20 for low in range(5))
 
 
-def test_ci_runs_the_command_of_the_readme() -> None:
-    readme, script = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run"))
-    assert "make test" in readme and "make test" in script
+def test_ci_runs_the_command_of_the_readme_and_then_the_slow_tests() -> None:
+    names = ("README.md", ".ci/run", "Makefile")
+    readme, script, makefile = ((ROOT / name).read_text(encoding="utf-8") for name in names)
+    assert "make test " in readme
+    assert re.findall(r"^run make (test\S*)$", script, re.MULTILINE) == ["test", "test-slow"]
+    assert "test-all: test test-slow" in makefile and "not slow" in makefile
 
 
+@pytest.mark.slow
+def test_an_editable_install_is_a_path_that_mypy_follows(tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "--quiet", "editable_wheel", "--dist-dir", str(tmp_path)]
+    environment = {**os.environ, "UNA_FAST_KERNELS": "0"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = [name for name in archive.namelist() if name.endswith(".pth")]
+        assert Path(archive.read(path).decode().strip()) == ROOT
+
+
+@pytest.mark.slow
 def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
     library = tmp_path / "lib"  # not build/lib, where deleted modules remain
     folder = ROOT / "una_fast" / "_kernels"

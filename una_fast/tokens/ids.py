@@ -176,6 +176,8 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
         given = np.asarray(rows)
     except ValueError as error:  # lists of different lengths
         raise InputError(f"rows: a list or array of integers is needed ({error})") from error
+    if given.dtype.kind in "US" or (given.ndim == 1 and given.size and isinstance(given[0], str)):
+        raise InputError("rows: got text, and rows are numbers of the index's sentences: for text call augment([...])")
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
     array = np.ascontiguousarray(given, dtype=np.int64)
