@@ -79,6 +79,21 @@ def test_workers_without_una_fast_are_named(client, corpus, tmp_path, monkeypatc
         built(corpus, folder=tmp_path / "index", executor=client)
 
 
+@pytest.mark.parametrize("lost", [distributed.comm.CommClosedError("in Scheduler Broadcast"), OSError("no connection")])
+def test_a_worker_lost_during_the_check_is_looked_for_again(client, corpus, tmp_path, monkeypatch, lost):
+    run, answers = client.run, [lost] * 2
+
+    def losing(*arguments, **options):
+        return {"tcp://lost": answers.pop()} if answers else run(*arguments, **options)
+
+    monkeypatch.setattr(executors, "PAUSE", 0)
+    monkeypatch.setattr(client, "run", losing)
+    assert len(built(corpus, folder=tmp_path / "index", executor=client)) == 25
+    answers += [lost] * 9
+    with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again to go on"):
+        built(corpus, folder=tmp_path / "other", executor=client)
+
+
 def test_a_cluster_without_workers_is_said_with_a_sentence(corpus, tmp_path):
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,

@@ -202,7 +202,7 @@ def array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _parse(data: mmap.mmap | bytes) -> np.ndarray:
-    """The array in the bytes of a .npy file that `write_array` made. Raises what `mapped_array` catches for others."""
+    """The array in the bytes of a .npy file that `array_parts` made. Raises what `mapped_array` catches for others."""
     start = 10 + int.from_bytes(data[8:10], "little")
     fields = ast.literal_eval(data[10:start].decode("ascii"))
     dtype, shape = np.dtype(str(fields["descr"])), fields["shape"]

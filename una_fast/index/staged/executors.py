@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -11,12 +13,13 @@ from typing import Any
 
 from una_fast.errors import InputError
 from una_fast.index.staged.plan import Budget
-from una_fast.index.staged.tasks import Runner, lost_worker
+from una_fast.index.staged.tasks import Runner, is_loss, lost_worker
 from una_fast.parallel import n_cores
 from una_fast.storage.packs import write_pack
 from una_fast.version import VERSION
 
-RETRIES = 3  # by Dask, of a task whose worker died
+RETRIES = 3  # by Dask, of a task whose worker died; here, of the check of the workers
+PAUSE = 1.0  # s, in which a cluster starts another worker in the place of a lost one
 
 
 @contextmanager
@@ -55,15 +58,19 @@ def open_executor(
 
 def worker_answer(token: Path) -> tuple[str, bool]:
     """Runs on a worker: its version of una_fast, and whether it sees the file `token`."""
-    return VERSION, token.exists()
+    return VERSION, os.path.exists(token)  # noqa: PTH110  Path.exists raises if a folder may not be read
 
 
 def _check_cluster(client: Any, work: Path) -> None:
     with _token(work) as token:
-        try:
-            answers = client.run(worker_answer, token, on_error="return")
-        except Exception as error:  # whatever Dask raises for functions that workers cannot load
-            raise _no_answer("the cluster", error) from error
+        for pause in (*[PAUSE] * RETRIES, 0):
+            try:
+                answers = client.run(worker_answer, token, on_error="return")
+            except Exception as error:  # whatever Dask raises for functions that workers cannot load
+                answers = {"the cluster": error}
+            if not any(map(_is_lost, answers.values())):
+                break
+            time.sleep(pause)
     for worker, answer in answers.items():
         _check(f"worker {worker}", answer, work)
 
@@ -73,15 +80,15 @@ def _check_executor(executor: Executor, work: Path) -> None:
         return
     with _token(work) as token:
         try:
-            answer = executor.submit(worker_answer, token).result()
+            answer: Any = executor.submit(worker_answer, token).result()
         except Exception as error:
-            raise lost_worker("check", error) or _no_answer("a worker", error) from error
+            answer = error
     _check("a worker", answer, work)
 
 
 def _check(worker: str, answer: Any, work: Path) -> None:
     if isinstance(answer, Exception):
-        raise _no_answer(worker, answer)
+        raise (lost_worker("check", answer) if _is_lost(answer) else _no_answer(worker, answer)) from answer
     version, sees = answer
     if version != VERSION:
         raise InputError(
@@ -89,6 +96,11 @@ def _check(worker: str, answer: Any, work: Path) -> None:
         )
     if not sees:
         raise InputError(f"{worker} does not see {work}: give an output folder on a disk that all machines share")
+
+
+def _is_lost(answer: Any) -> bool:
+    """True if a worker could not be reached: Dask closes its connection, or fails to open one."""
+    return isinstance(answer, OSError) or (isinstance(answer, Exception) and is_loss(answer))
 
 
 def _no_answer(worker: str, error: Exception) -> InputError:

@@ -52,7 +52,7 @@ class Runner:
                 for future in running:
                     future.cancel()
                 wait(running)
-                raise lost_worker(stage, error) or error from None
+                raise lost_worker(stage, error) if is_loss(error) else error from None
         if missing := [task.output for task in todo if not task.output.exists()]:
             raise InputError(
                 f"{missing[0]}: a worker wrote it, and it is not there: give a folder that all workers see "
@@ -67,11 +67,14 @@ class Runner:
         return left
 
 
-def lost_worker(stage: str, error: BaseException) -> InputError | None:
-    """The error for an executor that has lost a worker or its scheduler; None for any other `error`."""
+def is_loss(error: BaseException) -> bool:
+    """True for the error of an executor that has lost a worker or its scheduler."""
     home = type(error).__module__.partition(".")[0]
-    if not isinstance(error, (BrokenExecutor, CancelledError)) and home not in ("distributed", "ray"):
-        return None
+    return isinstance(error, (BrokenExecutor, CancelledError)) or home in ("distributed", "ray")
+
+
+def lost_worker(stage: str, error: BaseException) -> InputError:
+    """What to say when `is_loss` is true."""
     return InputError(
         f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
         "finished files are kept: run the same again to go on, and if it repeats, with a smaller `memory`"
