@@ -98,14 +98,16 @@ KINDS = {
     "negatives": {"augment": "una"},
     "plain": {"augment": "none"},
     "triplet": {"augment": "una", "loss": "triplet"},
+    "soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, "tie_weight": 3.0},
+    "guarded": {"augment": "una", "loss": "guarded", "guard_sigma": 4.0, "tie_weight": 3.0},
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
-    if kind == "triplet" and world == 3:
-        pytest.skip("two worlds are enough for the second loss")
+    if kind not in ("negatives", "plain") and world == 3:
+        pytest.skip("two worlds are enough for the other losses")
     one, many = trained(1, **KINDS[kind]), trained(world, **KINDS[kind])
     assert len(one["losses"]) == STEPS
     assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
@@ -127,9 +129,9 @@ def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
     assert torch.allclose(wrong["moments"][largest] * 2, one["moments"][largest], rtol=0.05, atol=1e-4)
 
 
-@pytest.mark.parametrize("world", [1, 2])
-def test_gradient_caching_gives_the_plain_gradient(trained, world):
-    plain, cached = trained(1, **KINDS["negatives"]), trained(world, grad_cache=5, **KINDS["negatives"])
+@pytest.mark.parametrize(("world", "kind"), [(1, "negatives"), (2, "negatives"), (2, "soft"), (1, "guarded")])
+def test_gradient_caching_gives_the_plain_gradient(trained, world, kind):
+    plain, cached = trained(1, **KINDS[kind]), trained(world, grad_cache=5, **KINDS[kind])
     assert cached["losses"] == pytest.approx(plain["losses"], abs=1e-5)
     assert difference(plain["weights"], cached["weights"]) < 1e-5
 

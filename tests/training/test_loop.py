@@ -1,5 +1,6 @@
 """The loop alone, with stand-ins that record their calls: the order of the calls, and how the loop ends."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from train.loop.distributed import FAILED, Ranks, StopAgreement
 from train.loop.loop import Loop
-from train.loop.trainer import Step
+from train.loop.trainer import Step, Trainer
 from train.record.pointer import Progress
 from train.record.timing import Stopwatch
 from una_fast.errors import InputError
@@ -35,10 +36,16 @@ class Part:
         return call
 
 
-def loop_of(calls, stop, steps=3, **answers):
+def loop_of(calls, stop, steps=3, blend=(), **answers):
     """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
-    scores = iter((0.5, 0.6, 0.1))
+    scores = iter((0.5, 0.6, 0.1, 0.7, 0.65))
+
+    @contextmanager
+    def blended(weight):
+        calls.append(f"blend {weight}")
+        yield
+        calls.append("end")
 
     def make(step, epoch, rows):
         return SimpleNamespace(step=step, to=lambda device: step)
@@ -52,9 +59,9 @@ def loop_of(calls, stop, steps=3, **answers):
         return next(scores)
 
     saves = {"best": lambda note: calls.append(f"best of {note['step']}"), **answers.get("saves", {})}
-    run = SimpleNamespace(eval_every=2, save_every=1)
+    run = SimpleNamespace(eval_every=2, save_every=1, blend=blend)
     return Loop(
-        SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device)),
+        SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device), blended=blended),
         SimpleNamespace(make=make),
         Progress(),
         score,
@@ -119,3 +126,23 @@ def test_the_first_error_is_the_one_that_is_told(stop):
         with stop.guard():
             raise OSError(message)
     assert str(stop.error) == "first" and stop.now() == FAILED
+
+
+def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
+    calls = []
+    loop = loop_of(calls, Part("stop", calls, after_step=0, now=0), blend=(0.25, 0.5))
+    outcome = loop.run()
+    at = calls.index("blend 0.25")
+    own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop"))]
+    assert own[:6] == ["blend 0.25", "score", "best of 3", "end", "blend 0.5", "score"]
+    assert "step 2" in calls[:at] and "best of 3" not in own[6:]
+    assert (outcome.progress.best_score, outcome.progress.last_score) == (0.7, 0.1)
+
+
+def test_blended_weights_lie_between_start_and_end_and_the_end_comes_back():
+    start, end = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    before = end.weight.clone()
+    trainer = SimpleNamespace(start=start, encoder=end)
+    with Trainer.blended(trainer, 0.25):
+        assert torch.allclose(end.weight, 0.75 * start.weight + 0.25 * before)
+    assert torch.equal(end.weight, before)

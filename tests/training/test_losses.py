@@ -91,7 +91,20 @@ def plain_tie(views, start):
     return sum(change**2 for change in changes) / len(changes) if changes else 0.0
 
 
-PLAIN = {"pairs": plain_pairs, "decoupled": plain_decoupled, "triplet": plain_triplet, "simcse": plain_simcse}
+def plain_soft(views, tau):
+    return plain_simcse(views, tau) + 1e-3 * plain_margin(views)
+
+
+PLAIN = {
+    "pairs": plain_pairs,
+    "decoupled": plain_decoupled,
+    "triplet": plain_triplet,
+    "simcse": plain_simcse,
+    "soft": plain_soft,
+    "margin": lambda views, tau: plain_margin(views),
+    "guarded": lambda views, tau: plain_guarded(views, tau, START[:, : views.shape[1]]),
+}
+START = torch.randn(2, 9, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)  # views, sentences, width
 VIEWS = {name: row.negative_views for name, row in LOSSES.items()}
 CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in VIEWS.items() if n]
 
@@ -99,6 +112,11 @@ CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in VIEWS.ite
 def embeddings(n_views, n_sentences, width=9, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(n_views, n_sentences, width, generator=generator, dtype=torch.float64)
+
+
+def loss(name, views, tau):
+    row = LOSSES[name]
+    return row.load()(views, tau, **({"start": START[:, : views.shape[1]]} if row.start else {}))
 
 
 def test_every_loss_has_a_reference():
@@ -109,21 +127,21 @@ def test_every_loss_has_a_reference():
 @pytest.mark.parametrize("n_sentences", [2, 3, 7])
 def test_equals_the_plain_reference(name, n_views, n_sentences):
     views = embeddings(n_views, n_sentences)
-    assert float(LOSSES[name].load()(views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
+    assert float(loss(name, views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_gradient_equals_differences(name, n_views):
     views = embeddings(n_views, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: LOSSES[name].load()(v, 0.3), [views])
+    assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3), [views])
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_one_sentence_is_finite(name, n_views):
     views = embeddings(n_views, 1).requires_grad_()
-    loss = LOSSES[name].load()(views, TAU)
-    loss.backward()
-    assert math.isfinite(loss.item()) and views.grad.isfinite().all()
+    found = loss(name, views, TAU)
+    found.backward()
+    assert math.isfinite(found.item()) and views.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(("name", "n_views", "temperature", "message"), [
@@ -135,7 +153,7 @@ def test_one_sentence_is_finite(name, n_views):
 ])  # fmt: skip
 def test_a_loss_says_what_it_takes(name, n_views, temperature, message):
     with pytest.raises(InputError, match=message):
-        LOSSES[name].load()(embeddings(n_views, 2), temperature)
+        loss(name, embeddings(n_views, 2), temperature)
 
 
 def test_embeddings_without_views_are_refused():

@@ -132,7 +132,7 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
     ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
     ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is no text augmentation: derive a class from una"),
     ({"positives": "own_parts:LIMIT"}, "--positives: 'own_parts:LIMIT' is of type int"),
-    ({"loss": "margin"}, "--loss is 'margin': choose from pairs, .*, or name one of your own as MODULE:FUNCTION"),
+    ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, or name one of your own as MODULE:FUNCTION"),
     ({"augment": "eda"}, "--augment is 'eda': choose from una, none, or name one of your own as MODULE:CLASS"),
 ])  # fmt: skip
 def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:

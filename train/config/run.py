@@ -181,6 +181,40 @@ class Run:
         own="MODULE:FUNCTION",
     )
     temperature: float = OBJECTIVE.option(0.05, "number by which cosine similarities are divided", above=0)
+    margin_weight: float = OBJECTIVE.option(
+        1e-3, "weight of the margin of --loss soft, as in SNCSE; 1 weighs it like the other part of the loss", least=0
+    )
+    margin_least: float = OBJECTIVE.option(
+        0.1,
+        "--loss soft and margin: an anchor's own negative is pushed away until its cosine with the anchor is this much "
+        "below the positive's",
+        least=0,
+        most=2,
+    )
+    margin_most: float = OBJECTIVE.option(
+        0.3, "--loss soft and margin: it is pulled back if its cosine is more than this much below", least=0, most=2
+    )
+    guard_sigma: float = OBJECTIVE.option(
+        0.17,
+        "--loss guarded: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same "
+        "before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE",
+        above=0,
+        metavar="SIGMA",
+    )
+    tie_weight: float = OBJECTIVE.option(
+        0.0,
+        "weight of a term that is added: the mean squared change, compared with the encoder before training, of the "
+        "cosines between the anchors of a step; 0: no such term",
+        least=0,
+    )
+    blend: tuple[float, ...] = OBJECTIVE.option(
+        (),
+        "after the last step, also score start + W (end - start) of the encoder's weights on --dev for each of these "
+        "numbers, such as 0.25 0.5 0.75; best/ is the best of all (WiSE-FT)",
+        above=0,
+        below=1,
+        metavar="W",
+    )
     mlm_weight: float = OBJECTIVE.option(
         0.0,
         "weight of the masked-language-model loss on the sentences that is added, as in SimCSE, which takes 0.1; 0: no "
@@ -379,6 +413,7 @@ def check(run: Run) -> None:
         if run.seeds.count(seed) > 1:
             raise InputError(f"--seeds: {seed} is named twice: give each seed once")
     check_together(run)
+    check_objective(run)
 
 
 def check_together(run: Run) -> None:
@@ -406,6 +441,19 @@ def check_together(run: Run) -> None:
         raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
+
+
+def check_objective(run: Run) -> None:
+    """Refuse options of the loss that contradict each other."""
+    if run.margin_least > run.margin_most:
+        raise InputError(
+            f"--margin-least {run.margin_least:g} is above --margin-most {run.margin_most:g}: the negative is to lie "
+            "between the two"
+        )
+    if run.loss == "margin" and (run.augment == "none" or run.alpha != 1):
+        raise InputError("--loss margin: a step without negatives would have no loss: give --alpha 1 and an --augment")
+    if run.blend and not run.dev:
+        raise InputError("--blend: the weights are chosen on dev pairs: give --dev FILE too")
 
 
 def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,9 @@ class Loop:
         code = self._start_and_steps()
         if not code and self.score and self.progress.evaluated_step != self.progress.step:
             self._evaluate()
+        if not code and self.score:
+            for weight in self.trainer.run.blend:
+                self._evaluate_blend(weight)
         if code != FAILED:
             self._save(finished=not code)
         self.saves.wait()
@@ -112,6 +115,16 @@ class Loop:
         if self.progress.best_step == self.progress.step:
             self.saves.best({"step": self.progress.step, "stsb_dev": score})
         self.telemetry.evaluation(before, self.progress)
+
+    def _evaluate_blend(self, weight: float) -> None:
+        """Score weights between the start and the end, and keep them if they are the best so far."""
+        assert self.score is not None
+        with self.trainer.blended(weight):
+            score = self.score()
+            if math.isfinite(score) and (self.progress.best_score is None or score > self.progress.best_score):
+                self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
+                self.saves.best({"step": self.progress.step, "stsb_dev": score, "blend": weight})
+        self.telemetry.say(f"blend {weight:g}: dev score {score:.4f}")
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs the newest encoder also counts as the best."""

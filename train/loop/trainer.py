@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +23,7 @@ from train.objective.masking import Masked
 from train.objective.noise import StepNoise, noise_on
 from train.objective.registry import loss_row
 from train.record.timing import Stopwatch
+from una_fast.losses import tie
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -55,6 +59,29 @@ def noise_of(run: Run) -> StepNoise | None:
     return None if run.noise == "none" else noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
 
 
+class Loss:
+    """The loss of a run: its function with the run's options, and the tie to the start's similarities.
+
+    needs_start: it takes the embeddings of the encoder as it was before training.
+    """
+
+    def __init__(self, run: Run) -> None:
+        row = loss_row(run.loss)
+        self._function = partial(row.load(), temperature=run.temperature, **row.arguments(run))
+        self._takes_start, self._tie_weight = row.start, run.tie_weight
+        self.needs_start = row.start or run.tie_weight > 0
+
+    def __call__(self, views: Tensor, start: Tensor | None) -> Tensor:
+        """A scalar. views: (V, B, D); start: (2, B, D), of the first and the last view, if it is needed."""
+        loss = self._function(views, start=start) if self._takes_start else self._function(views)
+        return loss + self._tie_weight * tie(views, start) if start is not None and self._tie_weight else loss
+
+
+def frozen(encoder: SentenceEncoder) -> SentenceEncoder:
+    """A copy of the encoder that is not trained and has no dropout."""
+    return copy.deepcopy(encoder).eval().requires_grad_(False)
+
+
 class Trainer:
     """One rank's model and optimiser. state: the state of a checkpoint to go on from, or None for a new run."""
 
@@ -62,8 +89,9 @@ class Trainer:
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
         self.run, self.ranks, self.plan = run, ranks, plan
-        self.loss, self.noise = loss_row(run.loss).load(), noise_of(run)
+        self.loss, self.noise = Loss(run), noise_of(run)
         self.encoder = encoder.to(ranks.device)
+        self.start = frozen(encoder) if self.loss.needs_start or run.blend else None  # before a checkpoint is loaded
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
@@ -184,7 +212,16 @@ class Trainer:
         of_views = cosines(views.detach())
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        return Step(self.loss(views, self.run.temperature), of_views)
+        start = self._embeddings_of_start(batch) if self.loss.needs_start else None
+        return Step(self.loss(views, start), of_views)
+
+    def _embeddings_of_start(self, batch: Batch) -> Tensor:
+        """Embeddings (2, B, D) of the first and the last view of the step by the encoder before training."""
+        assert self.start is not None
+        with torch.no_grad(), self.autocast():
+            rows, _ = self.start(batch.parts)
+        with torch.no_grad():
+            return self._gathered(rows.float(), batch)[[0, -1]]
 
     def _sums_over_ranks(self, masked: Masked, loss: Tensor) -> tuple[Tensor, Tensor]:
         """The number of masked tokens of all ranks, at least 1, and the sum of their losses: scalars on the device."""
@@ -192,6 +229,19 @@ class Trainer:
         if self.ranks.world > 1:
             dist.all_reduce(sums)
         return sums[0].clamp(min=1), sums[1]
+
+    @contextlib.contextmanager
+    def blended(self, weight: float) -> Iterator[None]:
+        """Inside, the encoder's weights are start + weight * (end - start); after it, the end's again."""
+        assert self.start is not None
+        end = {name: value.clone() for name, value in self.encoder.state_dict().items()}
+        start = self.start.state_dict()
+        mixed = {name: torch.lerp(start[name], end[name], weight) for name in end if end[name].is_floating_point()}
+        self.encoder.load_state_dict({**end, **mixed})
+        try:
+            yield
+        finally:
+            self.encoder.load_state_dict(end)
 
     def _no_sync(self) -> contextlib.AbstractContextManager:
         return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]

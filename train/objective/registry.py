@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from una_fast.errors import InputError
 from una_fast.imports import import_object
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from train.objective.draws import EmbeddingDraws
 
-    LossFunction = Callable[[Tensor, float], Tensor]
+    LossFunction = Callable[..., Tensor]
     NoiseFunction = Callable[[Tensor, Tensor, EmbeddingDraws, float], Tensor]
 
 
@@ -24,15 +26,23 @@ class LossRow(NamedTuple):
     """A loss: what it compares, for --help; how often it takes the negative as a view; its function as "module:name".
 
     The function takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar.
+    options: the option of a run, by field name, of each further parameter. start: the function has a parameter of this
+    name, and takes the embeddings of the encoder as it was before training.
     """
 
     meaning: str
     negative_views: int
     path: str
+    options: Mapping[str, str] = MappingProxyType({})
+    start: bool = False
 
     def load(self) -> LossFunction:
         """The function."""
         return import_object(self.path)
+
+    def arguments(self, run: Any) -> dict[str, Any]:
+        """The further arguments of the function that the options of a run give."""
+        return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
 class NoiseRow(NamedTuple):
@@ -51,28 +61,46 @@ class NoiseRow(NamedTuple):
         return import_object(self.path)
 
 
+BOUNDS = {"least": "margin_least", "most": "margin_most"}
 LOSSES = {
     "pairs": LossRow("every row of the step against all others", 2, "una_fast.losses:pairs"),
     "triplet": LossRow("anchors against all positives and all negatives", 1, "una_fast.losses:triplet"),
     "simcse": LossRow("anchors against all positives", 0, "una_fast.losses:simcse"),
     "decoupled": LossRow("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
+    "soft": LossRow(
+        "simcse, plus --margin-weight times a margin on each anchor's own negative",
+        1,
+        "una_fast.losses:soft",
+        {"weight": "margin_weight", **BOUNDS},
+    ),
+    "margin": LossRow("that margin alone", 1, "una_fast.losses:margin", BOUNDS),
+    "guarded": LossRow(
+        "triplet, but an anchor's own negative is spared if the encoder before training found it further away",
+        1,
+        "una_fast.losses:guarded",
+        {"sigma": "guard_sigma"},
+        start=True,
+    ),
 }
 
 
 def loss_row(name: str) -> LossRow:
     """The loss of a name of `LOSSES`, or the function of an import path "module:function".
 
-    Such a function takes the negative as one view, or as many times as its attribute `negative_views` says.
+    Such a function takes the negative as one view, or as many times as its attribute `negative_views` says. With a
+    parameter `start` it also takes the embeddings of the encoder as it was before training.
 
     Raises:
         InputError: there is no such function, or it takes the negative another number of times.
     """
     if name in LOSSES:
         return LOSSES[name]
-    n_views = getattr(import_object(name), "negative_views", 1)
+    function = import_object(name)
+    n_views = getattr(function, "negative_views", 1)
     if n_views not in (0, 1, 2):
         raise InputError(f"{name!r}: its negative_views is {n_views!r}: a loss takes the negative 0, 1 or 2 times")
-    return LossRow("a function of your own", n_views, name)
+    takes_start = "start" in inspect.signature(function).parameters
+    return LossRow("a function of your own", n_views, name, start=takes_start)
 
 
 NOISES = {
