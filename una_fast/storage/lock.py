@@ -28,19 +28,25 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
             return
         with suppress(OSError):
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        yield handle is not None and _lock(handle, folder, wait)
+        yield handle is not None and lock(handle, wait) and _is_at(handle, folder)
     finally:
         if handle is not None:
             os.close(handle)
 
 
-def _lock(handle: int, folder: Path, wait: bool) -> bool:
+def lock(handle: int, wait: bool = False) -> bool:
+    """Lock an open file or folder until it is closed; False if another process has locked it."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except OSError:  # a network file system that does not lock folders
-        return True
+    except OSError:  # a network file system without locks
+        pass
+    return True
+
+
+def _is_at(handle: int, folder: Path) -> bool:
     with suppress(OSError):
         return os.path.samestat(folder.lstat(), os.fstat(handle))
     return False

@@ -1,0 +1,239 @@
+"""Kill builds in stages at random moments, and change bits of their files: each must end in the bits of a whole build.
+
+    python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--no-flips]
+                                          [--seed 0] [--json FILE]
+
+A build is one process with threads (alone), a process with two worker processes that is killed with them (processes)
+or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill one bit of a random
+file of the work folder is changed, unless --no-flips is given, and the build is started again. It may end in a sentence
+that names what is damaged; then that is deleted, and the build goes on. Any other end stops the script. Stops are
+counted by the kind and the stage, flips by the file's stage and by what came of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import psutil
+
+import una_fast
+from una_fast._kernels import csr
+from una_fast.index.staged.plan import Budget
+from una_fast.index.staged.tasks import Runner
+from una_fast.index.staged.work import work_folder
+from una_fast.storage import is_saved
+
+KINDS = ("alone", "processes", "worker", "dask")
+SPLITS = 12  # of the corpus
+MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped, of about a hundred
+STAGES = ("read", "scan", "merge", "rank", "label", "write", "finish")
+
+
+def build(kind: str, corpus: Path, folder: Path) -> None:
+    """Build the index, in small pieces; the name of each stage is printed when the stage begins."""
+    run = Runner.run
+
+    def said(runner: Runner, stage: str, tasks: list) -> None:
+        print(stage, flush=True)
+        run(runner, stage, tasks)
+
+    Runner.run = said
+    if kind == "alone":
+        una_fast.build_index(corpus, folder=folder, memory="2GB", n_jobs=2)
+    elif kind == "dask":
+        from distributed import Client, LocalCluster
+
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+            una_fast.build_index(corpus, folder=folder, memory="2GB", executor=Client(cluster))
+    else:
+        with ProcessPoolExecutor(2) as pool:
+            una_fast.build_index(corpus, folder=folder, memory="2GB", executor=pool)
+
+
+def cut_finely(split_bytes: int) -> None:
+    """Let builds have many small tasks. Without fsync, since a kill is no power cut."""
+    os.fsync = lambda handle: None
+    Budget.split_bytes = lambda self: split_bytes
+    Budget.n_partitions = Budget.n_ranges = lambda self, n_bytes: 3
+    import una_fast.index.staged.sources as sources
+
+    sources.SMALLEST = split_bytes
+
+
+def start(kind: str, corpus: Path, folder: Path) -> int:
+    """Start a build in a process group of its own, and return its number; what it says goes to `said`."""
+    said(folder).write_text("")
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        handle = os.open(said(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        build(kind, corpus, folder)
+        code = 0
+    except una_fast.InputError as error:
+        print("error:", error, flush=True)
+        code = 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def said(folder: Path) -> Path:
+    """The file of what a build prints."""
+    return folder.with_name(f"{folder.name}.said")
+
+
+def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
+    """Kill the build or a worker when some tasks are done; False if there was none to kill."""
+    known, n = names_in(folder), moments.randint(0, moments.choice(MOST_FILES))
+    process = psutil.Process(pid)
+    while process.status() != psutil.STATUS_ZOMBIE and len(names_in(folder) - known) < n:
+        time.sleep(0.001)
+    time.sleep(moments.uniform(0, 0.02))
+    if process.status() == psutil.STATUS_ZOMBIE:
+        return False
+    try:
+        if kind in ("alone", "processes"):
+            os.killpg(pid, signal.SIGKILL)
+        else:
+            workers = [c for c in process.children(recursive=True) if not c.children()]
+            moments.choice([c for c in workers if "tracker" not in " ".join(c.cmdline())]).kill()
+    except (psutil.Error, ProcessLookupError, IndexError):
+        return False
+    return True
+
+
+def names_in(folder: Path) -> set[str]:
+    """The files of tasks that are done."""
+    try:
+        return {path.name for path in work_folder(folder).iterdir() if not path.name.startswith(".")}
+    except FileNotFoundError:
+        return set()
+
+
+def flip_a_bit(folder: Path, moments: random.Random) -> Path | None:
+    """Change one bit of a random file of the work folder; the file, or None if there is none."""
+    files = sorted(path for path in work_folder(folder).rglob("*") if path.is_file() and path.stat().st_size)
+    if not files:
+        return None
+    path = moments.choice(files)
+    with path.open("r+b") as file:
+        at = moments.randrange(path.stat().st_size)
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << moments.randrange(8)]))
+    return path
+
+
+def build_with_stops(
+    kind: str, corpus: Path, folder: Path, moments: random.Random, flips: bool, left: int
+) -> tuple[Counter[str], Counter[str]]:
+    """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops and of flips."""
+    stops, flipped, changed = Counter[str](), Counter[str](), None
+    while not (is_saved(folder) and not work_folder(folder).exists()):
+        may_stop = left > stops.total() and changed is None
+        pid = start(kind, corpus, folder)
+        done = may_stop and stop(kind, pid, folder, moments)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        words = said(folder).read_text()
+        if code not in (0, 2, -signal.SIGKILL) or (code == 2 and not (done or changed)):
+            raise SystemExit(f"a build ended with {code} after {changed}:\n{words}")
+        if changed and code == 2:
+            delete_what_is_named(words, changed)
+        if changed and not done:
+            stage = changed.parent.name.split("-")[0] if changed.suffix else changed.name.split("-")[0]
+            flipped[f"{stage}: {'a sentence' if code == 2 else 'equal bits'}"] += 1
+            changed = None
+        if done:
+            begun = [line for line in words.splitlines() if line in STAGES]
+            stops[f"{kind} in {'no stage: it ended' if is_saved(folder) else (begun or ['start'])[-1]}"] += 1
+            changed = flip_a_bit(folder, moments) if flips else None
+    return stops, flipped
+
+
+def delete_what_is_named(words: str, changed: Path) -> None:
+    """Do what the sentence says. SystemExit if it does not name the changed file, or its folder."""
+    line = words.splitlines()[-1].removeprefix("error: ")
+    found = re.search(r"; delete (/\S+) to build", line)
+    named = Path(found[1] if found else line.partition(": ")[0])
+    if named != changed and named not in changed.parents:
+        raise SystemExit(f"{changed} was changed, and the build says: {line}")
+    shutil.rmtree(named) if named.is_dir() else named.unlink()
+
+
+def check(folder: Path, expected: Path) -> None:
+    """The two folders hold the same files, and nothing else is left."""
+    contents = [{path.name: path.read_bytes() for path in each.iterdir()} for each in (folder, expected)]
+    if contents[0] != contents[1]:
+        raise SystemExit(f"{folder} differs from {expected}")
+    if work_folder(folder).exists():
+        raise SystemExit(f"{work_folder(folder)} was left")
+
+
+def small_corpus(folder: Path, moments: random.Random) -> Path:
+    """Twelve splits of random words, in one compressed file and one that is read in parts."""
+    import gzip
+
+    folder.mkdir()
+    lines = [" ".join(f"w{moments.randrange(400)}" for _ in range(moments.randrange(1, 9))) for _ in range(900)]
+    (folder / "a.txt").write_text("\n".join(lines[:600]))
+    (folder / "b.txt.gz").write_bytes(gzip.compress("\n".join(lines[600:]).encode()))
+    return folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, nargs="?", help="file or folder; a small one is made by default")
+    parser.add_argument("--stops", type=int, default=200)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["alone"])
+    parser.add_argument("--no-flips", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    moments, stops, flips, n_builds = random.Random(options.seed), Counter[str](), Counter[str](), 0
+    csr.warm_up()
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary).resolve()
+        corpus = options.corpus or small_corpus(place / "corpus", moments)
+        size = sum(path.stat().st_size for path in (corpus.rglob("*") if corpus.is_dir() else [corpus]))
+        cut_finely(size // SPLITS)
+        expected = place / "expected"
+        os.waitpid(start("alone", corpus, expected), 0)
+        while stops.total() < options.stops:
+            folder = place / f"index-{n_builds}"
+            kind, left = options.kinds[n_builds % len(options.kinds)], options.stops - stops.total()
+            more = build_with_stops(kind, corpus, folder, moments, not options.no_flips, left)
+            stops, flips = stops + more[0], flips + more[1]
+            check(folder, expected)
+            shutil.rmtree(folder)
+            n_builds += 1
+            print(f"{n_builds} builds, {stops.total()} stops, {flips.total()} flips", flush=True)
+    found = {"builds": n_builds, "stops": dict(sorted(stops.items())), "flips": dict(sorted(flips.items()))}
+    print(json.dumps(found, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
