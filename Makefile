@@ -13,7 +13,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
 
 demo: kernels
-	$(BIN)/python -m train.ddp --demo --output runs/demo
+	$(BIN)/python -m train.ddp --demo
 
 TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(DURATIONS:%=--durations=%)
 
@@ -53,7 +53,7 @@ kernels: .venv/packages
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 clean:
-	find una_fast -name "*.so" -delete; rm -rf .venv build dist runs/demo *.egg-info
+	find una_fast -name "*.so" -delete; rm -rf .venv build dist runs/demo* *.egg-info
 
 # constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
 # the packages that it builds with, for any version of pip.

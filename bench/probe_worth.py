@@ -29,7 +29,7 @@ from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import read_task
-from train.record.files import write_json
+from train.record.folder import write_json
 from una_fast.errors import InputError
 
 RESULTS = Path(__file__).parent / "results" / "probe.json"

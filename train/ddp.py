@@ -63,9 +63,9 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
     """With --demo: the demo's option values, overridden by the given ones. Without it: the given ones."""
     if not values.get("demo"):
         return values
-    from train.demo.demo import demo_settings
+    from train.demo.demo import demo_settings, free_folder
 
-    return {**demo_settings(Path(values.get("output") or "runs/demo")), **values}
+    return {**demo_settings(Path(values["output"]) if values.get("output") else free_folder()), **values}
 
 
 def _with_saved(values: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.senteval_files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
-from train.record.files import replacing
 from una_fast.errors import InputError, counted
+from una_fast.storage.files import new_file, unwritable
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
@@ -107,10 +107,15 @@ def fetch_near_misses(name: str, folder: Path) -> None:
             content = answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise InputError(f"{address}: {error}; call again and the download goes on") from error
-    with replacing(target) as partial:
-        partial.write_bytes(content)
-        if not has_checksum(partial, expected := NEAR_MISS_CHECKSUMS[name]):
-            raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_file(target) as file:
+            file.write(content)
+            file.flush()
+            if not has_checksum(Path(file.name), expected := NEAR_MISS_CHECKSUMS[name]):
+                raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
+    except OSError as error:
+        raise unwritable(target, error) from error
 
 
 def download(name: str, folder: Path, repository: str, revision: str) -> Path:

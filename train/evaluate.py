@@ -13,7 +13,7 @@ from train.config.options import option, options_of
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import choices, task_names
-from train.record.files import write_json
+from train.record.folder import check_json, write_json
 from una_fast.errors import InputError
 
 
@@ -48,6 +48,8 @@ def _run(values: dict[str, Any]) -> int:
         raise InputError(f"--model is missing: give the {OPTIONS['model'].help}")
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
+    if values["json"]:
+        check_json(Path(values["json"]))
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     found = una_fast.probe(load_encode(values["model"]), index, values["n"], values["share"], values["seed"])
     sys.stdout.write(f"{values['model']}, {counted(len(found.usual), 'sentence')} of {values['corpus']}\n{found}\n")
     if values["json"]:
-        from train.record.files import write_json
+        from train.record.folder import write_json
 
         write_json(Path(values["json"]), {"model": values["model"], "corpus": values["corpus"], **found.to_dict()})
     return 0

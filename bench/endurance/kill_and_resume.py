@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support import small_runs as training  # noqa: E402
+from train.record.folder import RUN, is_own  # noqa: E402
 
 KILLS_A_RUN = 5
 STEPS = {"epochs": 40, "eval_every": 25, "save_every": 2}  # 360 steps; saves are so frequent that most kills hit one
@@ -65,7 +66,7 @@ def run_with_kills(
     """Kill one run up to `kills` times and then let it finish; returns the number of kills. start: starts a process."""
     output, done = Path(values["output"]), 0
     while True:
-        resume = (output / "last" / "checkpoint.json").is_file()
+        resume = is_own(output, RUN)
         process = start({**values, "resume": True} if resume else values)
         if done < kills and kill_at_random(process, output, chance):
             done += 1

@@ -24,13 +24,14 @@ from bench.evidence.page import difference, hardness_table, sentence, summary_ta
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import EVIDENCE, README, WIDTH, write_between_marks
 from train.config.command import run_command, whole_numbers
-from train.record.files import FolderLock, replacing
+from train.record.folder import OutputFolder, is_own, write_file
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
 CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-mlm: none; minilm-mlm: other sentences; minilm-mlm: una"
 MAIN_PAIR = find_conditions(DEFAULT)[2]  # shown by task, and in README
+COMMAND = "bench.evidence"
 TOLERANCE = 1e-3  # of a repeated score
 
 
@@ -55,7 +56,12 @@ def carry_out(options: argparse.Namespace) -> int:
     if options.check:  # before any run
         for condition, seed in itertools.product(conditions, seeds):
             committed(condition, str(seed))
-    lock = FolderLock(options.output)
+    with OutputFolder(options.output, COMMAND, resume=is_own(options.output, COMMAND)):
+        return compare_all(options, conditions, seeds)
+
+
+def compare_all(options: argparse.Namespace, conditions: list[Condition], seeds: list[int]) -> int:
+    """Make the runs that are missing, and keep or compare all scores."""
     place = Workplace(options.data, options.output, corpus_of(options.data), options.jobs)
     for base in dict.fromkeys(condition.base for condition in conditions):
         place.base(base)
@@ -68,7 +74,6 @@ def carry_out(options: argparse.Namespace) -> int:
     failed = run_all(place, missing, lambda line: print(line, flush=True))
     found = {condition: results(place, condition, seeds) for condition in conditions}
     code = compared(found) if options.check else kept(found, hardness(place, MAIN_PAIR))
-    lock.release()
     for line in failed:
         print(f"error: {line}", file=sys.stderr)
     return 1 if failed else code
@@ -93,8 +98,7 @@ def kept(found: dict[Condition, dict[str, Any]], cosines: Hardness) -> int:
                 result[part] = {**earlier[part], **result[part]}
         if result["seeds"]:
             content["conditions"][condition.name] = result
-    with replacing(EVIDENCE) as partial:
-        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_file(EVIDENCE, (json.dumps(content, indent=1) + "\n").encode())
     write_page(content)
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch.nn import functional
 
 from bench.evidence.conditions import BASES
 from bench.evidence.corpora import write_lines
+from train.record.folder import partial_folder
 
 MLM_SEED = 42
 MLM_BATCH = 64
@@ -38,11 +38,10 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
         return Path(get_model_path())
     folder = work / "bases" / f"mlm-{steps}"
     if not folder.is_dir():
-        beside = folder.with_name(f".{folder.name}.partial")
-        shutil.rmtree(beside, ignore_errors=True)
         corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
-        train_language_model(Path(get_model_path()), corpus, steps, beside)
-        beside.rename(folder)
+        with partial_folder(folder) as beside:
+            train_language_model(Path(get_model_path()), corpus, steps, beside)
+            beside.rename(folder)
     return folder
 
 

@@ -7,7 +7,7 @@ import itertools
 import zlib
 from pathlib import Path
 
-from train.record.files import replacing
+from train.record.folder import write_file
 from una_fast.errors import InputError
 
 CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # a sentence a line; train.download fetches the second
@@ -42,6 +42,5 @@ def write_lines(source: Path, path: Path, first: int, number: int) -> Path:
         raise InputError(f"{source}: damaged or cut short ({error}): fetch it again") from error
     if len(lines) < number:
         raise InputError(f"{source}: has fewer than {first + number:,} lines: give the whole file")
-    with replacing(path) as partial:
-        partial.write_bytes(b"".join(lines))
+    write_file(path, b"".join(lines))
     return path

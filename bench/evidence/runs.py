@@ -18,9 +18,8 @@ from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines
 from train.evaluation.tasks.registry import suite
-from train.record.folder import EVALUATION, is_finished
+from train.record.folder import EVALUATION, RUN, is_finished, is_own
 from train.record.machine import machine, versions
-from train.record.pointer import has_checkpoint
 from train.report.records import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
 
@@ -72,7 +71,7 @@ class Workplace:
             "seed": seed,
             **condition.settings(),
         }
-        words = [sys.executable, "-m", "train.ddp", *(["--resume"] if has_checkpoint(output) else [])]
+        words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
         return words + [str(word) for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
 
 
@@ -99,9 +98,7 @@ def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Call
         finally:
             shares.put(share)
         if code:
-            return (
-                f"{condition.name}, seed {seed}: exit code {code}; see {place.run_folder(condition, seed)}/output.log"
-            )
+            return f"{condition.name}, seed {seed}: exit code {code}; see {place.run_folder(condition, seed)}.log"
         say(f"{condition.name}, seed {seed}: done")
         return None
 
@@ -114,10 +111,10 @@ def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Call
 
 
 def _on_cores(command: Sequence[str], cores: set[int], folder: Path) -> int:
-    """Run a command on some cores alone; what it prints is added to output.log in the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Run a command on some cores alone; what it prints is added to a log beside the folder."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
-    with (folder / "output.log").open("ab") as log:
+    with folder.with_name(f"{folder.name}.log").open("ab") as log:
         return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
 
 

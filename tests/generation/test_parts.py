@@ -1,10 +1,9 @@
 """The folder of an unfinished job: what is kept, refused and merged."""
 
-import json
-
 import pytest
 
-from train.generation.parts import MANIFEST, Part, Parts, folder_of, summary_of
+from train.generation.parts import Part, Parts, folder_of, summary_of
+from train.record.folder import GENERATION, MARK, is_own, read_sealed
 from una_fast.errors import InputError
 
 IDENTITY = {"settings": {"beams": 4}, "corpus": ["c"], "models": ["m"]}
@@ -26,9 +25,7 @@ def refusal(output, resume, **changes):
     with pytest.raises(InputError) as caught:
         Parts(output, IDENTITY | changes, 5).begin(resume)
     now = {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()}
-    assert {path: now.get(path) for path in before if path.name != ".lock"} == {
-        path: content for path, content in before.items() if path.name != ".lock"
-    }
+    assert now == before
     return str(caught.value)
 
 
@@ -44,12 +41,12 @@ def test_parts_of_any_ranks_become_one_file_in_order(output):
     assert parts.done().tolist() == [True, False, True, False, True]
     assert parts.merge() == {"cut": 2, "folded": 1}
     assert output.read_bytes() == "zero\n\ntwo\n\né four\n".encode()
-    summary = json.loads(summary_of(output).read_text())
+    summary = read_sealed(summary_of(output))
     assert summary == IDENTITY | {"notes": {"cut": 2, "folded": 1, "empty": 0}}
     assert sorted(path.name for path in output.parent.iterdir()) == ["out.txt", "out.txt.manifest"]
     assert Parts(output, IDENTITY, 5).begin(resume=True) is False
     assert "beams was 4 and is now 5" in refusal(output, True, settings={"beams": 5})
-    assert "exists already" in refusal(output, False)
+    assert "exists: choose another name" in refusal(output, False)
 
 
 def test_a_record_cut_short_anywhere_is_made_again(output):
@@ -85,7 +82,7 @@ def test_a_kill_between_output_and_the_end_is_gone_on_from(output, monkeypatch):
     write(parts.folder, 0, (0, "zero", ()))
     monkeypatch.setattr(parts, "remove", parts.release)
     parts.merge()
-    assert output.exists() and (parts.folder / MANIFEST).exists()
+    assert output.exists() and is_own(parts.folder, GENERATION)
     begun(output, resume=True).merge()
     assert output.read_text().startswith("zero\n") and not parts.folder.exists()
 
@@ -101,15 +98,16 @@ def test_another_job_is_refused_and_nothing_is_lost(output):
     assert "of other models" in refusal(output, True, models=["other"])
     assert "give --resume to go on" in refusal(output, False)
     for text in ("", "{", "[]", '{"settings": 3}'):
-        (parts.folder / MANIFEST).write_text(text)
-        assert "cannot be read" in refusal(output, True)
+        (parts.folder / MARK).write_text(text)
+        assert "there is nothing to go on with" in refusal(output, True)
+        assert f"holds {MARK}: give a folder that is new or empty" in refusal(output, False)
 
 
 def test_what_others_wrote_is_left_alone(output):
     assert "there is nothing to go on with" in refusal(output, True)
     assert not folder_of(output).exists()
     output.write_text("mine")
-    assert "exists already" in refusal(output, False)
+    assert "exists: choose another name" in refusal(output, False)
     output.rename(output.with_name("other"))
     folder_of(output).mkdir()
     (folder_of(output) / "notes").write_text("mine")
@@ -119,3 +117,22 @@ def test_what_others_wrote_is_left_alone(output):
     parts.release()
     output.write_text("mine")
     assert "is not of this job" in refusal(output, True)
+
+
+def test_a_user_s_file_that_comes_meanwhile_stays(output):
+    parts = begun(output)
+    write(parts.folder, 0, (0, "zero", ()))
+    output.write_text("mine")
+    with pytest.raises(InputError, match="exists, and is not of this job: move it away"):
+        parts.merge()
+    assert output.read_text() == "mine" and is_own(parts.folder, GENERATION)
+
+
+def test_a_link_in_the_place_of_a_part_is_not_followed(output, tmp_path):
+    begun(output).release()
+    (tmp_path / "precious.txt").write_text("no line break at the end")
+    (folder_of(output) / "part-0").symlink_to(tmp_path / "precious.txt")
+    assert "cannot be written" in refusal(output, True)
+    with pytest.raises(InputError, match="cannot be written"):
+        write(folder_of(output), 0, (0, "zero", ()))
+    assert (tmp_path / "precious.txt").read_text() == "no line break at the end"

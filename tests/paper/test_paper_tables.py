@@ -229,3 +229,20 @@ class TestRefusals:
         words = ["--rows", "BERT + paraphrasing", "--paraphraser", folder / "t5"]
         assert paper("main", *words, output=output)[0] == 2
         assert "was written by other" in capsys.readouterr().err
+
+
+def test_files_of_the_user_s_stay(folder, tmp_path, capsys):
+    own = ["sizes", "--corpus", folder / "corpus.txt", "--data", folder, "--rows", "STSBenchmark", "--output"]
+    (tmp_path / "mine").mkdir()
+    for name in ("table.md", "table.json"):
+        (tmp_path / "mine" / name).write_text("mine")
+    assert "holds table.json: give a folder that is new or empty" in refusal(capsys, *own, tmp_path / "mine")
+    assert {path.read_text() for path in (tmp_path / "mine").iterdir()} == {"mine"}
+    assert main([*map(str, own), str(tmp_path / "new")]) == main([*map(str, own), str(tmp_path / "new")]) == 0
+    capsys.readouterr()
+    for name in ("table.md", "tables/sizes.json"):
+        path = tmp_path / "new" / name
+        path.write_text(changed := path.read_text().replace("STS", "My STS", 1))
+        assert f"{name}: is not as this program wrote it, and stays" in refusal(capsys, *own, tmp_path / "new")
+        assert path.read_text() == changed
+        path.unlink()

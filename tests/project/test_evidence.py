@@ -26,7 +26,7 @@ from bench.evidence.runs import with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
-from train.record.files import FolderLock
+from train.record.folder import OutputFolder
 from una_fast.errors import InputError
 
 
@@ -216,16 +216,16 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(evidence, "run_all", lambda *arguments: pytest.fail("a run was started"))
     occupied, folder = tmp_path / "file", tmp_path / "folder"
     occupied.touch()
-    lock = FolderLock(folder)
+    lock = OutputFolder(folder, evidence.COMMAND, resume=False)
     for output, more, said in (
         (folder, ["--check", "--seeds", "77"], "holds no seed 77 of minilm-mlm: none"),
-        (occupied, [], "file: cannot be made or written"),
+        (occupied, [], "file: cannot be read: Not a directory"),
         (folder, [], "folder: in use by another run"),
     ):
         monkeypatch.setattr("sys.argv", ["evidence", "--data", str(tmp_path), "--output", str(output), *more])
         assert evidence.main() == 2
         assert said in capsys.readouterr().err
-    lock.release()
+    lock.close()
 
 
 def test_sentences_come_from_a_whole_file(tmp_path) -> None:

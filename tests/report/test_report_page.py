@@ -232,3 +232,17 @@ def test_a_browser_draws_every_chart_in_the_pages_colours(four_runs: Path, tmp_p
     assert 'data-title="Zoom in"' in done.stdout and "cloud" not in " ".join(
         re.findall(r'data-title="[^"]*"', done.stdout)
     )
+
+
+def test_a_page_is_replaced_by_one_of_the_same_runs_alone(four_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, (una, none) = four_runs / "report.html", (str(four_runs / name) for name in ("una", "none"))
+    page.write_text("mine")
+    assert main([una, "--output", str(page)]) == 2
+    assert "report.html: is not as this program wrote it, and stays" in capsys.readouterr().err
+    assert page.read_text() == "mine"
+    page.unlink()
+    assert main([una, "--output", str(page)]) == main([una, "--output", str(page), "--samples", "0"]) == 0
+    before = page.read_bytes()
+    assert main([una, none, "--output", str(page)]) == 2 and page.read_bytes() == before
+    page.write_bytes(before.replace(b"<h1>", b"<h1>My ", 1))
+    assert main([una, "--output", str(page)]) == 2 and b"<h1>My " in page.read_bytes()

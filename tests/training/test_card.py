@@ -12,7 +12,6 @@ from train.config.command import given_values
 from train.config.run import make_parser, make_run
 from train.job.launch import finish
 from train.record.card import hub_name
-from train.record.folder import remove_own_files
 
 SETTINGS = {
     "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv", "beta": 0.25,
@@ -73,11 +72,17 @@ def test_a_card_that_would_say_the_same_is_left_as_it_is(output: Path) -> None:
     assert (output / "best").stat().st_mtime_ns == before
 
 
-def test_it_belongs_to_the_run(output: Path) -> None:
-    first = finished(output)
-    assert finished(output) == first
-    remove_own_files(output)
-    assert not (output / "best").exists()
+def test_a_card_that_the_user_edited_stays(output: Path) -> None:
+    edited = finished(output).replace("# my-run", "# The best model")
+    (output / "best" / "README.md").write_text(edited, encoding="utf-8")
+    write_evaluation(output, 0.8)
+    assert finished(output) == edited
+
+
+def test_a_card_that_was_not_edited_gets_new_scores(output: Path) -> None:
+    assert "STSBenchmark" not in finished(output)
+    write_evaluation(output, 0.8)
+    assert "| STSBenchmark | 80.00 |" in finished(output)
 
 
 def test_a_folder_is_no_name_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,12 @@ import pytest
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, train_here
 from train.ddp import _with_saved, main
-from train.record.folder import (
-    foreign_file,
-    note_written,
-    own_files,
-    read_summary,
-    read_written,
-    remove_own_files,
-    writing_into,
-)
+from train.demo.demo import demo_settings, free_folder, prepare_demo
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_config, load_tokenizer
+from train.loop.trainer import Trainer
+from train.record.best import check_best, save_best
+from train.record.folder import MARK, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
 from train.record.metrics import keep_metrics_until
 from train.record.pointer import Pointer, Progress, read_pointer, saved_options, write_pointer
 from una_fast.errors import InputError
@@ -52,12 +49,10 @@ def test_every_flipped_bit_is_refused_or_changes_nothing(pointer):
     "change", [{"progress": {"step": "12"}}, {"state": "../x.pt"}, {"progress": {"steps": 1}}, {"settings": 3}]
 )
 def test_a_sealed_file_of_wrong_types_is_refused(pointer, change):
-    from train.record.pointer import seal
-
     path = pointer / "last" / "checkpoint.json"
     content = {**json.loads(path.read_text()), **change}
     content.pop("seal")
-    path.write_text(json.dumps({**content, "seal": seal(content)}))
+    write_json(path, content)
     with pytest.raises(InputError, match=r"checkpoint.json: damaged \(.*start again without --resume"):
         read_pointer(pointer)
 
@@ -69,55 +64,25 @@ def test_another_layout_is_said(pointer, content):
         read_pointer(pointer)
 
 
-class TestWhatTheRunWrote:
-    def test_files_added_beside_a_user_s_own(self, tmp_path):
-        (tmp_path / "best").mkdir()
-        with writing_into(tmp_path, "best"):
-            (tmp_path / "best" / "a[1].json").touch()
-        (tmp_path / "best" / "mine.txt").touch()
-        (tmp_path / "notes.txt").touch()
-        assert foreign_file(tmp_path) == tmp_path / "best" / "mine.txt"
-        remove_own_files(tmp_path)
-        assert {path.name for path in tmp_path.rglob("*")} == {"best", "mine.txt", "notes.txt"}
-
-    def test_a_write_that_is_killed_leaves_nothing_foreign(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt), writing_into(tmp_path, "best"):
-            (tmp_path / "best" / "1_Pooling").mkdir(parents=True)
-            (tmp_path / "best" / "1_Pooling" / "config.json").touch()
-            raise KeyboardInterrupt
-        assert foreign_file(tmp_path) is None
-        remove_own_files(tmp_path)
-        assert not any(tmp_path.iterdir())
-
-    def test_a_list_that_was_tampered_with_removes_nothing_outside(self, tmp_path):
-        outside, output = tmp_path / "outside.txt", tmp_path / "run"
-        outside.touch()
-        note_written(output, ["../outside.txt", str(outside), "run.json", "best/../../outside.txt"])
-        assert read_written(output) == ["run.json"]
-        remove_own_files(output)
-        assert outside.exists()
-        for wrong in ("[]", '{"files": 3}', '{"files": [3, null, ""]}', "{"):
-            (output / ".written.json").write_text(wrong)
-            assert not own_files(output)
-
-
 @pytest.mark.parametrize("wrong", ["[]", "3", '"finished"', '{"settings": []}', '{"status": ["finished"]}', "{"])
 def test_a_summary_of_wrong_types_is_no_traceback(tmp_path, tiny_model, wrong):
     values = options(tmp_path, tiny_model)
     output = Path(values["output"])
     output.mkdir()
     (output / "run.json").write_text(wrong)
-    with pytest.raises(InputError, match="holds run.json, which no run of this program is known to have written"):
+    with pytest.raises(InputError, match="holds run.json: give a folder that is new or empty"):
         train_here(values)
     assert (output / "run.json").read_text() == wrong
     assert isinstance(read_summary(output), dict)
 
 
-def test_metrics_of_wrong_types_are_cut_there(tmp_path):
+@pytest.mark.parametrize("damaged", [b"7", b"\xff", b"[" * 100_000, b'{"step": "1"}', b"{}"])
+def test_damaged_lines_of_metrics_are_dropped(tmp_path, damaged):
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 0, "loss": 1}\n7\n{"step": 1, "loss": 1}\n')
-    keep_metrics_until(path, 2)
-    assert path.read_text() == '{"step": 0, "loss": 1}\n'
+    lines = [b'{"step": 0, "loss": 1}\n', damaged + b"\n", b'{"step": 1, "loss": 1}\n', b'{"step": 2, "loss": 1}\n']
+    path.write_bytes(b"".join(lines) + b'{"step": 3, "lo')
+    assert keep_metrics_until(path, 2) == 1
+    assert path.read_bytes() == lines[0] + lines[2]
 
 
 def refusal(capsys, values):
@@ -136,13 +101,13 @@ def finished(tmp_path_factory, tiny_model):
 
 
 def content(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_finished_run_keeps_its_weights_and_no_optimiser(finished):
     state = final_state(finished["output"])
     assert list(state) == ["model", "scaler"] and flat(state)
-    assert [path.name for path in (Path(finished["output"]) / "last").glob("*.pt")] == ["weights-00000004.pt"]
+    assert [path.name[:16] for path in (Path(finished["output"]) / "last").glob("*.pt")] == ["weights-00000004"]
 
 
 def test_a_run_killed_before_it_said_finished_ends_with_resume(finished, tmp_path):
@@ -150,8 +115,7 @@ def test_a_run_killed_before_it_said_finished_ends_with_resume(finished, tmp_pat
 
     output = tmp_path / "copy"
     shutil.copytree(finished["output"], output)
-    summary = json.loads((output / "run.json").read_text())
-    (output / "run.json").write_text(json.dumps({**summary, "status": "running"}))
+    write_json(output / "run.json", {**read_sealed(output / "run.json"), "status": "running"})
     assert train_here({**finished, "output": str(output), "resume": True}).status == "finished"
     assert metrics(output) == metrics(finished["output"])
 
@@ -177,18 +141,8 @@ def test_files_of_other_software_are_left_alone(finished, capsys, tmp_path):
         (output / name).parent.mkdir(parents=True)
         (output / name).write_text("mine")
         said = refusal(capsys, {**finished, "output": str(output)})
-        assert f"holds {name}, which no run of this program is known to have written: choose another folder" in said
+        assert f"holds {name.split('/')[0]}: give a folder that is new or empty" in said
         assert (output / name).read_text() == "mine"
-
-
-def test_a_run_without_a_checkpoint_gives_way(finished, tmp_path):
-    output = tmp_path / "run"
-    note_written(output, ["run.json", "metrics.jsonl", "best/**/*"])
-    (output / "run.json").write_text('{"status": "running"}')
-    (output / "metrics.jsonl").write_text('{"step": 99, "loss": 1}\n')
-    (output / "notes.txt").write_text("mine")
-    assert train_here({**finished, "output": str(output)}).status == "finished"
-    assert metrics(output) == metrics(finished["output"]) and (output / "notes.txt").read_text() == "mine"
 
 
 def test_refused_runs_leave_no_folders(finished, capsys, tmp_path):
@@ -212,9 +166,198 @@ class TestResumeAlone:
         given = {"resume": True, "output": finished["output"], "temperature": 0.1}
         assert _with_saved(given)["temperature"] == 0.1
 
+    def test_a_run_that_was_killed_before_its_first_save_begins_anew(self, finished, tmp_path):
+        output = str(tmp_path / "run")
+        with OutputFolder(Path(output), RUN, False, {**finished, "output": output}):
+            pass
+        values = _with_saved({"resume": True, "output": output})
+        assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])
+
     def test_the_index_moves_with_the_folder_and_unknown_options_are_left_out(self, pointer):
         assert saved_options(pointer) == {"temperature": 0.05, "corpus": ("a.txt",)}
 
     def test_a_command_of_two_words(self, finished, capsys):
         assert main(["--resume", "--output", finished["output"]]) == 0
         assert "already finished" in capsys.readouterr().err
+
+
+class TestTheRule:
+    """A new folder, an empty one, or an own one with --resume; all others are refused before a byte is written."""
+
+    @pytest.fixture
+    def precious(self, tmp_path):
+        """A file of the user's beside the output folder."""
+        path = tmp_path / "outside" / "precious.txt"
+        path.parent.mkdir()
+        path.write_text("mine")
+        return path
+
+    @pytest.mark.parametrize("files", [["best/**/*"], ["**/*"]])
+    def test_no_list_of_files_makes_a_folder_ours(self, finished, capsys, tmp_path, precious, files):
+        output = tmp_path / "run"
+        output.mkdir()
+        (output / "best").symlink_to(precious.parent)
+        (output / "notes.txt").write_text("mine")
+        (output / ".written.json").write_text(json.dumps({"files": files}))
+        refusal(capsys, {**finished, "output": str(output)})
+        assert precious.read_text() == (output / "notes.txt").read_text() == "mine"
+
+    @pytest.mark.parametrize("name", [".lock", MARK])
+    def test_a_file_of_the_lock_s_name_stays(self, finished, capsys, tmp_path, precious, name):
+        output = tmp_path / "run"
+        output.mkdir()
+        (output / name).symlink_to(precious)
+        for change in ({}, {"resume": True}):
+            refusal(capsys, {**finished, "output": str(output), **change})
+        assert precious.read_text() == "mine" and [*output.iterdir()] == [output / name]
+
+    def test_files_of_temporary_names_stay(self, finished, tmp_path):
+        """Of names that earlier versions gave to temporary files, and in a folder that goes on."""
+        output = tmp_path / "run"
+        stopped_before_the_first_save(finished, output)
+        (output / ".best.partial").mkdir()
+        (output / "last").mkdir()
+        names = (".run.json.partial", ".best.partial/mine", "last/.checkpoint.json.partial", ".metrics.jsonl.partial")
+        for name in names:
+            (output / name).write_text("mine")
+        assert train_here({**finished, "output": str(output), "resume": True}).status == "finished"
+        assert all((output / name).read_text() == "mine" for name in names)
+
+    def test_what_a_killed_process_left_is_removed(self, tmp_path):
+        output, left = tmp_path / "run", "0123456789abcdef" * 2
+        with OutputFolder(output, RUN, False):
+            (output / f".best.{left}.partial").mkdir()
+            (output / f".best.{left}.partial" / "weights").touch()
+            (output / "last").mkdir()
+            (output / "last" / f".checkpoint.json.{left}.partial").touch()
+        with OutputFolder(output, RUN, True):
+            assert sorted(path.name for path in output.rglob("*")) == [MARK, "last"]
+
+    def test_of_two_commands_one_begins(self, tmp_path):
+        output = tmp_path / "run"
+        with OutputFolder(output, RUN, False):
+            for resume in (False, True):
+                with pytest.raises(InputError, match="in use by another run: wait for it, stop it, or choose"):
+                    OutputFolder(output, RUN, resume)
+        with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
+            OutputFolder(output, RUN, False)
+        with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
+            OutputFolder(output, "train.paper", True)
+        OutputFolder(output, RUN, True).close()
+
+    def test_an_error_leaves_no_new_folder_and_keeps_what_others_put_there(self, tmp_path):
+        for name in ("", "notes.txt"):
+            with pytest.raises(ZeroDivisionError), OutputFolder(tmp_path / "a" / "b", RUN, False):
+                if name:
+                    (tmp_path / "a" / "b" / name).write_text("mine")
+                raise ZeroDivisionError
+            assert (tmp_path / "a").exists() == bool(name)
+        assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "mine" and is_own(tmp_path / "a" / "b", RUN)
+
+    @pytest.mark.parametrize("name", ["best", "last", "tensorboard", "metrics.jsonl"])
+    def test_no_link_leads_out_of_the_folder(self, finished, tmp_path, precious, name):
+        output = tmp_path / "run"
+        stopped_before_the_first_save(finished, output)
+        target = tmp_path / "new.txt" if name == "metrics.jsonl" else precious.parent
+        (output / name).symlink_to(target)
+        outcome = train_here({**finished, "output": str(output), "resume": True})
+        assert outcome.status == "failed" and ("is a link" in outcome.message or "cannot be written" in outcome.message)
+        assert [*precious.parent.iterdir()] == [precious] and not (tmp_path / "new.txt").exists()
+
+
+def test_a_demo_takes_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs/demo", "runs/demo-2", "runs/demo-3"):
+        settings = demo_settings(free_folder())
+        assert (settings["output"], settings["corpus"]) == (name, (f"{name}/corpus.txt",))
+        run = training.make_run({**settings, "model": "m", "demo": True})
+        with OutputFolder(Path(name), RUN, False):
+            prepare_demo(run)
+        assert Path(run.corpus[0]).stat().st_size > 100_000
+
+
+def stopped_before_the_first_save(finished, output):
+    """Make the folder of a run that was killed at once."""
+    with OutputFolder(output, RUN, False, {**finished, "output": str(output)}):
+        pass
+
+
+class TestChangesOfTheUser:
+    """What a user added to a run, or changed in it, stays."""
+
+    @pytest.fixture
+    def stopped(self, tmp_path, tiny_model, monkeypatch):
+        """The option values of a run that broke off after step 3 of 6, its checkpoint is of step 2."""
+        values = options(tmp_path, tiny_model, max_steps=6)
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            plain = Trainer.step
+            patch.setattr(Trainer, "step", lambda self, batch: plain(self, batch) if batch.step < 3 else 1 / 0)
+            train_here(values)
+        return {**values, "resume": True}
+
+    def test_added_files(self, stopped, tmp_path):
+        output = Path(stopped["output"])
+        mine = ("last/state-00000036-backup.pt", "last/state-00000036.pt", "best/my-notes.md", "best/1_Pooling/x", "x")
+        for name in mine:
+            (output / name).write_text("mine")
+        assert train_here(stopped).status == "finished"
+        assert all((output / name).read_text() == "mine" for name in mine)
+        assert len([*(output / "last").glob("weights-*.pt")]) == 1
+
+    @pytest.mark.parametrize("name", ["best/model.safetensors", "best/config.json", "best/best.json", "run.json"])
+    def test_a_changed_file_stops_the_run_before_its_first_step(self, stopped, name):
+        path = Path(stopped["output"]) / name
+        path.write_bytes(content := path.read_bytes().replace(b":", b": ", 1).replace(b"e", b"E", 1) + b" ")
+        before = metrics(stopped["output"])
+        outcome = train_here(stopped)
+        assert outcome.status == "failed" and "and stays: move it away" in outcome.message
+        assert path.read_bytes() == content and metrics(stopped["output"]) == before
+        path.rename(path.with_name("mine"))
+        if name != "best/best.json":
+            assert train_here(stopped).status == "finished"
+
+    def test_one_damaged_line_of_metrics_is_told(self, stopped, capsys):
+        path = Path(stopped["output"]) / "metrics.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[0], b"\xff\n", *lines[1:]]))
+        assert train_here(stopped).status == "finished"
+        assert "metrics.jsonl: 1 damaged line dropped" in capsys.readouterr().err
+        assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(6)]
+
+    def test_the_card_of_a_finished_run(self, finished, capsys):
+        card = Path(finished["output"]) / "best" / "README.md"
+        assert main(["--resume", "--output", finished["output"]]) == 0
+        card.write_text(edited := card.read_text().replace("# run", "# My encoder"))
+        assert main(["--resume", "--output", finished["output"]]) == 0
+        assert card.read_text() == edited and edited.startswith("---") and "# My encoder" in edited
+
+
+def test_a_kill_between_the_files_of_best_changes_nothing_for_resume(tmp_path, tiny_model, monkeypatch):
+    """However far the renames of the new files have come, they are known as the run's."""
+    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "cls")
+    tokenizer = load_tokenizer(str(tiny_model))
+
+    def save(step, factor):
+        weights = {name: factor * value for name, value in encoder.backbone.state_dict().items()}
+        save_best(tmp_path, encoder, tokenizer, {"step": step}, weights)
+
+    plain, renames = Path.replace, []
+
+    def replace(self, target):
+        if len(renames) == kill_at:
+            raise KeyboardInterrupt
+        renames.append(target)
+        return plain(self, target)
+
+    kill_at = -1
+    save(1, 1.0)
+    files = {path.name for path in (tmp_path / "best").rglob("*") if path.is_file()} - {"best.json"}
+    for kill_at in range(len(files)):
+        renames.clear()
+        monkeypatch.setattr(Path, "replace", replace)
+        with pytest.raises(KeyboardInterrupt):
+            save(2 + kill_at, 2.0 + kill_at)
+        monkeypatch.undo()
+        check_best(tmp_path)
+    save(99, 1.0)
+    assert read_sealed(tmp_path / "best" / "best.json")["step"] == 99

@@ -12,8 +12,11 @@ from train.config.run import make_run
 from train.job import launch, seeds
 from train.job.push import check_push
 from train.job.resolve import resolve_options
-from train.record.folder import files_in
 from una_fast.errors import InputError
+
+
+def files_in(folder):
+    return {path for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """However a run is stopped, --resume ends with the weights of a run without a stop, bit for bit."""
 
+import errno
 import json
 import os
 import random
@@ -23,7 +24,8 @@ from support.small_runs import (
     wait_for_step,
 )
 from train.loop.trainer import Step, Trainer
-from train.record.files import FolderLock
+from train.record.checkpoint import HashedFile
+from train.record.folder import RUN, OutputFolder
 from train.record.pointer import read_pointer
 from una_fast.errors import InputError
 
@@ -101,21 +103,25 @@ def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, int
     assert_same_run(values["output"], whole)
 
 
-def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted):
-    """The temporary file of step 6 is a link to /dev/full, where every write ends in 'no space left'."""
+def no_space():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted, monkeypatch):
     values = options(folder, tiny_model, output=str(folder / "full"))
     last = Path(values["output"]) / "last"
 
     def fill_disk():
-        while [path.name for path in last.glob("state-*")] != ["state-00000004.pt"]:
+        while [path.name[:14] for path in last.glob("state-*")] != ["state-00000004"]:
             time.sleep(0.01)
-        (last / ".state-00000006.pt.partial").symlink_to("/dev/full")
+        monkeypatch.setattr(HashedFile, "write", lambda self, data: no_space())
 
     interrupted(5, fill_disk)
     outcome = train_here(values)
     assert outcome.status == "failed"
     assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
-    assert read_pointer(Path(values["output"])).progress.step == 4
+    assert read_pointer(Path(values["output"])).progress.step == 4 and len([*last.glob("*.pt")]) == 1
+    monkeypatch.undo()
     train_here({**values, "resume": True})
     assert_same_run(values["output"], whole)
 
@@ -186,11 +192,13 @@ class TestRefusals:
             state.write_bytes(content)
 
     def test_a_new_run_in_its_folder(self, stopped):
-        with pytest.raises(InputError, match="holds a run that can go on: give --resume, choose another folder"):
+        with pytest.raises(
+            InputError, match="holds a run of train.ddp: give --resume to go on with it, choose another folder"
+        ):
             train_here({**stopped, "resume": False})
 
     def test_no_checkpoint(self, stopped, tmp_path):
-        with pytest.raises(InputError, match="holds no checkpoint in last/: start without --resume"):
+        with pytest.raises(InputError, match=r"holds no run of train.ddp .*: start without --resume"):
             train_here({**stopped, "output": str(tmp_path)})
 
 
@@ -241,11 +249,9 @@ class TestTwoRanks:
 
 def test_a_second_run_is_kept_out(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "locked"))
-    lock = FolderLock(Path(values["output"]))
-    with pytest.raises(InputError, match=rf"in use by another run \(process {os.getpid()} on .*\): wait for it"):
+    with OutputFolder(Path(values["output"]), RUN, resume=False), pytest.raises(InputError, match="in use by another"):
         train_here(values)
-    lock.release()
-    train_here({**values, "epochs": 1})
+    train_here({**values, "epochs": 1, "resume": True})
 
 
 def test_ranks_end_with_their_launcher(folder, tiny_model):

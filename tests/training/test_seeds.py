@@ -15,7 +15,7 @@ from train.ddp import main
 from train.job import score_best as scoring
 from train.job.launch import launch
 from train.job.seeds import as_text
-from train.record.files import FolderLock
+from train.record.folder import RUNS, OutputFolder
 from train.record.pointer import has_checkpoint
 from train.report.runs import Group, RunRecord, find_runs
 
@@ -121,7 +121,7 @@ def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, 
 
 class TestRefusals:
     def test_seeds_that_are_there(self, values, finished, capsys):
-        assert "holds seed-3, seed-1: give --resume to keep what is done" in refusal(capsys, values)
+        assert "holds a run of train.ddp --seeds: give --resume to go on with it" in refusal(capsys, values)
 
     def test_other_settings(self, values, finished, capsys):
         said = refusal(capsys, {**values, "resume": True, "temperature": 0.1})
@@ -129,16 +129,17 @@ class TestRefusals:
 
     def test_nothing_to_go_on_from(self, values, capsys, tmp_path):
         said = refusal(capsys, {**values, "resume": True, "output": str(tmp_path / "new")})
-        assert "holds no checkpoint of these seeds: start without --resume" in said
+        assert "holds no run of train.ddp --seeds" in said and "start without --resume" in said
 
     def test_a_run_of_one_seed_in_the_folder(self, values, finished, capsys):
         output = str(finished[0] / "seed-1")
-        assert "holds a run of one seed" in refusal(capsys, {**values, "output": output})
+        assert "holds a run of train.ddp: choose another folder, or delete it" in refusal(
+            capsys, {**values, "output": output}
+        )
 
     def test_a_command_that_still_runs(self, values, finished, capsys):
-        lock = FolderLock(finished[0])
-        assert "in use by another run" in refusal(capsys, {**values, "resume": True})
-        lock.release()
+        with OutputFolder(finished[0], RUNS, resume=True):
+            assert "in use by another run" in refusal(capsys, {**values, "resume": True})
 
     def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
         output = tmp_path / "new"

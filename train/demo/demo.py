@@ -7,18 +7,22 @@ the method is.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from train.config.run import Run
 from train.encoder.pooling import POOLINGS
 from train.evaluation.model import load_model
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
+from train.record.folder import write_file
 from una_fast.errors import InputError
 
 PAIRS = Path(__file__).parent / "pairs.tsv"
+CORPUS = "corpus.txt"  # in --output
 
 MIN_WORDS, MAX_WORDS = 5, 60
 _BULLET = re.compile(r"^( *)([*•-]|\d+\.|\[\d+\]|\(\d+\)) +")
@@ -30,10 +34,16 @@ _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp|approx)\.$")
 _PLAIN_WORD = re.compile(r"^[(“]?[A-Za-z][a-z’'-]*[.,;:!?)”]*$")
 
 
+def free_folder() -> Path:
+    """The first of runs/demo, runs/demo-2, runs/demo-3 ... that does not exist."""
+    names = ("runs/demo" + (f"-{number}" if number > 1 else "") for number in itertools.count(1))
+    return next(path for path in map(Path, names) if not path.exists())
+
+
 def demo_settings(output: Path) -> dict[str, Any]:
-    """Write ``corpus.txt`` into `output` and return the settings of the demo run, by name of option."""
+    """The settings of the demo run, by name of option; its corpus is written later, by `prepare_demo`."""
     return {
-        "corpus": (str(write_corpus(output)),),
+        "corpus": (str(output / CORPUS),),
         "model": str(packaged_encoder()),
         "output": str(output),
         "nproc": 2,
@@ -70,17 +80,19 @@ def packaged_encoder() -> Path:
     return Path(get_model_path())
 
 
+def prepare_demo(run: Run) -> None:
+    """Write the corpus of a run of the demo, unless it is there, or the user brings one."""
+    if run.demo and run.corpus == (str(Path(run.output) / CORPUS),) and not Path(run.corpus[0]).exists():
+        write_corpus(Path(run.output))
+
+
 def write_corpus(output: Path) -> Path:
     """Write the demo's sentences to ``output/corpus.txt``, one a line, each once; return its path."""
     from pydoc_data.topics import topics  # 0.5 MB of text, needed here alone
 
-    output.mkdir(parents=True, exist_ok=True)
-    path = output / "corpus.txt"
     distinct = dict.fromkeys(sentences(topics[name] for name in sorted(topics)))
-    text = "".join(f"{sentence}\n" for sentence in distinct)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:  # another rank may have written it already
-        path.write_text(text, encoding="utf-8")
-    return path
+    write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in distinct).encode())
+    return output / CORPUS
 
 
 def sentences(pages: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The files that a job writes while it runs: the folder OUTPUT.parts, with a manifest and a file of records per rank.
+"""The files that a job writes while it runs: the folder OUTPUT.parts, with a file of records per rank.
 
 A record is a line of JSON, [row, text, notes], appended with its batch and synced. So a rank that ends for any reason,
 kill -9 included, loses its present batch alone: a line that is cut short is removed, and its row is done again. Each
@@ -7,18 +7,22 @@ record names its row, so a job may be resumed with another number of ranks.
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from train.record.files import LOCK, FolderLock, replacing, sync, unwritable, write_json
+from train.record.folder import GENERATION, OutputFolder, is_own, not_through_links, read_mark, read_sealed, write_json
 from una_fast.errors import InputError
+from una_fast.storage.files import new_file, sync_file, unwritable
 
 Record = tuple[int, str, tuple[str, ...]]  # row of the corpus, text, notes
 NOTES = {
@@ -26,7 +30,7 @@ NOTES = {
     "folded": "with line breaks in the text, now spaces",
     "empty": "with an empty text, so the sentence itself stands there",
 }
-MANIFEST = "manifest"
+PART = re.compile(r"part-\d+")
 
 
 class Part:
@@ -37,7 +41,7 @@ class Part:
 
     def __enter__(self) -> Part:
         try:
-            self._file = self._path.open("ab")
+            self._file = open(self._path, "ab", opener=not_through_links)
         except OSError as error:
             raise unwritable(self._path, error) from error
         return self
@@ -50,8 +54,7 @@ class Part:
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         try:
             self._file.write(lines.encode("utf-8"))
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            sync_file(self._file)
         except OSError as error:
             raise unwritable(self._path, error) from error
 
@@ -65,7 +68,7 @@ class Parts:
     def __init__(self, output: Path, identity: dict[str, Any], n: int) -> None:
         self.output, self.folder = output, folder_of(output)
         self._summary, self._identity, self._n = summary_of(output), identity, n
-        self._lock: FolderLock | None = None
+        self._lock: OutputFolder | None = None
 
     def begin(self, resume: bool) -> bool:
         """Lock the folder and check what is there; False if the job is finished already.
@@ -73,53 +76,39 @@ class Parts:
         Raises:
             InputError: without --resume, there are files of an earlier job; with it, there are none or another job's.
         """
-        if resume and not (self.folder / MANIFEST).exists() and self._finished():
+        if resume and not is_own(self.folder, GENERATION) and self._finished():
             return False
-        self._lock = FolderLock(self.folder)
-        try:
+        if not resume:
+            for path in (self.output, self._summary):
+                if os.path.lexists(path):
+                    raise InputError(f"--output {self.output}: {path} exists: choose another name, or delete it")
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(OutputFolder(self.folder, GENERATION, resume, self._identity))
             if resume:
                 self._check_resumed()
-            else:
-                self._check_new()
-                write_json(self.folder / MANIFEST, self._identity)
-        except InputError:
-            self._lock.abandon()
-            raise
+            stack.pop_all()
+        self._lock = lock
         return True
 
     def _finished(self) -> bool:
         if not (self.output.exists() and self._summary.exists()):
             raise InputError(f"--resume: {self.folder} does not exist, so there is nothing to go on with: leave it out")
-        self._compare(self._summary)
+        self._compare(self._summary, read_sealed(self._summary))
         return True
 
-    def _check_new(self) -> None:
-        if (self.folder / MANIFEST).exists():
-            raise InputError(
-                f"--output {self.output}: {self.folder} holds what an earlier call wrote: give --resume to go on, or "
-                "choose another name"
-            )
-        for path in (self.output, self._summary):
-            if path.exists():
-                raise InputError(f"--output {self.output}: {path} exists already: choose another name, or delete it")
-        if others := sorted(path.name for path in self.folder.iterdir() if path.name != LOCK):
-            raise InputError(f"--output {self.output}: {self.folder} holds {others[0]}: choose another name")
-
     def _check_resumed(self) -> None:
-        self._compare(self.folder / MANIFEST)
+        self._compare(self.folder, read_mark(self.folder)["settings"])
         if self.output.exists() and not self._summary.exists():
             raise InputError(f"--output {self.output}: exists, and is not of this job: move it away")
         for path in self._files():
             _drop_torn_end(path)
 
-    def _compare(self, path: Path) -> None:
-        """Refuse an identity that is not the one in a manifest or a summary; the first difference is named."""
-        try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            settings = dict(saved["settings"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"--resume: {path} cannot be read: start anew with another --output") from None
+    def _compare(self, path: Path, saved: dict[str, Any]) -> None:
+        """Refuse an identity that is not the `saved` one of `path`; the first difference is named."""
+        if not saved:
+            raise InputError(f"--resume: {path} cannot be read, or was changed: start anew with another --output")
         advice = "give the same to go on, or start anew with another --output"
+        settings = saved["settings"]
         for name in sorted(self._identity["settings"].keys() | settings.keys()):
             was, now = settings.get(name), self._identity["settings"].get(name)
             if was != now:
@@ -129,7 +118,7 @@ class Parts:
                 raise InputError(f"--resume: {path} is of other {name} (their content differs): {advice}")
 
     def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("part-*"))
+        return sorted(path for path in self.folder.iterdir() if PART.fullmatch(path.name))
 
     def _records(self) -> Iterator[tuple[Path, int, Record]]:
         """(file, byte offset in it, record) of each record; one that a damaged disk made unreadable is left out."""
@@ -164,36 +153,39 @@ class Parts:
                 where[row] = number_of[path], place
         summary = self._identity | {"notes": {name: notes[name] for name in NOTES}}
         write_json(self._summary, summary)
-        with replacing(self.output) as partial:
-            self._write_lines(partial, files, where)
+        try:
+            with new_file(self.output) as file:
+                _write_lines(file, files, where)
+                file.flush()
+                if self.output.exists() and not filecmp.cmp(file.name, self.output, shallow=False):
+                    raise InputError(f"--output {self.output}: exists, and is not of this job: move it away")
+        except OSError as error:
+            raise unwritable(self.output, error) from error
         self.remove()
         return notes
 
-    def _write_lines(self, path: Path, files: list[Path], where: NDArray[np.int64]) -> None:
-        opened = [part.open("rb") for part in files]
-        try:
-            with path.open("w", encoding="utf-8", newline="\n") as out:
-                for number, place in where.tolist():
-                    if number >= 0:
-                        opened[number].seek(place)
-                        out.write(json.loads(opened[number].readline())[1])
-                    out.write("\n")
-        finally:
-            for file in opened:
-                file.close()
-
     def remove(self) -> None:
         """Remove what the job wrote in the folder, and the folder if nothing else is there."""
-        for path in (*self._files(), self.folder / MANIFEST, self.folder / LOCK):
-            path.unlink(missing_ok=True)
+        for path in self._files():
+            path.unlink()
+        if self._lock:
+            self._lock.remove()
         self.release()
-        if not any(self.folder.iterdir()):
-            self.folder.rmdir()
 
     def release(self) -> None:
         """Release the lock of the folder."""
         if self._lock:
-            self._lock.release()
+            self._lock.close()
+
+
+def _write_lines(out: IO[bytes], files: list[Path], where: NDArray[np.int64]) -> None:
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(part.open("rb")) for part in files]
+        for number, place in where.tolist():
+            if number >= 0:
+                opened[number].seek(place)
+                out.write(json.loads(opened[number].readline())[1].encode())
+            out.write(b"\n")
 
 
 def folder_of(output: Path) -> Path:
@@ -217,8 +209,9 @@ def _parse(line: bytes, n: int) -> Record | None:
 
 def _drop_torn_end(path: Path) -> None:
     """Remove an incomplete last line from a file."""
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        os.truncate(path, whole)
-        sync(path)
+    try:
+        with open(path, "r+b", opener=not_through_links) as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+            sync_file(file)
+    except OSError as error:
+        raise unwritable(path, error) from error

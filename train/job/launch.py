@@ -7,15 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from train.config.run import Run
-from train.demo.demo import score_table
+from train.demo.demo import prepare_demo, score_table
 from train.job.material import make_index
-from train.job.output import check_output
 from train.job.resolve import resolve_options
 from train.job.supervise import Supervisor
 from train.loop.loop import Outcome
 from train.record.card import write_card
-from train.record.files import FolderLock
-from train.record.folder import BEST, is_finished, remove_own_files
+from train.record.folder import BEST, RUN, OutputFolder, is_finished, is_own
 from train.record.pointer import Progress, has_checkpoint, read_pointer
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
@@ -29,7 +27,7 @@ def launch(run: Run) -> int:
     """Prepare, train on run.nproc ranks, score best/ if --evaluate asks for it, and return the exit code."""
     try:
         with handled(raise_stopped):
-            if run.resume and is_finished(Path(run.output)):
+            if run.resume and is_own(Path(run.output), RUN) and is_finished(Path(run.output)):
                 tell_user(f"{run.output}: already finished")
                 run = resolve_options(run)
             else:
@@ -76,17 +74,9 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
     This process holds the lock of the output folder meanwhile; afterwards rank 0 does.
     """
     run = resolve_options(run)
-    lock = FolderLock(Path(run.output))
-    try:
-        check_output(run)
+    with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
+        prepare_demo(run)
         make_index(run, say)
-        if not run.resume:
-            remove_own_files(Path(run.output))
-    except InputError:
-        lock.abandon()
-        raise
-    finally:
-        lock.release()
     return run
 
 

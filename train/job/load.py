@@ -13,8 +13,8 @@ from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.job.material import Material, open_index
 from train.loop.distributed import Ranks
+from train.record.best import is_trained
 from train.record.checkpoint import load_checkpoint
-from train.record.files import FolderLock
 from train.record.pointer import Progress, has_checkpoint
 from una_fast.index.index import Index
 
@@ -42,7 +42,6 @@ class Job:
 
     run: Run
     ranks: Ranks
-    lock: FolderLock | None  # of the output folder; rank 0 holds it
     index: Index
     tokenizer: Any
     material: Material
@@ -59,7 +58,6 @@ class Job:
         Raises:
             InputError: one of them is missing, damaged or does not fit the options.
         """
-        lock = FolderLock(Path(run.output)) if ranks.first else None
         index = open_index(run)
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
@@ -72,15 +70,16 @@ class Job:
                 [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
             )
         start = _starting_point(run, ranks, identity)
-        return cls(run, ranks, lock, index, tokenizer, material, encoder, scorer, identity, *start)
+        return cls(run, ranks, index, tokenizer, material, encoder, scorer, identity, *start)
 
 
 def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """The progress and the state in last/ on --resume; those of a new run without it.
 
-    On other machines than that of rank 0 last/ may be missing; rank 0 then sends its own (`with_start_of_rank_0`).
+    A run that was killed before its first step has no last/, and begins anew. On other machines than that of rank 0
+    last/ may be missing too; rank 0 then sends its own (`with_start_of_rank_0`).
     """
     output = Path(run.output)
-    if run.resume and (ranks.first or has_checkpoint(output)):
+    if run.resume and (has_checkpoint(output) or (ranks.first and is_trained(output))):
         return load_checkpoint(output, identity)
     return Progress(), None

@@ -10,8 +10,7 @@ from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
-from train.record.files import write_json
-from train.record.folder import BEST, EVALUATION, note_written, read_object
+from train.record.folder import BEST, EVALUATION, check_json, read_object, write_json
 
 # with the pooling of best/, in fp32; the report draws the pairs as a scatter plot
 PROTOCOL = EvaluationProtocol(pairs=True)
@@ -32,9 +31,9 @@ def is_scored(run: Run) -> bool:
 def score_best(run: Run, say: Callable[[str], None]) -> None:
     """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
+    check_json(output / EVALUATION)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
-    note_written(output, [EVALUATION])
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:
         say(f"note: {note}")

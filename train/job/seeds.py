@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
+from train.demo.demo import prepare_demo
 from train.job.launch import EXIT_NOT_PUSHED, launch
 from train.job.load import encoder_of, identify
 from train.job.material import make_index
 from train.job.resolve import resolve_options
-from train.record.files import FolderLock, write_json
-from train.record.folder import SEEDS, SUMMARY, folder_of_seed, is_finished, note_written, own_files
-from train.record.pointer import check_identity, has_checkpoint, read_pointer, sealed
+from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
+from train.record.pointer import check_identity, has_checkpoint, read_pointer
 from train.report.runs import Group, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
-from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
 
@@ -34,31 +33,23 @@ def train_seeds(run: Run) -> int:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
     """
     output = Path(run.output)
-    runs = [of_seed(run, seed) for seed in run.seeds]
-    lock = FolderLock(output)
     try:
         with handled(raise_stopped):
-            runs = [resolve_options(one) for one in runs]
-            _check_earlier(run, runs)
-            note_written(output, [SEEDS])
-            if not (output / SEEDS).exists():
-                write_json(output / SEEDS, sealed(vars(run)))
-            code = _train_each(runs)
+            runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
+            with OutputFolder(output, RUNS, run.resume, vars(run)):
+                prepare_demo(run)
+                _check_begun(runs)
+                code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number
         tell_user(f"stopped by {stopped}")
-    except InputError:
-        lock.abandon()
-        raise
-    finally:
-        lock.release()
     if code not in (0, EXIT_NOT_PUSHED):
         if any(has_checkpoint(Path(one.output)) for one in runs):
             done = sum(is_finished(Path(one.output)) for one in runs)
             tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
         return code
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
-    write_json(output / SEEDS, {**sealed(vars(run)), **as_json(group)})
+    write_json(output / SEEDS, as_json(group))
     tell_user(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
     return code
 
@@ -73,7 +64,7 @@ def of_seed(run: Run, seed: int) -> Run:
         seeds=(),
         output=str(folder),
         index=run.index or str(output / "index"),
-        resume=run.resume and has_checkpoint(folder),
+        resume=run.resume and is_own(folder, RUN),
         push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
 
@@ -89,28 +80,15 @@ def _train_each(runs: Sequence[Run]) -> int:
     return max(codes)
 
 
-def _check_earlier(run: Run, runs: Sequence[Run]) -> None:
-    """Refuse an OUTPUT that holds other runs, and --resume without a checkpoint."""
-    earlier = [one for one in runs if has_checkpoint(Path(one.output))]
-    if (Path(run.output) / SUMMARY).is_file():
-        raise InputError(f"--output {run.output}: holds a run of one seed: choose another folder for --seeds")
-    table = Path(run.output) / SEEDS
-    if table.exists() and not run.resume and table not in own_files(Path(run.output)):
-        raise InputError(f"{table}: no command of this program is known to have written it: choose another --output")
-    if run.resume:
-        if not earlier:
-            raise InputError(f"--resume: {run.output} holds no checkpoint of these seeds: start without --resume")
-        index = make_index(runs[0], tell_user)
-        encoder = encoder_of(run)
-        for one in earlier:  # a run that goes on is checked again later, a finished one only here
-            output = Path(one.output)
-            check_identity(output, read_pointer(output).identity, identify(one, index, encoder))
-    elif earlier and not run.demo:  # a demo may replace an earlier one
-        names = ", ".join(Path(one.output).name for one in earlier)
-        raise InputError(
-            f"--output {run.output}: holds {names}: give --resume to keep what is done and do what is left, "
-            "or choose another folder"
-        )
+def _check_begun(runs: Sequence[Run]) -> None:
+    """Refuse to go on with other settings than those of a seed that has a checkpoint."""
+    begun = [one for one in runs if has_checkpoint(Path(one.output))]
+    if begun:
+        index = make_index(begun[0], tell_user)
+        encoder = encoder_of(begun[0])
+    for one in begun:  # a run that goes on is checked again later, a finished one only here
+        output = Path(one.output)
+        check_identity(output, read_pointer(output).identity, identify(one, index, encoder))
 
 
 def as_json(group: Group) -> dict[str, Any]:

@@ -8,17 +8,14 @@ from typing import Any
 from train.job.load import Job
 from train.loop.loop import Outcome
 from train.loop.telemetry import Telemetry
-from train.record.files import write_json
-from train.record.folder import SUMMARY, note_written
+from train.record.folder import SUMMARY, write_json
 from train.record.machine import machine, peak_memory, versions
 from una_fast.augment.radius import resolve_radius
 
 
 def announce(job: Job) -> None:
     """Write the run.json of a run that begins, with status "running"."""
-    output = Path(job.run.output)
-    note_written(output, [SUMMARY])
-    write_json(output / SUMMARY, {"status": "running", **_about(job)})
+    write_json(Path(job.run.output) / SUMMARY, {"status": "running", **_about(job)})
 
 
 def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:

@@ -9,22 +9,24 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from train.config.run import Run
+from train.demo.demo import prepare_demo
 from train.encoder.pretrained import quiet
 from train.job.agreement import check_one_job, run_on_all_ranks, with_start_of_rank_0
 from train.job.batch_maker import batch_maker
 from train.job.load import Job
 from train.job.material import make_index
-from train.job.output import check_output
 from train.job.resolve import resolve_options
 from train.job.summary import announce, summarise
 from train.loop.distributed import Ranks, StopAgreement, end_with_launcher, join_group, leave_group
 from train.loop.loop import Loop, Outcome, Saves, dev_score
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.folder import remove_own_files
-from train.record.pointer import Progress, has_checkpoint
+from train.record.best import check_best
+from train.record.folder import RUN, OutputFolder, is_own
+from train.record.pointer import Progress
 from una_fast.errors import InputError
 
 TRAINING = "training"  # the message of a rank to its launcher when it begins to take steps
@@ -38,7 +40,8 @@ def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
     quiet()
     ranks = join_group(run.device)
     try:
-        return _train(run, ranks, started)
+        with _own_folder(ranks, dataclasses.replace(run, resume=True)):  # the launcher has made it
+            return _train(run, ranks, started)
     except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
     finally:
@@ -64,49 +67,55 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     quiet()
     end_with_launcher()
     again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
-    resume = run.resume or (again and has_checkpoint(Path(run.output)))
+    resume = run.resume or (again and is_own(Path(run.output), RUN))
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
     ranks = join_group(run.device)
     try:
-        run_on_all_ranks(ranks, lambda: _prepare(ranks, run))
-        return run, _train(run, ranks, lambda: None)
+        with _own_folder(ranks, run):
+            run_on_all_ranks(ranks, lambda: _prepare(ranks, run))
+            return run, _train(run, ranks, lambda: None)
     finally:
         leave_group()
 
 
+def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any]:
+    """The output folder, which rank 0 alone writes."""
+
+    def own() -> contextlib.AbstractContextManager[Any]:
+        if ranks.first:
+            return OutputFolder(Path(run.output), RUN, run.resume, vars(run))
+        return contextlib.nullcontext()
+
+    return run_on_all_ranks(ranks, own)
+
+
 def _prepare(ranks: Ranks, run: Run) -> None:
-    if ranks.first:
-        check_output(run)
     if ranks.local_rank == 0:
+        prepare_demo(run)
         make_index(run, print if ranks.first else lambda message: None)
-    if ranks.first and not run.resume:
-        remove_own_files(Path(run.output))
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = run_on_all_ranks(ranks, lambda: _open(run, ranks))
-    try:
-        check_one_job(ranks, job.identity)
-        job = with_start_of_rank_0(ranks, job)
-        trainer, maker = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state), batch_maker(job)
-        score = partial(dev_score, trainer, job.scorer, job.tokenizer) if job.scorer else None
-        with contextlib.closing(StopAgreement(ranks)) as stop:
-            telemetry = Telemetry(trainer, job.progress, stop)
-            saves = Saves(trainer, job.tokenizer, job.identity, stop)
-            loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
-            started()
-            outcome = loop.run()
-        if ranks.first:
-            summarise(job, outcome, telemetry)
-        return outcome
-    finally:
-        if job.lock:
-            job.lock.release()
+    check_one_job(ranks, job.identity)
+    job = with_start_of_rank_0(ranks, job)
+    trainer, maker = Trainer(run, ranks, job.encoder, job.material.plan(run), job.state), batch_maker(job)
+    score = partial(dev_score, trainer, job.scorer, job.tokenizer) if job.scorer else None
+    with contextlib.closing(StopAgreement(ranks)) as stop:
+        telemetry = Telemetry(trainer, job.progress, stop)
+        saves = Saves(trainer, job.tokenizer, job.identity, stop)
+        loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
+        started()
+        outcome = loop.run()
+    if ranks.first:
+        summarise(job, outcome, telemetry)
+    return outcome
 
 
 def _open(run: Run, ranks: Ranks) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
     job = Job.load(run, ranks)
     if ranks.first:
+        check_best(Path(run.output))
         announce(job)
     return job

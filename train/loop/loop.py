@@ -82,6 +82,8 @@ class Loop:
         try:
             if self.progress.step == 0 and self.score:
                 self._evaluate()  # the score that later ones are compared with
+            if self.progress.step == 0:
+                self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
             return self._steps(batches)
         finally:
             batches.close()
@@ -181,7 +183,7 @@ class Saves:
             with self._trainer.watch.phase("saving"), self._stop.guard():
                 self._writer.save_best(encoder.backbone, write)
 
-    def last(self, progress: Progress, finished: bool) -> None:
+    def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
         if self._writer:
             with self._trainer.watch.phase("saving"), self._stop.guard():

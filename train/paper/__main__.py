@@ -30,6 +30,7 @@ def _run(words: list[str], prog: str) -> int:
     # imported late: --help and errors of the command line should not wait for torch
     from train.paper.results import save
     from train.paper.works import measures_of, missing_models, texts_needed
+    from train.record.folder import PAPER, OutputFolder, is_own
 
     rows = request.rows()
     measures = measures_of(request, rows)
@@ -45,14 +46,16 @@ def _run(words: list[str], prog: str) -> int:
         raise missing
     for work in left:
         work.check()
-    for number, work in enumerate(left, start=1):
-        if not work.done():  # an earlier work may have done it too
-            tell_user(f"{work.name}, {number} of {len(left)}")
-            if code := work.do():
-                tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
-                return code
-            save(request, rows, measures)
-    print(save(request, rows, measures))
+    with OutputFolder(request.output, PAPER, resume=is_own(request.output, PAPER)):  # the same command goes on
+        save(request, rows, measures)  # refuses to replace a table that the user changed, before works take hours
+        for number, work in enumerate(left, start=1):
+            if not work.done():  # an earlier work may have done it too
+                tell_user(f"{work.name}, {number} of {len(left)}")
+                if code := work.do():
+                    tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
+                    return code
+                save(request, rows, measures)
+        print(save(request, rows, measures))
     tell_user(f"{request.output / 'table.json'} and table.md hold it")
     return 0
 

@@ -12,8 +12,7 @@ from train.config.run import defaults
 from train.paper.request import Request
 from train.paper.tables import TITLES, Cell, Checkpoint, Row, Source, Trained
 from train.paper.works import Scores, Work
-from train.record.files import write_json
-from train.record.folder import TABLES
+from train.record.folder import TABLES, write_json, write_page
 from una_fast.text_table import aligned
 
 NOTE = "Measured ± deviation over seeds, then the paper's figure and the difference, all × 100."
@@ -29,9 +28,8 @@ def save(request: Request, rows: Sequence[Row], measures: Mapping[Source, Work])
     table = as_json(request, rows, measures)
     text = as_text(table)
     for stem in (request.output / TABLES / table["table"], request.output / "table"):
-        stem.parent.mkdir(parents=True, exist_ok=True)
         write_json(Path(f"{stem}.json"), table)
-        Path(f"{stem}.md").write_text(text + "\n", encoding="utf-8")
+        write_page(Path(f"{stem}.md"), text + "\n\n")
     return text
 
 

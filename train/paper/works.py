@@ -19,16 +19,14 @@ from train.config.run import Run, arguments_of, defaults, options, reading_argum
 from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.registry import read_task, task_names
-from train.generation.parts import MANIFEST, folder_of, summary_of
+from train.generation.parts import folder_of, summary_of
 from train.job.material import open_index, sources
 from train.job.resolve import resolve_options
 from train.job.score_best import is_scored
 from train.job.seeds import of_seed, train_seeds
 from train.paper.request import Request
 from train.paper.tables import AVERAGE, DEV, PAIRS, PARAPHRASE, Cell, Checkpoint, Row, Source, Trained, Untrained
-from train.record.files import write_json
-from train.record.folder import is_finished, read_object, read_summary
-from train.record.pointer import has_checkpoint
+from train.record.folder import GENERATION, RUNS, is_finished, is_own, read_object, read_summary, write_json
 from train.report.records import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
 
@@ -88,7 +86,6 @@ def texts(request: Request, kind: str) -> Work:
     words = [kind, *(word for pair in zip(flags, names, strict=False) for word in pair), "--corpus", *request.corpus]
     words += ["--output", str(path), "--precision", precision, *same]
     models = [] if own else list(generate.read_job(words, "train.paper").models)
-    begun = folder_of(path) / MANIFEST
 
     def done() -> bool:
         if own:
@@ -96,7 +93,7 @@ def texts(request: Request, kind: str) -> Work:
                 flag = "--paraphrases" if kind == PARAPHRASE else "--back-translations"
                 raise InputError(f"{flag} {path}: there is no such file")
             return True
-        if not path.exists() or begun.exists():
+        if not path.exists() or is_own(folder_of(path), GENERATION):
             return False
         by = read_object(summary_of(path)).get("names", models)
         if by != models:
@@ -107,7 +104,7 @@ def texts(request: Request, kind: str) -> Work:
 
     def do() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return generate.main([*words, *["--resume"][: begun.exists()]])
+        return generate.main([*words, *["--resume"][: is_own(folder_of(path), GENERATION)]])
 
     return Work(str(path), f"python -m train.generate {shlex.join(words)}", done, do, models)
 
@@ -129,8 +126,7 @@ def training(request: Request, source: Trained, cells: Sequence[Cell]) -> Work:
         return all(saved.get(name, defaults()[name]) == value for name, value in as_saved.items())
 
     def do() -> int:
-        begun = any(has_checkpoint(Path(one.output)) for one in runs.values())
-        return train_seeds(dataclasses.replace(run, resume=begun))
+        return train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS)))
 
     def scores() -> Scores:
         folders = {seed: Path(one.output) for seed, one in runs.items()}

@@ -10,8 +10,7 @@ from typing import Any
 
 from train.config.command import as_arguments
 from train.config.run import defaults, options
-from train.record.files import replacing
-from train.record.folder import BEST, EVALUATION, note_written, own_files, read_object, read_summary
+from train.record.folder import BEST, EVALUATION, is_own_page, read_object, read_summary, write_page
 from una_fast.citation import CITATION
 from una_fast.errors import counted
 
@@ -22,7 +21,7 @@ HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name o
 
 
 def write_card(output: Path, repository: str = "") -> None:
-    """Write the card of the finished run in `output`; a README.md there that the run did not write stays.
+    """Write the card of the finished run in `output`; a README.md there that is not as a run wrote it stays.
 
     repository: the model's name on the hub, if it is pushed.
 
@@ -30,18 +29,13 @@ def write_card(output: Path, repository: str = "") -> None:
         InputError: the folder cannot be written.
     """
     path = output / CARD
-    written = path.read_text(encoding="utf-8") if path.exists() else None
-    if written is not None and path not in own_files(output):
+    if path.exists() and not is_own_page(path):
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
     name, place = repository or output.name, repository or "FOLDER OF THIS MODEL"
     text = card(summary, read_object(output / EVALUATION), name, place)
-    if text == written:  # --resume of a finished run leaves the file as it is
-        return
-    note_written(output, [CARD])
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_page(path, text)
 
 
 def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:

@@ -7,20 +7,24 @@ seeded from (seed, step, rank) and the data order from (seed, epoch), so both ca
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import torch
 import xxhash
 from torch import nn
 
-from train.record.files import replacing
-from train.record.folder import BEST, CUT_SHORT, LAST, POINTER, STATES, note_written, writing_into
+from train.record.folder import LAST, subfolder
 from train.record.pointer import Pointer, Progress, check_identity, read_pointer, write_pointer
 from una_fast.errors import InputError
+from una_fast.storage.files import file_checksum, sync_file, unwritable
+
+STATE = re.compile(r"(state|weights)-\d{8}-[0-9a-f]{32}\.pt")  # only the run knows names with such random digits
 
 
 def snapshot(state: Any) -> Any:
@@ -44,9 +48,9 @@ def _copied(state: Any) -> Any:
 class HashedFile:
     """A file for torch.save to write to, which computes the checksum of what is written."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.digest = xxhash.xxh3_128()
+        self.digest = xxhash.xxh3_64()
 
     def write(self, data: bytes) -> int:
         """Write `data`; torch raises its own error for one of the disk, which `unwritable` finds in the context."""
@@ -77,7 +81,7 @@ class CheckpointWriter:
     def save_best(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
         """Copy the encoder's weights now and let `write` put them into best/ later. Raises as `save` does."""
         self.wait()
-        self._pending = self._pool.submit(self._write_best, write, snapshot(backbone.state_dict()))
+        self._pending = self._pool.submit(write, snapshot(backbone.state_dict()))
 
     def failed(self) -> bool:
         """True if the running save has ended with an error; `wait` raises it."""
@@ -90,31 +94,21 @@ class CheckpointWriter:
             pending.result()
 
     def _write(self, progress: Progress, state: dict[str, Any], kind: str) -> None:
-        path = self._output / LAST / f"{kind}-{progress.step:08d}.pt"
-        note_written(self._output, [*STATES, CUT_SHORT])
-        with replacing(path) as partial, partial.open("wb") as file:
-            hashed = HashedFile(file)
-            torch.save(state, hashed)  # type: ignore[arg-type]  # it needs only `write` and `flush`
-            file.flush()
-            checksum = hashed.digest.hexdigest()
-        write_pointer(self._output, Pointer(path.name, checksum, progress, self._settings, self._identity))
-        note_written(self._output, [POINTER])
-        for pattern in STATES if kind == "state" else (*STATES, CUT_SHORT):
-            for old in self._output.glob(pattern):
-                if old != path:
-                    old.unlink(missing_ok=True)
-
-    def _write_best(self, write: Callable[[dict[str, Any]], None], weights: dict[str, Any]) -> None:
-        with writing_into(self._output, BEST):
-            write(weights)
-
-
-def _checksum(path: Path) -> str:
-    digest = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while block := file.read(1 << 24):
-            digest.update(block)
-    return digest.hexdigest()
+        folder = subfolder(self._output, LAST)
+        path = folder / f"{kind}-{progress.step:08d}-{uuid.uuid4().hex}.pt"
+        try:
+            with path.open("xb") as file:
+                hashed = HashedFile(file)
+                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs only `write` and `flush`
+                sync_file(file)
+        except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
+            path.unlink(missing_ok=True)
+            raise unwritable(path, error) from error
+        pointer = Pointer(path.name, hashed.digest.hexdigest(), progress, self._settings, self._identity)
+        write_pointer(self._output, pointer)
+        for old in folder.iterdir():  # the one before, and what killed processes left
+            if STATE.fullmatch(old.name) and old != path:
+                old.unlink(missing_ok=True)
 
 
 def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any]]:
@@ -127,7 +121,7 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     check_identity(output, pointer.identity, identity)
     path = output / LAST / pointer.state
     try:
-        intact = _checksum(path) == pointer.checksum
+        intact = file_checksum(path) == pointer.checksum
     except OSError:
         intact = False
     if not intact:

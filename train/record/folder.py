@@ -1,5 +1,11 @@
-"""The folder of a run: its files, and which of them the run wrote itself.
+"""The output folder of a command: whose it is, and how its files appear.
 
+A command writes into a folder that is missing or empty, or that is its own and resumed: then it holds .una_fast.json,
+the mark, which is made with the folder, never rewritten, and locked while a process writes there. Anything else is
+refused before a byte is written. A file that a command replaces holds a seal, the checksum of its content: one that the
+user changed, or wrote, stays. A folder of train.ddp holds:
+
+.una_fast.json         the command and its settings
 run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
 metrics.jsonl          one line per step and per evaluation
 best/                  the encoder for use, in the layout of transformers and of sentence-transformers
@@ -9,27 +15,136 @@ evaluation.json        scores of best/ on the tasks of --evaluate
 index/                 the index, unless --index names another folder
 seed-N/, seeds.json    in the folder of --seeds: one run per seed, and the table of their scores
 tables/, table.json    in the folder of train.paper: tables of the paper, and the last one; runs/NAME/seed-N/ its runs
-.written.json          names and patterns of what the run wrote: nothing else is ever removed
 """
 
 from __future__ import annotations
 
-import glob
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from typing import Any
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
 
-from train.record.files import write_json
+import xxhash
 
+from una_fast.errors import InputError
+from una_fast.storage.files import PARTIAL, new_file, read_bytes, sync_file, unwritable
+from una_fast.storage.lock import lock
+
+MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
 TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
-STATES = (f"{LAST}/state-*.pt", f"{LAST}/weights-*.pt")
-CUT_SHORT = f"{LAST}/.*.partial"  # partial files of a killed process
-WRITTEN = ".written.json"
+RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
+PAGE_SEAL = re.compile(rb"<!-- una_fast ([0-9a-f]{32}) -->\n\Z")
+
+
+class OutputFolder:
+    """The output folder of `command`, locked by this process until the end of the with block.
+
+    If the block ends with an error, and a new folder holds nothing but its mark, the folder is removed.
+
+    Raises:
+        InputError: without `resume` the folder holds something; with it, it is not the command's; another process
+            writes there; or it cannot be made or written.
+    """
+
+    def __init__(self, path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> None:
+        (check_own if resume else check_new)(path, command)
+        self._path, self._new = path, not resume
+        self._made = [path] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._mark = _open_mark(path, "r+b" if resume else "xb")
+            if not (lock(self._mark.fileno()) and _is_open(self._mark, _mark(path))):
+                raise _in_use(path)
+            if resume:
+                _remove_partial(path)
+            else:
+                self._mark.write(_sealed({"command": command, "settings": settings or {}}))
+                sync_file(self._mark)
+        except FileExistsError:
+            raise _in_use(path) from None
+        except OSError as error:
+            raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
+
+    def __enter__(self) -> OutputFolder:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error and self._new:
+            self.remove()
+        self.close()
+
+    def remove(self) -> None:
+        """Remove the mark, and the folders that were made with it, if nothing else is there."""
+        with suppress(OSError):
+            if [*self._path.iterdir()] == [_mark(self._path)]:
+                _mark(self._path).unlink()
+                for folder in self._made:
+                    folder.rmdir()
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        self._mark.close()
+
+
+def read_mark(path: Path) -> dict[str, Any]:
+    """The "command" that owns a folder and the "settings" with which it began; {} for a folder without a whole mark."""
+    return read_sealed(_mark(path))
+
+
+def is_own(path: Path, command: str) -> bool:
+    """True if the folder is the command's."""
+    return read_mark(path).get("command") == command
+
+
+def check_own(path: Path, command: str) -> None:
+    """Refuse to go on with a folder that is not the command's."""
+    if not is_own(path, command):
+        other = read_mark(path).get("command")
+        what = f"holds a run of {other}" if other else f"holds no run of {command} (no whole {MARK})"
+        raise InputError(f"--resume: {path} {what}: start without --resume in a new --output")
+
+
+def check_new(path: Path, command: str) -> None:
+    """Refuse to begin in a folder that holds something."""
+    try:
+        names = sorted(entry.name for entry in path.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
+    if owner := read_mark(path).get("command"):
+        with _open_mark(path, "r+b") as mark:
+            if not lock(mark.fileno()):
+                raise _in_use(path)
+        advice = "give --resume to go on with it, " if owner == command else ""
+        raise InputError(f"--output {path}: holds a run of {owner}: {advice}choose another folder, or delete it")
+    if names:
+        raise InputError(f"--output {path}: holds {names[0]}: give a folder that is new or empty")
+
+
+def subfolder(output: Path, name: str) -> Path:
+    """The folder `name` in an own folder, made if it is missing. Raises InputError for a link, which leads out."""
+    folder = output / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    if folder.is_symlink():
+        raise InputError(f"{folder}: is a link, and a run writes into its own folder alone: put a folder there")
+    return folder
+
+
+def not_through_links(path: str, flags: int) -> int:
+    """An opener for `open`: a file that is a link is not opened."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def folder_of_seed(output: Path, seed: int) -> Path:
@@ -40,10 +155,16 @@ def folder_of_seed(output: Path, seed: int) -> Path:
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object; {} where the file is missing, damaged or something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bytes(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote; {} where the file is missing or was changed."""
+    content = read_object(path)
+    return content if content.pop("seal", None) == _seal(content) else {}
 
 
 def read_summary(output: Path) -> dict[str, Any]:
@@ -58,63 +179,100 @@ def is_finished(output: Path) -> bool:
     return read_summary(output).get("status") == "finished"
 
 
-def read_written(output: Path) -> list[str]:
-    """The names and patterns of what the run wrote, relative to `output`; those that lead out of it are left out."""
-    names = read_object(output / WRITTEN).get("files")
-    inside = []
-    for name in names if isinstance(names, list) else []:
-        parts = PurePosixPath(name).parts if isinstance(name, str) and name else ("..",)
-        if ".." not in parts and not PurePosixPath(name).is_absolute():
-            inside.append(name)
-    return inside
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write indented JSON with its seal, whole or not at all. Raises InputError as `check_json` and `write_file` do."""
+    check_json(path)
+    write_file(path, _sealed(content))
 
 
-def note_written(output: Path, names: Iterable[str], instead_of: str = "") -> None:
-    """Add names or patterns to the list of what the run wrote; instead_of: one that they replace."""
-    before = read_written(output)
-    after = sorted({*before, *names} - {instead_of})
-    if after != before:
-        write_json(output / WRITTEN, {"files": after})
+def check_json(path: Path) -> None:
+    """Refuse to replace a file that is not as `write_json` wrote it."""
+    if os.path.lexists(path) and not read_sealed(path):
+        raise _changed(path)
+
+
+def write_page(path: Path, text: str, about: str = "") -> None:
+    """Write HTML or Markdown that ends with its seal, whole or not at all. about: what the page shows.
+
+    Raises:
+        InputError: a file is there that is not as it was written, or about something else; or none can be written.
+    """
+    if os.path.lexists(path) and not is_own_page(path, about):
+        raise _changed(path)
+    content = text.encode("utf-8", "xmlcharrefreplace")  # a run's JSON may hold surrogates, which UTF-8 cannot encode
+    content += b"<!-- una_fast %s -->\n" % _checksum(about.encode() + content)
+    if not path.exists() or read_bytes(path) != content:
+        write_file(path, content)
+
+
+def is_own_page(path: Path, about: str = "") -> bool:
+    """True for a file that is as `write_page` wrote it."""
+    try:
+        content = read_bytes(path)
+    except OSError:
+        return False
+    seal = PAGE_SEAL.search(content)
+    return bool(seal and seal[1] == _checksum(about.encode() + content[: seal.start()]))
 
 
 @contextmanager
-def writing_into(output: Path, folder: str) -> Iterator[None]:
-    """Inside the with block the run adds files to `folder`; afterwards they are listed as its own, by name.
-
-    Until then a pattern lists the whole folder, unless it held files of others before.
-    """
-    before, everything = files_in(output / folder), f"{folder}/**/*"
-    if before <= own_files(output):
-        note_written(output, [everything])
-    yield
-    new = files_in(output / folder) - before
-    note_written(output, [glob.escape(path.relative_to(output).as_posix()) for path in new], instead_of=everything)
+def partial_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside `path`, for its content; what is left of it at the end is deleted. Raises OSError."""
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
-def files_in(folder: Path) -> set[Path]:
-    """All files in a folder and below it."""
-    return {path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+def write_file(path: Path, content: bytes) -> None:
+    """Replace a file, whole or not at all. Raises InputError if the disk is full or the folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new_file(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
-def own_files(output: Path) -> set[Path]:
-    """The files in `output` that its run wrote."""
-    found = (path for name in read_written(output) for path in output.glob(name))
-    return {path for path in found if path.is_symlink() or not path.is_dir()}
+def _mark(path: Path) -> Path:
+    return path / MARK
 
 
-def foreign_file(output: Path) -> Path | None:
-    """A file where a run would write that is not listed as written by a run, or None."""
-    there = {path for name in (BEST, LAST, TENSORBOARD) for path in files_in(output / name)}
-    there |= {path for name in (SUMMARY, METRICS, EVALUATION) if (path := output / name).exists() or path.is_symlink()}
-    return min(there - own_files(output), default=None)
+def _open_mark(path: Path, mode: str) -> IO[bytes]:
+    return open(_mark(path), mode, opener=not_through_links)
 
 
-def remove_own_files(output: Path) -> None:
-    """Remove what the run in `output` wrote, its index aside, and the folders that this leaves empty."""
-    own = own_files(output)
-    for path in own:
-        path.unlink(missing_ok=True)
-    for folder in sorted({parent for path in own for parent in path.parents if output in parent.parents}, reverse=True):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-    (output / WRITTEN).unlink(missing_ok=True)
+def _is_open(file: IO[bytes], path: Path) -> bool:
+    """True if `file` still is the one at `path`."""
+    return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+
+
+def _in_use(path: Path) -> InputError:
+    return InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path}: is not as this program wrote it, and stays: move it away, or choose another name")
+
+
+def _remove_partial(path: Path) -> None:
+    """Remove what killed processes left: only they know names with such random digits."""
+    for left in (one for pattern in (".*.partial", "*/.*.partial") for one in path.glob(pattern)):
+        if PARTIAL.fullmatch(left.name) and left.parent.is_dir() and not left.parent.is_symlink():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+
+
+def _sealed(content: Mapping[str, Any]) -> bytes:
+    plain = json.loads(json.dumps(content, default=str))
+    return (json.dumps({**plain, "seal": _seal(plain)}, indent=2) + "\n").encode()
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    """The checksum of a JSON object, which does not depend on the order of its keys or on spaces."""
+    return _checksum(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).decode()
+
+
+def _checksum(content: bytes) -> bytes:
+    return xxhash.xxh3_128(content).hexdigest().encode()

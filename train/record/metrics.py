@@ -13,33 +13,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train.record.files import replacing
-from train.record.folder import METRICS, TENSORBOARD, note_written, writing_into
+from train.record.folder import METRICS, TENSORBOARD, not_through_links, subfolder, write_file
 from train.record.screen import Screen
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
+from una_fast.storage.files import read_bytes, unwritable
 
 SAMPLED = 8  # sentences of a step with negatives whose cosines are kept, so that metrics.jsonl stays small
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
-def keep_metrics_until(path: Path, step: int) -> None:
-    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and a line cut short.
+def keep_metrics_until(path: Path, step: int) -> int:
+    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and damaged lines.
 
-    The line of an evaluation after `step` steps stays, because it is not repeated, unless `step` is 0.
+    The line of an evaluation after `step` steps stays, because it is not repeated, unless `step` is 0. Returns the
+    number of damaged lines; a last line that a kill cut short does not count.
     """
-    if not path.is_file():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+    try:
+        lines = read_bytes(path).splitlines(keepends=True)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise unwritable(path, error) from error
+    kept, damaged = [], 0
+    for line in lines:
         try:
             record = json.loads(line)
             if record["step"] < step or (record["step"] == step > 0 and "loss" not in record):
                 kept.append(line)
-        except (ValueError, KeyError, TypeError):
-            break
-    with replacing(path) as partial:
-        partial.write_text("".join(kept), encoding="utf-8")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            damaged += line.endswith(b"\n")
+    write_file(path, b"".join(kept))
+    return damaged
 
 
 class Recorder:
@@ -51,12 +56,16 @@ class Recorder:
             return
         from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
-        note_written(output, [METRICS])
-        keep_metrics_until(output / METRICS, start)
-        self._file = (output / METRICS).open("a", encoding="utf-8")
-        with writing_into(output, TENSORBOARD):
-            self._board = SummaryWriter(str(output / TENSORBOARD), purge_step=start)
+        path = output / METRICS
+        damaged = keep_metrics_until(path, start)
+        try:
+            self._file = open(path, "a", encoding="utf-8", opener=not_through_links)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start)
         self._screen = Screen(start, n_steps)
+        if damaged:
+            self.say(f"warning: {path}: {counted(damaged, 'damaged line')} dropped")
 
     def step(
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: Any
@@ -165,6 +174,6 @@ class LateLosses:
             if not math.isfinite(value):
                 raise InputError(
                     f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
-                    "or --precision fp32 or bf16; best/ and last/ hold the weights from before"
+                    "or --precision fp32 or bf16; last/ holds the weights of its latest save"
                 )
             yield {**about, "loss": value}

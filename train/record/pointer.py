@@ -10,14 +10,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
 from train.config.run import defaults, options
-from train.record.files import write_json
-from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_object
+from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_mark, read_object, read_sealed, write_json
 from una_fast.errors import InputError
 
-VERSION = 2
+VERSION = 3
 AGAIN = "start again without --resume in a new --output"
 
 
@@ -47,12 +44,6 @@ class Pointer:
     identity: dict[str, Any]
 
 
-def seal(content: dict[str, Any]) -> str:
-    """The checksum of a JSON object, which does not depend on the order of its keys or on spaces."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
-    return xxhash.xxh3_128(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def has_checkpoint(output: Path) -> bool:
     """True if `output` holds last/checkpoint.json; its content is not checked."""
     return (output / POINTER).is_file()
@@ -60,8 +51,7 @@ def has_checkpoint(output: Path) -> bool:
 
 def write_pointer(output: Path, pointer: Pointer) -> None:
     """Replace last/checkpoint.json, whole or not at all."""
-    content = json.loads(json.dumps({"version": VERSION, **asdict(pointer)}, default=str))
-    write_json(output / POINTER, {**content, "seal": seal(content)})
+    write_json(output / POINTER, {"version": VERSION, **asdict(pointer)})
 
 
 def read_pointer(output: Path) -> Pointer:
@@ -71,21 +61,16 @@ def read_pointer(output: Path) -> Pointer:
         InputError: there is none, it is damaged, or another version of the program wrote it.
     """
     path = output / POINTER
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): start without --resume") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read ({error}): {AGAIN}") from error
-    version = content.get("version") if isinstance(content, dict) else None
-    if version != VERSION:
+    if not has_checkpoint(output):
+        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
+    if (version := read_object(path).get("version", VERSION)) != VERSION:
         raise InputError(
             f"{path}: its layout is number {version}, and this version of the program reads number {VERSION}: go on "
             f"with the version that wrote it, or {AGAIN}"
         )
+    if not (content := read_sealed(path)):
+        raise InputError(f"{path}: cannot be read, or was changed since it was written: {AGAIN}")
     try:
-        if content.pop("seal", None) != seal(content):
-            raise ValueError("its content and its checksum differ")
         return _checked(content)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged ({error}): {AGAIN}") from error
@@ -125,29 +110,19 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
                 )
 
 
-def sealed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a --seeds command and their checksum, as seeds.json stores them."""
-    plain = json.loads(json.dumps(settings, default=str))
-    return {"settings": plain, "seal": seal(plain)}
-
-
 def saved_options(output: Path) -> dict[str, Any]:
     """The option values that the run or runs in `output` were started with, without --output; {} if none are saved.
 
     Raises:
         InputError: the checkpoint is damaged.
     """
-    if has_checkpoint(output):
-        settings: Any = read_pointer(output).settings
-    else:
-        table = read_object(output / SEEDS)
-        settings = table.get("settings")
-        if not isinstance(settings, dict) or table.get("seal") != seal(settings):
-            return {}
+    settings: Any = read_pointer(output).settings if has_checkpoint(output) else read_mark(output).get("settings", {})
     kept = {name for name, option in options().items() if option.role != "call"} & settings.keys() - {"output"}
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
         kept -= {"index"}  # it moves with the folder
-    if settings.get("seeds"):
-        kept = kept - {"seed"} | {"seeds"}
     values = {name: settings[name] for name in kept}
+    if settings.get("seeds"):  # and those that were added later
+        added = map(int, read_sealed(output / SEEDS).get("seeds", ()))
+        values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
+        del values["seed"]
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

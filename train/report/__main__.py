@@ -10,7 +10,7 @@ from typing import Any
 
 from train.config.command import Parser, checked_values, option_parser, run_command
 from train.config.options import option, options_of
-from train.record.files import replacing
+from train.record.folder import write_page
 from train.report.paper_tables import find_tables
 from train.report.runs import find_runs
 
@@ -54,8 +54,7 @@ def _run(values: dict[str, Any]) -> int:
     notes: list[str] = []
     tables = find_tables(folders, notes)
     page = make_page(find_runs(folders, notes), values["samples"], baseline, notes, tables)
-    with replacing(output) as partial:  # a run's JSON may hold surrogates, which UTF-8 cannot encode
-        partial.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
+    write_page(output, page, about="\n".join(sorted(str(folder.resolve()) for folder in folders)))
     for note in dict.fromkeys(notes):
         print(f"warning: {note}", file=sys.stderr)
     print(f"{output}: {len(page) / 1024:,.0f} KiB")
