@@ -133,7 +133,7 @@ def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
     loop = loop_of(calls, Part("stop", calls, after_step=0, now=0), blend=(0.25, 0.5))
     outcome = loop.run()
     at = calls.index("blend 0.25")
-    own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop"))]
+    own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop", "saves"))]
     assert own[:6] == ["blend 0.25", "score", "best of 3", "end", "blend 0.5", "score"]
     assert "step 2" in calls[:at] and "best of 3" not in own[6:]
     assert (outcome.progress.best_score, outcome.progress.last_score) == (0.7, 0.1)
