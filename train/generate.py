@@ -9,19 +9,15 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from train.config.command import checked_values, option_parser, run_command
-from train.config.options import options_of
-from train.generation import back_translation, paraphrase
-from train.generation.options import Running, Search, Text, resolve_job
+from train.generation.options import TEXT_KINDS, options_for, resolve_job
 from train.signals import handled, leave_at_once
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:
     from train.generation.options import Job
-
-TEXT_KINDS: dict[str, Any] = {"paraphrase": paraphrase, "back-translation": back_translation}
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
@@ -54,16 +50,14 @@ def read_job(words: list[str], prog: str) -> Job:
         hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(TEXT_KINDS)}"
         raise InputError(f"{prog} {given or 'needs the kind of text to write'}: {hint}")
     name, *rest = words
-    kind = TEXT_KINDS[name]
-    options = options_of(Text) | options_of(kind.Models) | options_of(Search) | options_of(Running)
-    values = checked_values(option_parser(f"{prog} {name}", kind.ABOUT, options), options, rest)
-    values["corpus"] = tuple(values["corpus"])
-    return resolve_job(name, kind.choose(values), values)
+    options = options_for(name)
+    values = checked_values(option_parser(f"{prog} {name}", TEXT_KINDS[name].about, options), options, rest)
+    return resolve_job(name, values)
 
 
 def overview(prog: str) -> str:
     """The help text: one line for each kind of text that the command writes."""
-    lines = [f"  {name:<16}  {kind.ABOUT}\n" for name, kind in TEXT_KINDS.items()]
+    lines = [f"  {name:<16}  {kind.about}\n" for name, kind in TEXT_KINDS.items()]
     return f"usage: {prog} KIND [options]\n\n{''.join(lines)}\n`{prog} KIND --help` shows the options.\n"
 
 

@@ -15,7 +15,7 @@ from support.seq2seq_models import save
 from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
-from train.generation import lines
+from train.generation import work
 from train.generation.parts import Part, folder_of, summary_of
 from train.job.material import Material
 
@@ -69,7 +69,7 @@ def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
 
 
 def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "CHUNK", 16)
+    monkeypatch.setattr(work, "CHUNK", 16)
     for tokens in (24, 4096):
         output = tmp_path / f"{tokens}.txt"
         assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ", "--batch-tokens", tokens) == 0
@@ -90,8 +90,8 @@ def test_two_ranks_write_what_one_does(models, corpus, written, tmp_path, monkey
 
 TWO_CHUNKS = """
 import sys
-from train.generation import lines
-lines.CHUNK = 40
+from train.generation import work
+work.CHUNK = 40
 if __name__ == "__main__":
     from train.generate import main
     sys.exit(main())

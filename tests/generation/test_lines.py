@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.generation import lines
-from train.generation.lines import is_blank, one_line, sentences, share_of_rank
-from train.generation.work import record
+from train.generation import work
+from train.generation.work import is_blank, one_line, record, sentences, share_of_rank
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
@@ -37,11 +36,11 @@ def test_an_empty_text_falls_back_to_the_sentence_on_one_line():
 @given(st.lists(st.sampled_from(["", " ", "a", "b"]), max_size=40), st.integers(1, 4), st.data())
 def test_each_line_is_in_one_share_unless_blank_or_done(texts, world, data):
     done = np.array([data.draw(st.booleans()) for _ in texts], dtype=np.bool_)
-    before, lines.CHUNK = lines.CHUNK, 3
+    before, work.CHUNK = work.CHUNK, 3
     try:
         shares = [list(share_of_rank(iter(enumerate(texts)), done, rank, world)) for rank in range(world)]
     finally:
-        lines.CHUNK = before
+        work.CHUNK = before
     given_out = sorted(line for chunks in shares for chunk in chunks for line in chunk)
     assert given_out == [(row, text) for row, text in enumerate(texts) if text.strip() and not done[row]]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1

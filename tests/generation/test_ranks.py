@@ -1,4 +1,4 @@
-"""Ranks as processes: one finds bad input, or dies, and the others stop."""
+"""Ranks as processes: one finds bad input, or dies, or a signal comes, and the others are ended at once."""
 
 import signal
 
@@ -7,35 +7,31 @@ import pytest
 import torch
 
 from support import rank_processes
-from train.generation import ranks
-from train.generation.ranks import Stop, run_ranks
+from train.generation import launch
+from train.generation.launch import Stop, run_ranks
 from una_fast.errors import InputError
 
 DEVICES = [torch.device("cpu")] * 2
 DONE = np.zeros(9, dtype=np.bool_)
 
 
-def test_a_rank_that_dies_is_named_and_the_others_stop(monkeypatch):
-    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_dies)
-    wrote = []
-    assert run_ranks(None, DEVICES, DONE, Stop(), wrote.append) == "rank 1 died (exit code -9)"
-    assert wrote in ([], [3])  # [] if the other rank had not begun
+def test_a_rank_that_dies_is_named_and_the_others_end(monkeypatch):
+    monkeypatch.setattr(launch, "_rank_process", rank_processes.one_dies)
+    assert run_ranks(None, DEVICES, DONE, Stop(), lambda n: None) == "rank 1 died (exit code -9)"
 
 
-def test_bad_input_of_a_rank_is_raised_and_the_others_stop(monkeypatch):
-    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_refuses)
-    wrote = []
+def test_bad_input_of_a_rank_is_raised_and_the_others_end(monkeypatch):
+    monkeypatch.setattr(launch, "_rank_process", rank_processes.one_refuses)
     with pytest.raises(InputError, match="^a file is cut short$"):
-        run_ranks(None, DEVICES, DONE, Stop(), wrote.append)
-    assert wrote in ([], [3])
+        run_ranks(None, DEVICES, DONE, Stop(), lambda n: None)
 
 
-def test_a_stop_does_not_wait_for_a_rank_that_still_loads(monkeypatch):
-    monkeypatch.setattr(ranks, "_rank_process", rank_processes.one_loads)
+def test_a_signal_ends_all_ranks(monkeypatch):
+    monkeypatch.setattr(launch, "_rank_process", rank_processes.none_ends)
     stop, wrote = Stop(), []
 
     def stop_now(n_lines):
         wrote.append(n_lines)
         stop(signal.SIGTERM)
 
-    assert run_ranks(None, DEVICES, DONE, stop, stop_now) == "" and wrote == [3]
+    assert run_ranks(None, DEVICES, DONE, stop, stop_now) == "" and wrote[0] == 3

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import time
+from collections.abc import Callable
+from multiprocessing import connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from train.encoder.pretrained import quiet
 from train.evaluation.model import pick_device
-from train.generation.lines import is_blank, sentences
 from train.generation.options import Job
 from train.generation.parts import NOTES, Parts
-from train.generation.ranks import Stop, run_ranks
 from train.generation.seq2seq import check_model
-from train.signals import handled, tell_user
+from train.generation.work import is_blank, sentences, write_share
+from train.loop.distributed import end_with_launcher
+from train.signals import handled, held_back, tell_user
 from una_fast.corpus.sources import source_digests
 from una_fast.errors import InputError, counted
+from una_fast.parallel import n_cores
 
 EXIT_DIED = 1
+POLL_SECONDS = 0.2  # between two checks for a signal
+ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 LOG_SECONDS = 60  # between two lines of progress where there is no terminal
 
 
@@ -70,14 +79,15 @@ def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_li
         try:
             death = run_ranks(job, devices, done, stop, progress.add) if progress.done < total else ""
         except InputError as error:
-            raise InputError(f"{error}{_kept(parts, progress)}") from error
-        if progress.done == total:
+            raise InputError(f"{error}{_kept(parts, total)}") from error
+        written = int(parts.done().sum())  # a rank that was killed may have written more than it had told
+        if written == total:
             notes = parts.merge()
     if death:
-        tell_user(f"error: {death}{_kept(parts, progress)}")
+        tell_user(f"error: {death}{_kept(parts, total)}")
         return EXIT_DIED
-    if progress.done < total:
-        tell_user(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, progress)}")
+    if written < total:
+        tell_user(f"stopped by {signal.Signals(stop.number).name}{_kept(parts, total)}")
         return 128 + stop.number
     tell_user(f"{job.output}: {counted(n_lines, 'line')}, {n_lines - total:,} of them blank as in the corpus")
     for name, meaning in NOTES.items():
@@ -86,15 +96,96 @@ def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_li
     return 0
 
 
-def _kept(parts: Parts, progress: Progress) -> str:
+def _kept(parts: Parts, total: int) -> str:
     """The end of a message about a job that ended early: how to go on.
 
     If no line was written, there is nothing to go on with: the folder of parts is removed, and the text is "".
     """
-    if not progress.done:
+    written = int(parts.done().sum())
+    if not written:
         parts.remove()
         return ""
-    return f": {progress.done:,} of {progress.total:,} lines are kept: go on with the same command and --resume"
+    return f": {written:,} of {total:,} lines are kept: go on with the same command and --resume"
+
+
+class Stop:
+    """Notes the first stop signal. A later Ctrl-C ends this process and its ranks at once; written batches are kept."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._at = 0.0
+
+    def __call__(self, number: int) -> None:
+        """Handle the signal `number`."""
+        if self.number and number == signal.SIGINT and time.monotonic() > self._at + ONE_PRESS:
+            os._exit(128 + number)
+        if not self.number:
+            self.number, self._at = number, time.monotonic()
+            tell_user(f"{signal.Signals(number).name}: stops, and keeps what is written; Ctrl-C ends it at once")
+
+
+def run_ranks(
+    job: Job, devices: list[torch.device], done: NDArray[np.bool_], stop: Stop, wrote: Callable[[int], Any]
+) -> str:
+    """Write the lines that are not done, with one rank per device, until all are written or a signal comes.
+
+    One rank works in this process and ends after its batch. Several are processes that do not communicate with each
+    other; they are killed, which costs each the batch that it writes.
+
+    done: bool (lines of the corpus,). wrote: called with the number of lines of each batch that was written. Returns a
+    message about a rank that died, or "".
+
+    Raises:
+        InputError: a rank found bad input; the others are killed.
+    """
+    if len(devices) == 1:
+        write_share(job, 0, devices[0], done, lambda: stop.number, wrote)
+        return ""
+    ranks = {
+        reply: process for rank, device in enumerate(devices) for reply, process in [_start(rank, job, device, done)]
+    }
+    wrong = death = ""
+    while ranks:
+        for reply in cast(list[Any], connection.wait([*ranks], POLL_SECONDS)):
+            try:
+                message = reply.recv()
+            except (EOFError, OSError):
+                process = ranks.pop(reply)
+                process.join()
+                if process.exitcode and not (stop.number or wrong or death):
+                    death = f"{process.name} died (exit code {process.exitcode})"
+                continue
+            if isinstance(message, int):
+                wrote(message)
+            else:
+                wrong = wrong or message
+        if stop.number or wrong or death:
+            for process in ranks.values():
+                process.kill()
+    if wrong:
+        raise InputError(wrong)
+    return death
+
+
+def _start(rank: int, job: Job, device: torch.device, done: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Start the process of a rank; returns its pipe and the process."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_rank_process, args=(rank, job, device, done, theirs), name=f"rank {rank}")
+    with held_back():  # the rank leaves signals to this process
+        process.start()
+    theirs.close()
+    return ours, process
+
+
+def _rank_process(rank: int, job: Job, device: torch.device, done: NDArray[np.bool_], reply: Any) -> None:
+    end_with_launcher()
+    if device.type == "cpu":
+        torch.set_num_threads(max(1, n_cores(None) // job.nproc))
+    try:
+        write_share(job, rank, device, done, lambda: 0, reply.send)
+    except InputError as error:
+        reply.send(str(error))
 
 
 class Progress:

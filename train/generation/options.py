@@ -1,11 +1,19 @@
-"""The options that paraphrase and back-translation share, and the job, in which every option has its value."""
+"""The options of paraphrase and of back-translation, the models that they name, and the job with a value for each.
+
+The presets are models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"); of the
+paraphrases it reports results of the first. The paper does not give its search settings. Beams and lengths of PEGASUS
+are those of the model's page on the hub; its network has 60 positions. The page of the T5 model shows sampling; here it
+searches with PEGASUS's beams. For back-translation the paper goes to French and back with the OPUS-MT models of
+Tiedemann and Thottingal (2020), whose configurations on the hub have 4 beams.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.options import option, options_of
+from train.config.options import Option, option, options_of
 from una_fast.errors import InputError
 
 MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30
@@ -72,6 +80,97 @@ class Preset:
     max_length: int = MAX_LENGTH
 
 
+PARAPHRASERS = {
+    "pegasus": Preset(("tuner007/pegasus_paraphrase",), beams=10, max_length=60),
+    "t5": Preset(("Vamsi/T5_Paraphrase_Paws",), prefix="paraphrase: ", beams=10),
+}
+TRANSLATORS = {"opus-mt-fr": Preset(("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"))}
+
+
+@dataclass(frozen=True)
+class Paraphraser:
+    """Model."""
+
+    model: str = option(
+        "",
+        f"{' or '.join(PARAPHRASERS)} (the paper's models, as presets), or any seq2seq model: its name on the Hugging "
+        "Face hub, or the folder that holds it",
+        role="source",
+        metavar="NAME_OR_FOLDER",
+    )
+    prefix: str | None = option(
+        None, "text to put before each sentence, as T5 models want it; default: the preset's, else none"
+    )
+
+
+@dataclass(frozen=True)
+class Translators:
+    """Models."""
+
+    model: str = option(
+        "", f"a preset: {', '.join(TRANSLATORS)} (the paper's two models)", role="source", metavar="NAME"
+    )
+    forward: str = option(
+        "",
+        "model that translates into the other language: its name on the Hugging Face hub, or the folder that holds it",
+        role="source",
+        metavar="NAME_OR_FOLDER",
+    )
+    backward: str = option("", "model that translates back", role="source", metavar="NAME_OR_FOLDER")
+
+
+def _paraphraser(values: dict[str, Any]) -> Preset:
+    """The model that the option values name, as a preset."""
+    if not values["model"]:
+        raise InputError(
+            f"--model is missing: give {', '.join(PARAPHRASERS)}, or the name or folder of a seq2seq model"
+        )
+    return PARAPHRASERS.get(values["model"]) or Preset((values["model"],))
+
+
+def _translators(values: dict[str, Any]) -> Preset:
+    """The two models that the option values name, as a preset."""
+    name, pair = values["model"], (values["forward"], values["backward"])
+    if name and not any(pair) and name in TRANSLATORS:
+        return TRANSLATORS[name]
+    if name:
+        raise InputError(
+            f"--model {name}: back-translation takes two models: give --forward and --backward, or --model alone as "
+            f"one of the presets {', '.join(TRANSLATORS)}"
+        )
+    if not all(pair):
+        raise InputError(f"--forward and --backward: give both, or --model with one of {', '.join(TRANSLATORS)}")
+    return Preset(pair)
+
+
+@dataclass(frozen=True)
+class TextKind:
+    """A kind of text. models: its options for models; choose: the preset that the values of these options name."""
+
+    about: str
+    models: type
+    choose: Callable[[dict[str, Any]], Preset]
+
+
+TEXT_KINDS = {
+    "paraphrase": TextKind(
+        "Write a paraphrase of every sentence of a corpus, line by line, with a seq2seq model.",
+        Paraphraser,
+        _paraphraser,
+    ),
+    "back-translation": TextKind(
+        "Translate every sentence of a corpus into another language and back, line by line, with two seq2seq models.",
+        Translators,
+        _translators,
+    ),
+}
+
+
+def options_for(kind: str) -> dict[str, Option]:
+    """The options of a kind of text, by field name."""
+    return options_of(Text) | options_of(TEXT_KINDS[kind].models) | options_of(Search) | options_of(Running)
+
+
 @dataclass(frozen=True)
 class Job:
     """A command with all its option values. The fields are the options of the same names."""
@@ -97,12 +196,13 @@ class Job:
         return {"command": self.command, "prefix": self.prefix} | {name: getattr(self, name) for name in names}
 
 
-def resolve_job(command: str, preset: Preset, values: dict[str, Any]) -> Job:
+def resolve_job(command: str, values: dict[str, Any]) -> Job:
     """The job of a command's option values, by name; an option that was not given has the preset's value.
 
     Raises:
-        InputError: no corpus, no output, or an output that is not a .txt.
+        InputError: no corpus, model or output, or an output that is not a .txt.
     """
+    preset = TEXT_KINDS[command].choose(values)
     for name in ("corpus", "output"):
         if not values[name]:
             raise InputError(f"--{name} is missing: give the {options_of(Text)[name].help.split(',')[0]}")
@@ -116,5 +216,6 @@ def resolve_job(command: str, preset: Preset, values: dict[str, Any]) -> Job:
         beams=values["beams"] or preset.beams,
         max_source_length=values["max_source_length"] or preset.max_length,
         max_target_length=values["max_target_length"] or preset.max_length,
-        **{name: values[name] for name in "corpus column output precision nproc device batch_tokens resume".split()},
+        corpus=tuple(values["corpus"]),
+        **{name: values[name] for name in "column output precision nproc device batch_tokens resume".split()},
     )

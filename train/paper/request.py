@@ -13,7 +13,7 @@ from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.senteval_files import downstream_folder
-from train.generation import back_translation, paraphrase
+from train.generation.options import PARAPHRASERS, TRANSLATORS
 from train.paper.tables import (
     BERT,
     PARAPHRASE,
@@ -64,14 +64,13 @@ class Paper:
     )
     paraphraser: str = option(
         "pegasus",
-        f"model that writes paraphrases where --paraphrases is not given: {' or '.join(paraphrase.PRESETS)}, or the "
+        f"model that writes paraphrases where --paraphrases is not given: {' or '.join(PARAPHRASERS)}, or the "
         "name or folder of a seq2seq model",
         metavar="NAME_OR_FOLDER",
     )
     translator: tuple[str, ...] = option(
         ("opus-mt-fr",),
-        f"{' or '.join(back_translation.PRESETS)}, or the names or folders of two seq2seq models, that translate forth "
-        "and back",
+        f"{' or '.join(TRANSLATORS)}, or the names or folders of two seq2seq models, that translate forth and back",
         metavar="NAME_OR_FOLDER",
     )
     checkpoints: tuple[str, ...] = option(
