@@ -174,7 +174,7 @@ def test_the_head_is_a_choice(tiny_model, head):
     encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "mean", head).eval()
     batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
     assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
-    assert torch.equal(encoder([batch]), encoder.embed(batch)) == (head == "none")
+    assert torch.equal(encoder([batch])[0], encoder.embed(batch)) == (head == "none")
 
 
 def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(tiny_model):

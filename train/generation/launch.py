@@ -141,9 +141,7 @@ def run_ranks(
     if len(devices) == 1:
         write_share(job, 0, devices[0], done, lambda: stop.number, wrote)
         return ""
-    ranks = {
-        reply: process for rank, device in enumerate(devices) for reply, process in [_start(rank, job, device, done)]
-    }
+    ranks = dict(_start(rank, job, device, done) for rank, device in enumerate(devices))  # pipe -> process
     wrong = death = ""
     while ranks:
         for reply in cast(list[Any], connection.wait([*ranks], POLL_SECONDS)):
