@@ -79,6 +79,17 @@ def test_graphs_change_no_bit(tiny_model):
     assert all(torch.equal(states[0][1][name], states[1][1][name]) for name in states[0][1])
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_graphs_prove_themselves(tiny_model, precision):
+    """--compile auto keeps its graphs on a card where they are right, and the trial changes no bit."""
+    losses = []
+    for compile in ("graphs", "auto"):
+        trainer, batches = make_trainer(tiny_model, precision, compile, n_parts=1)
+        losses.append([trainer.step(batch).loss.item() for batch in batches])
+        assert trainer.graphs and not trainer.graphs.plain
+    assert losses[0] == losses[1]
+
+
 def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model):
     """The trial before a capture finds it, and leaves nothing behind: later graphs are captured as usual."""
     trainer, batches = make_trainer(tiny_model, n_parts=1)

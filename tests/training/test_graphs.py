@@ -1,12 +1,13 @@
 """CUDA graphs, as far as a CPU can test them: owners of buffers, names, results, batches."""
 
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
 from support.fake_tokens import train
-from support.graphs_on_cpu import stand_in
+from support.graphs_on_cpu import OnCpu, stand_in
 from support.small_runs import final_state, metrics, options, train_here
 from train.encoder import graphs
 from train.encoder.encoder import SentenceEncoder, load_encoder
@@ -40,6 +41,77 @@ def test_graphs_change_no_bit(tiny_model, graphs_on_cpu, monkeypatch, settings):
     assert len(graphed.graphs._captured) > 2
     assert losses == same
     assert_same_weights(plain, graphed)
+
+
+@pytest.mark.parametrize("settings", [{}, {"grad_cache": 5}, {"precision": "bf16"}, {"precision": "fp16"}])
+def test_auto_uses_graphs_that_prove_themselves_and_the_trial_changes_no_bit(
+    tiny_model, graphs_on_cpu, capsys, settings
+):
+    losses, given = train(tiny_model, compile="graphs", **settings)
+    same, tried = train(tiny_model, compile="auto", **settings)
+    assert tried.graphs and losses == same and "plain kernels" not in capsys.readouterr().err
+    assert_same_weights(given, tried)
+
+
+class OneGradient(OnCpu):
+    """Graphs that are wrong in one element of the gradient of the last weight, by a thousandth of the largest."""
+
+    def backward(self, gradient):
+        *right, wrong = super().backward(gradient)
+        wrong = wrong.clone()
+        wrong.view(-1)[-1] += 1e-3 * wrong.abs().max()
+        return *right, wrong
+
+
+class OneBit(OnCpu):
+    """Graphs whose second replay of a shape differs from the first in the last bit of one gradient."""
+
+    def backward(self, gradient):
+        right, *others = super().backward(gradient)
+        self.replays = getattr(self, "replays", 0) + 1
+        if self.replays == 2:
+            right = right.clone()
+            right.view(-1)[0] = torch.nextafter(right.view(-1)[0], torch.tensor(torch.inf))
+        return right, *others
+
+
+class OneLoss(OnCpu):
+    """Graphs that are wrong in one element of an embedding."""
+
+    def forward(self, part):
+        output = super().forward(part)
+        output[0, 0] += 0.1
+        return output
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (OneGradient, "the gradient of .* differs from the plain kernels' by "),
+        (OneBit, "the gradient of .* has other bits when a graph is replayed"),
+        (OneLoss, "the loss differs from the plain kernels' by "),
+    ],
+)
+def test_auto_goes_on_plain_where_graphs_are_wrong(tiny_model, graphs_on_cpu, monkeypatch, capsys, kind, reason):
+    losses, plain = train(tiny_model, compile="off", n_parts=1)
+    monkeypatch.setattr(graphs, "Captured", kind)
+    same, tried = train(tiny_model, compile="auto", n_parts=1)
+    said = [line for line in capsys.readouterr().err.splitlines() if "--compile" in line]
+    assert len(said) == 1
+    assert re.match(f"--compile auto: plain kernels, because CUDA graphs are wrong here: {reason}", said[0])
+    assert tried.graphs is None and losses == same
+    assert_same_weights(plain, tried)
+
+
+def test_auto_goes_on_plain_where_nothing_can_be_captured(tiny_model, graphs_on_cpu, monkeypatch, capsys):
+    def fail(*args):
+        raise RuntimeError("operation not permitted")
+
+    losses, _ = train(tiny_model, compile="off", n_parts=1)
+    monkeypatch.setattr(graphs, "Captured", fail)
+    with pytest.warns(UserWarning, match="no CUDA graphs, the run goes on without"):
+        same, tried = train(tiny_model, compile="auto", n_parts=1)
+    assert tried.graphs is None and same == losses and "plain kernels" not in capsys.readouterr().err
 
 
 def test_parts_that_shared_a_graph_would_be_noticed(tiny_model, graphs_on_cpu, monkeypatch):

@@ -24,7 +24,6 @@ from una_fast.corpus.reading import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
 Schedule = Literal["linear", "constant"]
-Compile = Literal["auto", "off", "graphs"]
 
 SAME = "same"  # positives that no augmentation makes
 POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
@@ -305,10 +304,10 @@ class Run:
     device: Literal["auto", "cpu", "cuda"] = RUNNING.option(
         "auto", "where to train; auto: on the GPUs if there are any", role="running"
     )
-    compile: Compile = RUNNING.option(
+    compile: Literal["auto", "off", "graphs"] = RUNNING.option(
         "auto",
-        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: graphs on a "
-        "GPU, else off",
+        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: off, "
+        "and on a GPU graphs if they give the first batch the loss and gradients that kernels started one by one give",
         role="running",
     )
     save_every: int | None = RUNNING.option(

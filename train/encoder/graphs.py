@@ -19,6 +19,9 @@ from torch.func import functional_call
 
 TRIALS = 3  # plain passes before a capture, so that what a kernel sets up at its first call is not captured
 
+# by --precision, how much graphs may differ from the plain kernels, relative to the largest value: some 10 roundings
+TOLERANCE = {"fp32": 1e-5, "bf16": 4e-2, "fp16": 5e-3}
+
 Part = dict[str, Tensor]  # one part of a batch: token ids and mask (B, L), by name
 
 
@@ -120,7 +123,8 @@ class Graphs:
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._device, self._embed, self._plain = device, embed, False
+        self._device, self._embed = device, embed
+        self.plain = False  # True once a capture has failed
         weights = dict(backbone.named_parameters())
         self._trained = [weight for weight in weights.values() if weight.requires_grad]
         leaves: dict[str, Tensor] = {
@@ -139,14 +143,14 @@ class Graphs:
     def __call__(self, place: int, part: Part) -> Tensor:
         """Embeddings (B, D) of token ids (B, L); `place` numbers the parts of a step."""
         key = (place, *((name, *tensor.shape) for name, tensor in part.items()))
-        if key not in self._captured and not self._plain:
+        if key not in self._captured and not self.plain:
             try:
                 self._captured[key] = self._capture(place, part)
             except torch.OutOfMemoryError:
                 raise  # an error of one rank must end that rank, or the others would wait for it
             except Exception as error:
                 self._go_on_plain(part, error)
-        if self._plain:
+        if self.plain:
             return self._embed(part)
         return _Replay.apply(self._captured[key], part, *self._trained)
 
@@ -156,7 +160,7 @@ class Graphs:
         why = "the model waits for the GPU" if isinstance(error, WaitsError) else f"{shape} tokens cannot be captured"
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warnings.warn(f"--compile: no CUDA graphs, the run goes on without: {why} ({reason})", stacklevel=3)
-        self._plain = True
+        self.plain = True
         self._captured.clear()
 
     def _capture(self, place: int, part: Part) -> Captured:
@@ -195,3 +199,23 @@ def takes_ready_mask(backbone: nn.Module) -> bool:
         return False
     finally:
         backbone.train(training)
+
+
+def difference(plain: dict[str, Tensor], replay: dict[str, Tensor], again: dict[str, Tensor], tolerance: float) -> str:
+    """How a replay differs from the plain kernels, or from its repetition: one clause, or "" if it is right.
+
+    Each holds the loss and the gradients of one batch, by name. An element may differ from the plain one by `tolerance`
+    times the largest element of its tensor, or times a hundredth of the largest element of all gradients: what is 0 in
+    exact arithmetic, as a key's bias is, has rounding errors alone. A repetition must have the same bits.
+    """
+    if plain.keys() != replay.keys():
+        return f"other weights have a gradient: {', '.join(sorted(plain.keys() ^ replay.keys()))}"
+    largest = max((float(value.abs().max()) for name, value in plain.items() if name != "loss"), default=0.0)
+    for name, value in plain.items():
+        what = name if name == "loss" else f"gradient of {name}"
+        gap = float((replay[name] - value).abs().max())
+        if not gap <= tolerance * max(float(value.abs().max()), 0 if name == "loss" else largest / 100):
+            return f"the {what} differs from the plain kernels' by {gap:.2g}"
+        if not torch.equal(replay[name], again[name]):
+            return f"the {what} has other bits when a graph is replayed"
+    return ""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from train.config.run import WITH_SYNONYMS, Compile, Run
+from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import warn_of_slow_bf16
 from train.encoder.encoder import head_of, pooling_of
 from train.encoder.modules import Modules
@@ -43,11 +43,10 @@ def resolve_options(run: Run) -> Run:
     warn_of_slow_bf16(run.precision, device)
     roberta = is_roberta(config)
     pooling = POOLINGS[layout.pooling].in_training
-    plain_or_graphs: Compile = "graphs" if device == "cuda" else "off"
     return dataclasses.replace(
         run,
         device=device,
-        compile=plain_or_graphs if run.compile == "auto" else run.compile,
+        compile="off" if device == "cpu" else run.compile,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),

@@ -16,13 +16,14 @@ from torch.nn import functional
 
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
-from train.encoder.graphs import Graphs
+from train.encoder.graphs import TOLERANCE, Graphs, difference
 from train.loop.data import Batch, Plan, rank_share
 from train.loop.distributed import Ranks, averaging_gradients, gather, gather_rows
 from train.objective.masking import Masked
 from train.objective.noise import StepNoise, noise_on
 from train.objective.registry import loss_row
 from train.record.timing import Stopwatch
+from train.signals import tell_user
 from una_fast.losses import tie
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -103,8 +104,9 @@ class Trainer:
         self.watch = Stopwatch(ranks.device)
         self._warm_up()
         self.graphs: Graphs | None = None
-        if run.compile == "graphs":
+        if run.compile != "off":
             self.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
+        self._untried = run.compile == "auto"  # the graphs have to prove themselves before the first step
 
     def _load(self, state: dict[str, Any]) -> None:
         self.encoder.load_state_dict(state["model"])
@@ -143,15 +145,51 @@ class Trainer:
 
     def step(self, batch: Batch) -> Step:
         """One optimiser step on a batch on the device."""
+        if self._untried:
+            self._try_graphs(batch)
         rate = learning_rate(self.run, batch.step, self.plan.n_steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
+        step = self._differentiate(batch)
         with self.watch.phase("optimiser"):
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.optimizer.zero_grad()
         return step
+
+    def _try_graphs(self, batch: Batch) -> None:
+        """Keep the graphs only if they compute this batch as the plain kernels do, and twice the same bits.
+
+        No weight changes, and a step's random numbers do not depend on it. A rank that has no graphs goes on with ranks
+        that have: the results are the same.
+        """
+        self._untried, graphs, scaler = False, self.graphs, self.scaler
+        assert graphs is not None
+        self.scaler = torch.amp.GradScaler(
+            enabled=False
+        )  # so that no gradient is infinite, which a step would leave out
+        replays = [self._trial(batch) for _ in range(2)]
+        self.graphs = None
+        plain = self._trial(batch)
+        self.scaler = scaler
+        if graphs.plain:  # a capture failed, and a warning has said why
+            return
+        if reason := difference(plain, *replays, TOLERANCE[self.run.precision]):
+            tell_user(f"--compile auto: plain kernels, because CUDA graphs are wrong here: {reason}")
+        else:
+            self.graphs = graphs
+
+    def _trial(self, batch: Batch) -> dict[str, Tensor]:
+        """Copies of the loss and of the gradients of a batch, by the weights' names; no weight changes."""
+        loss = self._differentiate(batch).loss.detach()
+        weights = self.encoder.named_parameters()
+        found = {name: weight.grad.clone() for name, weight in weights if weight.grad is not None}
+        self.optimizer.zero_grad()
+        return {"loss": loss, **found}
+
+    def _differentiate(self, batch: Batch) -> Step:
+        """The gradients of the whole step, in the weights, and what the step computed."""
+        return self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
 
     def _backward(self, batch: Batch) -> Step:
         with self.watch.phase("forward"):
