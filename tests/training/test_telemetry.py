@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from train.loop.telemetry import Telemetry
 from train.record import metrics, screen
 from train.record.metrics import Recorder
 from train.record.screen import FIRST_LINE, LINE, Screen
@@ -101,6 +102,32 @@ def test_without_a_terminal_a_line_now_and_then(capsys):
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 + (100 - FIRST_LINE) // LINE
     assert said[0] == "step 30 of 1,020, loss 0.5000, dev 0.8123 (start 0.8203), 640 sentences/s, 0:16:30 left"
+
+
+def test_the_time_left_does_not_count_the_first_evaluation(capsys):
+    clock = [0.0]
+    shown = Screen(0, 111, clock=lambda: clock[0])
+    clock[0] = 1000.0  # seconds of the evaluation before the first step
+    for step in range(12):
+        clock[0] += 10.0
+        shown.step(step, 0.00002, 64.0)
+    shown.close()
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("step 1 of 111, loss 2.0e-05, ") and last.startswith("step 7 of 111, ")
+    assert last.endswith(" 0:17:20 left")  # 104 steps of 10 s
+
+
+def test_losses_near_0_get_a_hint_once(monkeypatch):
+    telemetry = Telemetry.__new__(Telemetry)
+    said = []
+    monkeypatch.setattr(Telemetry, "say", lambda self, message: said.append(message))
+    for losses, hints in (([0.001] * 30, 1), ([0.001] * 5 + [0.02] + [0.001] * 30, 0)):
+        telemetry._easy = 0
+        said.clear()
+        for loss in losses:
+            telemetry._notice_little(3.0, negatives=True)
+            telemetry._notice_little(loss, negatives=False)
+        assert len(said) == hints and all("there is little to learn: try --paraphrases" in one for one in said)
 
 
 def test_a_reader_that_is_gone_stops_no_run(monkeypatch):

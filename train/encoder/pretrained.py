@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers.utils import logging as hf_logging
 
 from una_fast.errors import InputError
 
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 # names of the two dropouts in the configurations of encoders
 DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 # what transformers raises for files that are missing, cut short, of wrong shapes or of wrong types
@@ -35,8 +37,9 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
     what: the name of these files in the message. trust: run Python code that comes with the model; without it, a model
     that needs such code is refused.
     """
-    if (looks_like_folder := Path(name).exists() or name.startswith((".", "/", "~"))) and not Path(name).is_dir():
-        raise InputError(f"model {name}: there is no such folder")
+    is_folder = Path(name).is_dir()
+    if not is_folder and (Path(name).exists() or not HUB_NAME.fullmatch(name)):
+        raise InputError(f"model {name}: there is no such folder, and no model on the hub can have this name")
     try:
         return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
     except DAMAGED as error:
@@ -45,9 +48,10 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
                 f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
                 "and give --trust-remote-code (in Python: trust=True) if it may run here"
             ) from error
-        where = "folder" if looks_like_folder else "name on the Hugging Face hub (is there a network?)"
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"model {name}: no {what} in this {where} that can be read: {first_line}") from error
+        where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"
+        here = "" if is_folder else ", and there is no such folder"
+        raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line}") from error
 
 
 def load_config(name: str, dropout: float, trust: bool = False) -> Any:

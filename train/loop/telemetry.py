@@ -16,6 +16,7 @@ from train.record.timing import profile_table
 
 WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
 WAIT_STEPS = 20  # steps that are needed for a reliable share
+LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, and the steps that must be below it
 
 
 class Telemetry:
@@ -33,6 +34,7 @@ class Telemetry:
         self._begun = self._step_begun = time.perf_counter()
         self._seconds = 0.0  # of the loop, in this process
         self._warned = False
+        self._easy: int | None = 0  # plain steps with a loss below LITTLE so far; None once one was above, or told
 
     def begin(self) -> None:
         """Start the clock, and tell the user the device, the ranks and the steps."""
@@ -119,6 +121,20 @@ class Telemetry:
         for record in self._losses.due(all_of_them):
             with self._stop.guard():
                 self._recorder.step(**record)
+            self._notice_little(record["loss"], record["negatives"])
+
+    def _notice_little(self, loss: float, negatives: bool) -> None:
+        """Tell the user once if the first plain steps have a loss near 0."""
+        if negatives or self._easy is None:
+            return
+        self._easy = self._easy + 1 if loss < LITTLE else None
+        if self._easy == LITTLE_STEPS:
+            self._easy = None
+            self.say(
+                f"hint: the first {LITTLE_STEPS} steps without negatives have a loss below {LITTLE}: the encoder tells "
+                "positives from other sentences already, so that there is little to learn: try --paraphrases, "
+                "--positives, a higher --dropout, a higher --temperature, or --alpha 1"
+            )
 
     def _warn_of_waiting(self) -> bool:
         seconds = self._watch.seconds

@@ -168,13 +168,13 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(
             enabled=False
         )  # so that no gradient is infinite, which a step would leave out
-        replays = [self._trial(batch) for _ in range(2)]
+        replay, again = self._trial(batch), self._trial(batch)
         self.graphs = None
         plain = self._trial(batch)
         self.scaler = scaler
         if graphs.plain:  # a capture failed, and a warning has said why
             return
-        if reason := difference(plain, *replays, TOLERANCE[self.run.precision]):
+        if reason := difference(plain, replay, again, TOLERANCE[self.run.precision]):
             tell_user(f"--compile auto: plain kernels, because CUDA graphs are wrong here: {reason}")
         else:
             self.graphs = graphs

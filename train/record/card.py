@@ -10,6 +10,7 @@ from typing import Any
 
 from train.config.command import as_arguments
 from train.config.run import defaults, options
+from train.encoder.pretrained import HUB_NAME
 from train.record.folder import BEST, EVALUATION, is_own_page, read_object, read_summary, write_page
 from una_fast.citation import CITATION
 from una_fast.errors import counted
@@ -17,7 +18,6 @@ from una_fast.errors import counted
 CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"
 TASK = "sentence-similarity"
-HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 
 
 def write_card(output: Path, repository: str = "") -> None:
