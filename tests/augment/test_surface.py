@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ import una_fast
 from support.alphabet import nasty_text, text
 from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment.surface import QUOTES, take_case, word_spans
+from una_fast.augment.surface import QUOTES, runs_together, take_case, word_spans
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
@@ -57,7 +58,7 @@ def test_the_words_that_change_are_those_of_the_lower_surface(index, sentences, 
                 mark = re.match("[¿¡]*", old).group() if old.strip("¿¡") else ""
                 new = '"' if word.replacement in QUOTES else re.sub("^[¿¡]+(?=[^¿¡])", "", word.replacement)
                 written = mark + take_case(new, old)
-            if (word.replacement or new_before) and not between and expected[-1:].isalnum() and written[:1].isalnum():
+            if (word.replacement or new_before) and not between and runs_together(expected[-1:], written):
                 between = " "
             expected, end, new_before = expected + between + written, stop, bool(word.replacement)
         assert result == (expected + sentence[end:] if told.words else "")
@@ -140,3 +141,32 @@ def test_opening_marks_stay_with_their_word():
         assert re.fullmatch("¿[^¿¡]+ [^¿¡]+\\?", first) and re.fullmatch("¡[^¿¡]+ [^¿¡]+!", second)
         assert marks == "¿ ?" and not {*"¿¡"} & {*last}
         assert first[1].isupper()
+
+
+SPECIAL = [
+    "[MASK] of [NASA] (mask) sep",
+    "ß ΣΑΣ İ €5 5€ №1 a\u0301b",
+    'can\'t cannot "gonna" x',
+    "song,by«him»",
+    "''a'' ``b``",
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sentences=st.lists(text | st.sampled_from([*LINES, *SPECIAL]), min_size=3, max_size=12),
+    keep=st.booleans(),
+    epoch=st.integers(0, 9),
+)
+def test_the_kernels_ids_of_an_uncased_tokenizer_are_the_tokenizers(sentences, keep, epoch):
+    tokenizer = bert_uncased()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        index = una_fast.build_index([*sentences, *SPECIAL])
+        una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer, surface="kept", keep_punctuation=keep)
+    assert una.by_kernel and len(una._by_text) < index.n_documents
+    rows = list(range(index.n_documents))
+    texts = una.negatives(rows, epoch)
+    expected = tokenizer(texts, truncation=True, padding="max_length", max_length=40, return_tensors="pt")
+    found = una.negative_ids(rows, epoch, 40)["input_ids"]
+    assert [texts[row] for row in rows if not torch.equal(found[row], expected["input_ids"][row])] == []

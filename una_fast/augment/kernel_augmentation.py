@@ -30,7 +30,7 @@ class KernelAugmentation(TextAugmentation):
     """An augmentation whose kernel draws rows of the index; `_draw_text` does the same for any other text."""
 
     growth = 1  # the most words that a word of a row can become
-    joins_words = True  # texts are words joined by spaces, with ids by the kernel; False: with ids by the tokenizer
+    by_kernel = True  # whether the kernel makes the ids of texts; False: the tokenizer does
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         super().__init__(index, tokenizer, n_jobs, settings)
@@ -69,7 +69,7 @@ class KernelAugmentation(TextAugmentation):
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         """Write token ids into `out`: by the kernel, or by the tokenizer where they depend on neighbouring words."""
-        if not self.joins_words:
+        if not self.by_kernel:
             super()._fill(rows, draws, out)
             return
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())

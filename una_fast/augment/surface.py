@@ -6,6 +6,7 @@ marks), and the opening marks of a replaced word ("¿Cuánto") stay.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -96,8 +97,13 @@ def opening(word: str) -> str:
 
 
 def runs_together(word: str, following: str) -> bool:
-    """Whether two words without a space between look like one: a letter or digit stands on either side."""
-    return word[-1:].isalnum() and following[:1].isalnum()
+    """Whether two words without a space between look like one: no punctuation mark stands on either side."""
+    return bool(word and following) and not (is_mark(word[-1]) or is_mark(following[0]))
+
+
+def is_mark(character: str) -> bool:
+    """Whether a character is punctuation, as BERT's tokenizer has it: of Unicode, or any other visible one of ASCII."""
+    return unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
 
 
 def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[int, int]]:

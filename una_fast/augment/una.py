@@ -17,6 +17,7 @@ from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
+from una_fast.augment.kept_ids import are_by_words, rows_apart, terms_apart
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
@@ -50,8 +51,9 @@ class Augmenter(KernelAugmentation):
         surface: "lower": the words as the index has them, joined by spaces, and quotation marks as they are written (a
             drawn one is '"'); "paper": quotation marks too as the index has them, NLTK's `` and '', as in the paper and
             its code, so "lower" is the same with variant="released"; or "kept": the sentence as it is written, except
-            for replaced words, which take the case of the word that they replace. The draws are the same. Token ids
-            of "kept" are made by the tokenizer, which takes some 50 us a sentence.
+            for replaced words, which take the case of the word that they replace. The draws are the same. The kernel
+            makes the ids of "kept" for an uncased tokenizer of BERT's kind; for others the tokenizer does, which takes
+            some 80 us a sentence.
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
             the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
@@ -98,10 +100,11 @@ class Augmenter(KernelAugmentation):
             "keep_punctuation": keep_punctuation,
         }
         self._law = make_law(index, **law)
-        self.joins_words = surface != "kept"
-        self._spellings = Spellings(index) if surface == "lower" and variant == "paper" else None
+        self._keeps = surface == "kept"
+        self._spellings = Spellings(index) if self._keeps or (surface == "lower" and variant == "paper") else None
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
-        if self._spellings is not None and index.lowercase and self.tokens is not None and self.tokens.cased:
+        lower = self._spellings is not None and not self._keeps and index.lowercase
+        if lower and self.tokens is not None and self.tokens.cased:
             warnings.warn(
                 'tokenizer: it tells capital letters from small ones, and with surface="lower" negatives have small '
                 'letters alone, which gives them away: give surface="kept", or an uncased tokenizer',
@@ -159,6 +162,11 @@ class Augmenter(KernelAugmentation):
         self._irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
         self._by_text = self._spellings.by_text
         spelled = terms.take(order)
+        if self._keeps:
+            self.by_kernel = are_by_words(self.tokens)
+        if self._keeps and self.by_kernel:
+            self._irregular = np.union1d(self._irregular, terms_apart(self.index.terms, self.tokens.added)).astype(ID)
+            self._by_text = np.union1d(self._by_text, rows_apart(self.index, self.tokens, spelled))
         return TermTokens(spelled, spelled if first_terms is terms else first_terms.take(order), self.tokens.frame)
 
     def _make_workspace(self) -> Workspace:
@@ -172,7 +180,7 @@ class Augmenter(KernelAugmentation):
         return self.index.terms if self._spellings is None else self._spellings.strings
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        if not self.joins_words:
+        if self._keeps:
             return [self._write_row(row, drawn[i]) for i, row in enumerate(rows.tolist())]
         texts = spell(drawn, self._strings)
         if self._spellings is not None:
@@ -181,7 +189,7 @@ class Augmenter(KernelAugmentation):
         return texts
 
     def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        if not self.joins_words:
+        if self._keeps:
             return [self._write_text(text, i, drawn[i]) for i in range(len(drawn))]
         if self._spellings is None:
             return spell(drawn, self._strings, text.unseen)
@@ -204,7 +212,7 @@ class Augmenter(KernelAugmentation):
 
     def _write(self, sentence: str, words: list[str], old: np.ndarray, new: np.ndarray) -> str:
         """`sentence` with its `words`, whose ids are `old`, replaced where the ids `new` differ."""
-        terms, write = self.index.terms, lower_surface if self.joins_words else keep_surface
+        terms, write = self.index.terms, keep_surface if self._keeps else lower_surface
         drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
         return write(sentence, words, drawn, self.index.lowercase)
 

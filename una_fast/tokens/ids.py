@@ -43,6 +43,8 @@ class TokenIds:
 
     context_free: bool, whether every text has the same ids after a space as alone.
     cased: bool, whether capital letters have other ids than small ones.
+    splits_punctuation: bool, whether white space is dropped and every punctuation mark is a word of its own (BERT's).
+    added: the texts of the added tokens, if `by_word`.
     by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
     the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
     and every term is irregular.
@@ -66,7 +68,8 @@ class TokenIds:
         self._index = index
         self._encoder: SubwordEncoder | None = None
         self._whole: WholeText | None = None
-        self.context_free = False
+        self.context_free = self.splits_punctuation = False
+        self.added: list[str] = []
         try:
             ids = self._bind_by_word(tokenizer, n_cores(n_jobs))
         except NotByWordError as error:
@@ -106,6 +109,7 @@ class TokenIds:
         self._encoder, self.frame = encoder, encoder.frame
         self.prefix, self.suffix = encoder.prefix, encoder.suffix
         self.context_free = encoder.pipeline.context_free
+        self.splits_punctuation, self.added = encoder.pipeline.splits_punctuation, encoder.pipeline.added
         cases = encoder.encode_texts([CASES])
         self.cased = not np.array_equal(cases[0], cases[1])
         return ids

@@ -52,7 +52,8 @@ class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens.
+    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; splits_punctuation: white space
+    is dropped, and each punctuation mark is a word of its own; added: the texts of the added tokens.
 
     Raises:
         NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
@@ -74,6 +75,10 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
+        self.splits_punctuation = [step["type"] for step in normalizers + splits] == [
+            "BertNormalizer",
+            "BertPreTokenizer",
+        ]
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
@@ -129,6 +134,7 @@ class Pipeline:
         for all added tokens, which may be thousands, would take 0.8 ms a MB for each.
         """
         added = description["added_tokens"]
+        self.added = [token["content"] for token in added]
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
