@@ -68,7 +68,7 @@ class Bench:
         }  # fmt: skip
         run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        self.index = make_index(run, lambda message: None)
+        self.index, _ = make_index(run, lambda message: None)
         self.tokenizer = load_tokenizer(model)
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
         self.plan = Material.of(run, self.index).plan(run)

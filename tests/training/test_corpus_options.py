@@ -1,15 +1,22 @@
 """How a run reads its corpus: the options of `build_index`, and paraphrases in several files."""
 
+import json
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import una_fast
-from support.small_runs import options, write_corpus
-from train.config.run import make_parser, make_run
+from support.small_runs import options, train_here, write_corpus
+from train.config.run import arguments_of, make_parser, make_run
+from train.job.batch_maker import batch_maker
 from train.job.launch import prepare
+from train.job.load import Job
 from train.job.material import Material
+from train.job.resolve import resolve_options
+from train.loop.distributed import Ranks
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main
 
@@ -87,3 +94,23 @@ def test_the_commands_take_a_word_tokenizer_and_case(tmp_path, capsys):
     capsys.readouterr()
     assert main(["explain", "--index", str(tmp_path / "own"), *asked, "--radius", "2", "the river-castle,"]) == 0
     assert "river-castle," in capsys.readouterr().out
+
+
+def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
+    big = write_corpus(tmp_path / "big.txt", 300, seed=1)
+    una_fast.build_index([*big.read_text().splitlines(), "a zebra and a xylophone"] * 2).save(tmp_path / "big")
+    values = options(tmp_path, tiny_model, index=str(tmp_path / "big"), augment="una", alpha=1, max_steps=2)
+    with pytest.warns(InputWarning, match="was made from other text than --corpus: the words of the negatives come"):
+        assert train_here(values).status == "finished"
+    summary = json.loads((Path(values["output"]) / "run.json").read_text())
+    corpus, words = (una_fast.build_index(Path(values["corpus"][0])), una_fast.load_index(tmp_path / "big"))
+    assert summary["identity"]["corpus"]["fingerprint"] == f"{corpus.fingerprint}, negatives from {words.fingerprint}"
+    assert summary["corpus"]["sources"] == corpus.sources and summary["negatives_from"]["sources"] == words.sources
+    job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
+    rows = np.array([4, 0, 17])
+    anchors, _, negatives, _ = batch_maker(job).views.of(0, 2, rows)
+    una = una_fast.Augmenter(words, **arguments_of(una_fast.Augmenter, values))
+    texts = corpus[4], corpus[0], corpus[17]
+    for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
+        encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)
+        assert ids["input_ids"].tolist() == encoded["input_ids"]

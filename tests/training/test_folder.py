@@ -180,6 +180,12 @@ class TestResumeAlone:
         assert main(["--resume", "--output", finished["output"]]) == 0
         assert "already finished" in capsys.readouterr().err
 
+    def test_a_finished_run_has_its_settings(self, finished, capsys):
+        with pytest.raises(SystemExit) as left:
+            main(["--resume", "--output", finished["output"], "--beta", "0.3"])
+        said = capsys.readouterr().err
+        assert left.value.code == 2 and "--resume: --beta was 0.5 when" in said and "already finished" not in said
+
 
 class TestTheRule:
     """A new folder, an empty one, or an own one with --resume; all others are refused before a byte is written."""

@@ -95,10 +95,10 @@ class TestBadInput:
     def test_resume_without_a_checkpoint(self, capsys, values):
         assert "start without --resume in a new --output" in refusal(capsys, {**values, "resume": True})
 
-    def test_index_of_another_corpus(self, capsys, values, tmp_path):
+    def test_index_of_a_corpus_that_has_changed(self, capsys, values, tmp_path):
         train_here({**values, "max_steps": 1})
-        other = training.write_corpus(tmp_path / "other.txt", seed=1)
-        said = refusal(capsys, {**values, "corpus": (str(other),), "output": str(tmp_path / "other")})
+        training.write_corpus(Path(values["corpus"][0]), seed=1)
+        said = refusal(capsys, {**values, "output": str(tmp_path / "other")})
         assert "made from another corpus" in said
 
     def test_index_with_a_changed_byte(self, capsys, values, tmp_path):

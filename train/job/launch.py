@@ -14,7 +14,7 @@ from train.job.supervise import Supervisor
 from train.loop.loop import Outcome
 from train.record.card import write_card
 from train.record.folder import BEST, RUN, OutputFolder, is_finished, is_own
-from train.record.pointer import Progress, has_checkpoint, read_pointer
+from train.record.pointer import Progress, check_identity, has_checkpoint, read_pointer
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
 
@@ -28,8 +28,10 @@ def launch(run: Run) -> int:
     try:
         with handled(raise_stopped):
             if run.resume and is_own(Path(run.output), RUN) and is_finished(Path(run.output)):
-                tell_user(f"{run.output}: already finished")
                 run = resolve_options(run)
+                output = Path(run.output)
+                check_identity(output, read_pointer(output).identity, {"settings": run.identity()})
+                tell_user(f"{run.output}: already finished")
             else:
                 run = prepare(run, tell_user)
                 supervisor = Supervisor(run)

@@ -11,7 +11,7 @@ from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
-from train.job.material import Material, open_index
+from train.job.material import Material, open_indexes
 from train.loop.distributed import Ranks
 from train.record.best import is_trained
 from train.record.checkpoint import load_checkpoint
@@ -27,11 +27,12 @@ def encoder_of(run: Run) -> SentenceEncoder:
     return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
 
 
-def identify(run: Run, index: Index, encoder: SentenceEncoder) -> dict[str, Any]:
+def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder) -> dict[str, Any]:
     """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
+    fingerprints = [index.fingerprint for index in indexes if index]
     return {
         "settings": run.identity(),
-        "corpus": {"fingerprint": index.fingerprint},
+        "corpus": {"fingerprint": ", negatives from ".join(fingerprints)},
         "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
     }
 
@@ -50,6 +51,7 @@ class Job:
     identity: dict[str, Any]  # of the run, see `identify`
     progress: Progress
     state: dict[str, Any] | None  # of the checkpoint to go on from, if there is one
+    other_index: Index | None = None  # the one of the negatives, if that is not `index`
 
     @classmethod
     def load(cls, run: Run, ranks: Ranks) -> Job:
@@ -58,10 +60,10 @@ class Job:
         Raises:
             InputError: one of them is missing, damaged or does not fit the options.
         """
-        index = open_index(run)
+        index, other_index = indexes = open_indexes(run)
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
-        identity = identify(run, index, encoder)
+        identity = identify(run, indexes, encoder)
         material = Material.of(run, index)
         scorer = None
         if run.dev:
@@ -70,7 +72,7 @@ class Job:
                 [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
             )
         start = _starting_point(run, ranks, identity)
-        return cls(run, ranks, index, tokenizer, material, encoder, scorer, identity, *start)
+        return cls(run, ranks, index, tokenizer, material, encoder, scorer, identity, *start, other_index)
 
 
 def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:

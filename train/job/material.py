@@ -14,9 +14,10 @@ import una_fast
 from train.config.run import Run, reading_arguments
 from train.encoder.pretrained import load_tokenizer
 from train.loop.data import Plan, usable_rows
+from train.record.folder import INDEX
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
-from una_fast.corpus.sources import open_sources
+from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
@@ -55,28 +56,66 @@ def open_index(run: Run, corpus: Any = None) -> Index:
     return index
 
 
-def make_index(run: Run, say: Any) -> Index:
-    """The index of the corpus, bound to the model's tokenizer: loaded from run.index, or built and saved there."""
+def open_indexes(run: Run) -> tuple[Index, Index | None]:
+    """The index of the sentences to train on, and that of the negatives if it is another one.
+
+    An --index that was made from other text gives the words of the negatives; the corpus is then indexed in memory.
+    """
+    index = open_index(run)
+    if Path(run.index) == Path(run.output) / INDEX or _is_of_corpus(run, index):
+        return index, None
+    return _build_index(run), index
+
+
+def _is_of_corpus(run: Run, index: Index) -> bool:
+    """Whether an index was made from files of the corpus' names, or of the same content."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
+        names = [source.name for source in open_sources(sources(run), Reading(run.column, run.quoting))]
+        if names == [source["name"] for source in index.sources]:
+            return True
+        found = source_digests(sources(run), run.column, run.quoting)
+    return [source["xxh3_128"] for source in found] == [source["xxh3_128"] for source in index.sources]
+
+
+def _build_index(run: Run) -> Index:
+    return una_fast.build_index(
+        sources(run),
+        word_tokenizer=run.word_tokenizer,
+        lowercase=run.lowercase,
+        progress=True,
+        **reading_arguments(vars(run)),
+    )
+
+
+def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
+    """`open_indexes` after a check, bound to the model's tokenizer; run.index is built and saved if it is not there.
+
+    Raises:
+        InputError: the index is damaged, was made with other options, or from files of the corpus' names with other
+            content.
+    """
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
-        index = una_fast.build_index(
-            sources(run),
-            word_tokenizer=run.word_tokenizer,
-            lowercase=run.lowercase,
-            progress=True,
-            **reading_arguments(vars(run)),
-        )
+        index = _build_index(run)
         Material.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
         index.save(run.index)
-        index = open_index(run)
+    index, other = open_indexes(run)
+    if other is None:
+        check_sources(Path(run.index), index.sources, source_digests(sources(run), run.column, run.quoting))
     else:
-        index = open_index(run, sources(run))
+        warnings.warn(
+            f"--index {run.index} was made from other text than --corpus: the words of the negatives come from its "
+            f"{counted(other.n_documents, 'sentence')}; without --index they come from the corpus itself",
+            InputWarning,
+            stacklevel=2,
+        )
     TokenIds(index, tokenizer)
     material = Material.of(run, index)
     say(material.describe())
-    return index
+    return index, other
 
 
 @dataclass(frozen=True)

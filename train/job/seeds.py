@@ -84,11 +84,11 @@ def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse to go on with other settings than those of a seed that has a checkpoint."""
     begun = [one for one in runs if has_checkpoint(Path(one.output))]
     if begun:
-        index = make_index(begun[0], tell_user)
+        indexes = make_index(begun[0], tell_user)
         encoder = encoder_of(begun[0])
     for one in begun:  # a run that goes on is checked again later, a finished one only here
         output = Path(one.output)
-        check_identity(output, read_pointer(output).identity, identify(one, index, encoder))
+        check_identity(output, read_pointer(output).identity, identify(one, indexes, encoder))
 
 
 def as_json(group: Group) -> dict[str, Any]:

@@ -39,10 +39,11 @@ def _about(job: Job) -> dict[str, Any]:
     """The content of run.json that does not depend on how the run ends."""
     return {
         "settings": vars(job.run),
-        "resolved": {"radius": resolve_radius(job.run.radius, job.index.n_terms, job.run.window)},
+        "resolved": {"radius": resolve_radius(job.run.radius, (job.other_index or job.index).n_terms, job.run.window)},
         "versions": versions(),
         "machine": machine(),
         "ranks": job.ranks.world,
         "corpus": {**job.material.counts(), "sources": job.index.sources},
+        **({"negatives_from": {"sources": job.other_index.sources}} if job.other_index else {}),
         "identity": job.identity,
     }

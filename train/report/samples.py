@@ -72,6 +72,8 @@ def samples_or_reason(run: RunRecord, n: int) -> list[Sample] | str:
     """The samples, or why there are none: run.json may hold anything, and the index may be gone or another one."""
     if ":" in str(run.settings.get("augment")):
         return "The negatives of a class of your own are not shown."  # a report runs no code that a file names
+    if "negatives_from" in run.summary:
+        return "The negatives come from the words of another index than that of the run's sentences, and are not shown."
     try:
         return sample_negatives(run, n) or "This run made no negatives."
     except InputError as error:
