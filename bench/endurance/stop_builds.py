@@ -151,7 +151,7 @@ def build_with_stops(
 ) -> tuple[Counter[str], Counter[str]]:
     """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops and of flips."""
     stops, flipped, changed = Counter[str](), Counter[str](), None
-    while not (is_saved(folder) and not work_folder(folder).exists()):
+    while changed or not (is_saved(folder) and not work_folder(folder).exists()):
         may_stop = left > stops.total() and changed is None
         pid = start(kind, corpus, folder)
         done = may_stop and stop(kind, pid, folder, moments)
@@ -159,11 +159,12 @@ def build_with_stops(
         words = said(folder).read_text()
         if code not in (0, 2, -signal.SIGKILL) or (code == 2 and not (done or changed)):
             raise SystemExit(f"a build ended with {code} after {changed}:\n{words}")
-        if changed and code == 2:
-            delete_what_is_named(words, changed)
         if changed and not done:
             stage = changed.parent.name.split("-")[0] if changed.suffix else changed.name.split("-")[0]
             flipped[f"{stage}: {'a sentence' if code == 2 else 'equal bits'}"] += 1
+            if code == 2:
+                delete_what_is_named(words, changed)
+                shutil.rmtree(folder, ignore_errors=True)  # its arrays may be links to the changed file
             changed = None
         if done:
             begun = [line for line in words.splitlines() if line in STAGES]

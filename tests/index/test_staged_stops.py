@@ -26,6 +26,7 @@ from una_fast.errors import InputError
 from una_fast.index.staged import plan
 from una_fast.index.staged.plan import Budget
 from una_fast.index.staged.work import MARK, work_folder
+from una_fast.storage import is_saved
 from una_fast.storage.lock import locked
 from una_fast.storage.packs import Pack, write_pack
 
@@ -195,7 +196,7 @@ def test_bad_options_get_a_sentence(build, options, said):
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_a_damaged_file_of_a_stage_is_named_and_made_again(build, corpus, tmp_path, n_syncs, monkeypatch, stage, share):
     stopped_at(share, build, n_syncs, monkeypatch)
-    for path in list(work_folder(tmp_path / "index").glob(f"{stage}-*"))[:2]:
+    for path in list(work_folder(tmp_path / "index").rglob(f"{stage}-*"))[:2]:
         path.write_bytes(path.read_bytes()[:-1])
         with suppress(InputError):  # not raised if no stage reads the file again
             build()
@@ -288,12 +289,31 @@ def test_strings_taken_and_hashed_are_those_of_python(strings, data):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path, kind):
-    table, blank, folder = tmp_path / f"a.{kind}", tmp_path / "blank.txt", tmp_path / "index"
+    table, other, blank = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}", tmp_path / "blank.txt"
     TABLES[kind](pandas.DataFrame({"title": ["The cat sat.", "A dog ran."], "id": [1, 2]}), table)
+    TABLES[kind](pandas.DataFrame({"title": ["A bird sang."], "text": ["It rained."]}), other)
     blank.write_text("\n\n \n")
+    build = partial(una_fast.build_index, folder=tmp_path / "index", executor=Calling())
+    for corpus, said in ((table, "no column 'text'"), (blank, "3 sentences read, all of them blank")):
+        with pytest.raises(InputError, match=said):
+            build(corpus)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [table.name, other.name, "blank.txt"]
     with pytest.raises(InputError, match="no column 'text'"):
-        una_fast.build_index(table, folder=folder)
-    with pytest.raises(InputError, match="3 sentences read, all of them blank"):
-        una_fast.build_index(blank, folder=folder)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [table.name, "blank.txt"]
-    assert len(una_fast.build_index(table, column="title", folder=folder)) == 2
+        build([other, table])  # the first table is read, and its files stay
+    assert len(build([other, table], column="title")) == 3
+
+
+@pytest.mark.parametrize("n_names", range(0, 40, 3))
+def test_a_build_killed_while_it_deletes_its_files_goes_on(build, corpus, tmp_path, monkeypatch, n_names):
+    unlink, left = Path.unlink, iter(range(n_names))
+
+    def killing(path, missing_ok=False):
+        if ".index.building" in str(path) and is_saved(tmp_path / "index") and next(left, None) is None:
+            raise Killed
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(Path, "unlink", killing)
+        build()
+    assert same(build(), una_fast.build_index(corpus))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "index", "more.jsonl"]

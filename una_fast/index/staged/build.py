@@ -104,14 +104,15 @@ class _Stages:
             self.runner.run("rank", tasks)
             write_pack(plan.ranked, {"pieces": [_meta(task.output)["pieces"] for task in tasks]}, {})
             self.runner.run("label", [task for kind in STRING_KINDS for task in self._label_tasks(kind)])
-        used = ("merge-", "rank-", "runs-")
+        used = ("merge-", "runs-")
         delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
 
     def write(self) -> dict[str, str]:
         """Write the rows of all splits. Returns the checksums of all arrays."""
         plan = self.plan
         self.runner.run("write", self._write_tasks())
-        delete_work(plan.work, lambda name: not name.startswith("checksum-"))  # the arrays may have changed since then
+        for path in plan.arrays.glob("checksum-*"):  # the array may have changed since then
+            path.unlink()
         pieces = _by_name(_meta(plan.ranked)["pieces"])
         pieces |= _by_name([_meta(path)["pieces"] for path in plan.written])
         outputs = {name: plan.paths("checksum", name.replace("_", ""), 1)[0] for name in DTYPES}
@@ -148,10 +149,7 @@ class _Stages:
         if lengths["terms_offsets"] == 1:
             delete_work(self.plan.work)
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
-        created = self.plan.paths("created", "arrays", 1)[0]
-        if not created.exists():
-            create_arrays(self.plan.arrays, lengths)
-            write_pack(created, {}, {})
+        create_arrays(self.plan.arrays, lengths)
 
     def _ranges(self, kind: str) -> Paths:
         n = self.budget.n_ranges(sum(path.stat().st_size for path in self._merged(kind)))

@@ -114,7 +114,7 @@ def checksum_array(arrays: Path, name: str, pieces: list[Piece], output: Path) -
                 break
             at += piece.size
     if at != size:
-        raise InputError(f"{path}: damaged (its content is not what was written); delete {arrays.parent} to build anew")
+        raise InputError(f"{path}: damaged (its content is not what was written); delete {arrays} to build anew")
     write_pack(output, {"checksum": checksum.hexdigest()}, {})
 
 

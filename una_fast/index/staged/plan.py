@@ -29,6 +29,7 @@ TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text 
 RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
 SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones save nothing more
 MAX_PARTITIONS = 4096
+OF_ARRAYS = ("rank", "ranked", "written", "checksum")  # stages whose files are valid as long as the arrays are there
 STRING_KINDS = ("terms", "chunks")
 
 
@@ -166,8 +167,8 @@ class Plan:
         return path
 
     def paths(self, stage: str, kind: str, n: int) -> Paths:
-        """The files of all tasks of a stage."""
-        return Paths(self.work, f"{stage}-{kind}", self.key, n)
+        """The files of all tasks of a stage. Those that say what is in the arrays lie beside the arrays."""
+        return Paths(self.arrays if stage in OF_ARRAYS else self.work, f"{stage}-{kind}", self.key, n)
 
     @property
     def arrays(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,11 +15,10 @@ from una_fast.storage.lock import locked
 from una_fast.storage.packs import GO_ON
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
-STAGES = "segment|read|digest|rows|runs|written|merge|rank|ranked|label|created|checksum|check"
-OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9]+)*-[0-9a-f]{{16,32}}")
+STAGES = "segment|read|digest|rows|runs|written|merge|rank|ranked|label|checksum|check"
+OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9]+)*-[0-9a-f]{{16,32}}|({'|'.join(DTYPES)})\.npy|{PARTIAL.pattern}")
 NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
-OWN_FOLDER = re.compile(r"arrays-[0-9a-f]{16}")
-OWN_ARRAY = re.compile(rf"({'|'.join(DTYPES)})\.npy")
+OWN_FOLDER = re.compile(r"(arrays|gone)-[0-9a-f]{16,32}")
 
 
 def work_folder(folder: Path) -> Path:
@@ -72,10 +72,10 @@ def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == M
     for path in list(work.iterdir()):
         if keep(path.name) or path.is_symlink():
             continue
-        if OWN_FILE.fullmatch(path.name) or PARTIAL.fullmatch(path.name):
+        if OWN_FOLDER.fullmatch(path.name):
+            _delete_folder(path)
+        elif OWN_FILE.fullmatch(path.name):
             path.unlink(missing_ok=True)
-        elif OWN_FOLDER.fullmatch(path.name):
-            _delete_arrays(path)
 
 
 def end_work(work: Path) -> None:
@@ -86,9 +86,12 @@ def end_work(work: Path) -> None:
         work.rmdir()
 
 
-def _delete_arrays(folder: Path) -> None:
+def _delete_folder(folder: Path) -> None:
+    """Delete the arrays and what is said of them in one step, so that no build finds a part of that."""
+    gone = folder.with_name(f"gone-{uuid.uuid4().hex}")
+    folder.rename(gone)
     with suppress(OSError):
-        for path in list(folder.iterdir()):
-            if OWN_ARRAY.fullmatch(path.name) or PARTIAL.fullmatch(path.name):
+        for path in list(gone.iterdir()):
+            if OWN_FILE.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-        folder.rmdir()
+        gone.rmdir()
