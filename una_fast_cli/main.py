@@ -41,6 +41,7 @@ COMMANDS = {
     "download": Command("train.download", "fetch the corpus and the evaluation data of the paper", "train"),
     "generate": Command("train.generate", "write paraphrases or back-translations of a corpus", "generate"),
     "paper": Command("train.paper.__main__", "make a table of the paper, also with your own encoder and text", "train"),
+    "compare": Command("train.compare", "train with and without hard negatives on your text, and compare", "train"),
     "probe": Command("una_fast_cli.probe", "show how near an encoder puts near-misses of your text", "integrations"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
     "upload": Command("una_fast_cli.upload", "copy an index to s3, gs, hdfs or another address"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.evidence.comparison import Comparison, compare
 from bench.evidence.conditions import BASES, Condition, find_conditions
 from bench.evidence.hardness import Hardness
 from bench.report import table
+from train.report.paired import Comparison, compare
 from train.report.runs import title
 
 Evidence = Mapping[str, Any]  # "conditions" of evidence.json

@@ -16,7 +16,6 @@ from transformers import AutoTokenizer, BertForMaskedLM
 import una_fast
 from bench.evidence import __main__ as evidence
 from bench.evidence.bases import IGNORED, masked, masked_loss
-from bench.evidence.comparison import compare
 from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditions
 from bench.evidence.controls import OtherSentence
 from bench.evidence.corpora import write_lines
@@ -27,6 +26,7 @@ from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from train.record.folder import OutputFolder
+from train.report.paired import compare
 from una_fast.errors import InputError
 
 
@@ -51,7 +51,8 @@ def test_differences_are_paired_by_seed() -> None:
     assert found.difference == pytest.approx(0.4)
     assert found.deviation == pytest.approx(differences.std(ddof=1))
     assert found.p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
-    assert differences.min() - 1e-9 <= found.low < found.difference < found.high <= differences.max() + 1e-9
+    interval = stats.t.interval(0.95, 2, differences.mean(), differences.std(ddof=1) / math.sqrt(3))
+    assert (found.low, found.high) == pytest.approx(interval)
     assert compare(without, {"7": 1.0}) is None
     one = compare(without, {"42": 70.5})
     assert (one.difference, math.isnan(one.p), math.isnan(one.low)) == (0.5, True, True)

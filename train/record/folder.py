@@ -41,6 +41,7 @@ TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
+COMPARISON = "train.compare"
 PAGE_SEAL = re.compile(rb"<!-- una_fast ([0-9a-f]{32}) -->\n\Z")
 
 

@@ -1,0 +1,108 @@
+"""`una-fast compare`: two seeds of three conditions on a small text, their differences, and the same command again."""
+
+import json
+import shutil
+
+import pytest
+
+from support import small_runs as training
+from support.small_runs import write_corpus, write_dev
+from train.compare import CONDITIONS, PROBE, answer, main
+from train.record.folder import COMPARISON, read_mark
+from train.report.records import read_run
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory, tiny_model):
+    """The words of a command."""
+    folder = tmp_path_factory.mktemp("compare")
+    values = {
+        "model": tiny_model, "corpus": write_corpus(folder / "corpus.txt"), "dev": write_dev(folder / "dev.tsv"),
+        "output": folder / "out", "seeds": "3,1", "max_steps": 2, "batch_size": 8, "device": "cpu",
+    }  # fmt: skip
+    return {f"--{name.replace('_', '-')}": str(value) for name, value in values.items()}
+
+
+def call(words, **changes):
+    chosen = {**words, **{f"--{name}": str(value) for name, value in changes.items()}}
+    return main([word for pair in chosen.items() for word in pair])
+
+
+@pytest.fixture(scope="module")
+def finished(words, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("UNA_FAST_DATA", raising=False)
+        patch.setattr("train.job.launch.Supervisor", training.RanksHere)
+        assert call(words) == 0
+    return words
+
+
+def output_of(words):
+    from pathlib import Path
+
+    return Path(words["--output"])
+
+
+def test_every_condition_has_every_seed_with_its_settings(finished):
+    output = output_of(finished)
+    assert read_mark(output)["command"] == COMPARISON
+    for name, settings in CONDITIONS.items():
+        for seed in (3, 1):
+            run = read_run(output / name / f"seed-{seed}")
+            assert {option: run.settings[option] for option in settings} == settings
+            assert run.summary["status"] == "finished"
+
+
+def test_differences_are_those_of_the_runs_by_seed(finished):
+    content = json.loads((output_of(finished) / "compare.json").read_text())
+    for name in ("paper", "recommended"):
+        found = content["differences"][name]
+        for score in ("stsb_dev", PROBE):
+            each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
+            assert found[score]["difference"] == pytest.approx(sum(each) / 2) and found[score]["n"] == 2
+            assert found[score]["low"] <= found[score]["difference"] <= found[score]["high"]
+    assert len(content["answer"]) == 2 and all("the dev score changes by" in line for line in content["answer"])
+    assert content["before"][PROBE] > 0
+
+
+def test_the_page_has_pictures_and_the_answer(finished):
+    page = (output_of(finished) / "compare.html").read_text()
+    assert "plotly" in page and "the dev score changes by" in page
+
+
+def test_the_same_command_does_nothing_twice_and_another_is_refused(finished, monkeypatch, capsys):
+    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+    monkeypatch.setattr("train.job.launch.Supervisor", None)  # no run begins
+    before = (output_of(finished) / "compare.json").read_bytes()
+    assert call(finished) == 0
+    assert (output_of(finished) / "compare.json").read_bytes() == before
+    capsys.readouterr()
+    assert call(finished, seeds="3") == 2
+    assert "was begun with another --seeds" in capsys.readouterr().err
+
+
+def test_a_folder_of_others_is_refused_before_a_byte_is_written(words, tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("kept")
+    assert call(words, output=tmp_path) == 2
+    assert "holds mine.txt" in capsys.readouterr().err and [*tmp_path.iterdir()] == [tmp_path / "mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(0.1, 0.3, "they help"), (-0.3, -0.1, "they harm"), (-0.1, 0.3, "no difference")]
+)
+def test_the_answer_follows_the_interval(low, high, said):
+    found = {"stsb_dev": {"difference": (low + high) / 2, "low": low, "high": high, "n": 3}}
+    assert said in answer(None, "una", found)
+    assert "tells nothing" in answer(None, "una", {"stsb_dev": {**found["stsb_dev"], "n": 1}})
+
+
+def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
+    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+    monkeypatch.setattr("train.job.launch.Supervisor", training.RanksHere)
+    lines = [line for line in open(finished["--corpus"]).read().splitlines() if line]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line} again\n" for line in lines))
+    assert call(finished, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3") == 0
+    run = read_run(tmp_path / "out" / "none" / "seed-3")
+    assert run.settings["paraphrases"] == str(tmp_path / "out" / "paraphrases.txt")
+    assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
+    shutil.rmtree(tmp_path / "out")

@@ -1,0 +1,224 @@
+"""Does it help on one's own text? ``una-fast compare --model M --corpus FILE --output FOLDER``.
+
+Trains the model without hard negatives, with UNA as the paper's code uses it, and with the recommended settings, on the
+same sentences in the same order, once a seed; scores every encoder; and pairs the differences by seed. A command that
+was stopped goes on when it is given again.
+
+OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
+OUTPUT/compare.html   the same with pictures, and the answer
+OUTPUT/CONDITION/     the runs of a condition, a folder each seed, as `train.ddp --seeds` leaves them
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from train.config.command import checked_values, option_parser, run_command
+from train.config.options import option, options_of
+from una_fast.errors import InputError
+
+REFERENCE = "none"
+CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
+    REFERENCE: {"augment": "none", "loss": "simcse"},
+    "paper": {"augment": "una", "loss": "pairs", "alpha": 5, "beta": 0.5},
+    "recommended": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
+}
+PROBE = "probe_distance"
+MAIN_SCORES = ("STS average", "stsb_dev", PROBE)  # the answer is about the first that was measured
+TITLES = {"STS average": "the STS average", "stsb_dev": "the dev score", PROBE: "the probe's distance of near-misses"}
+N_PROBED = 1000  # sentences of the corpus
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What is compared."""
+
+    model: str = option("", "Hugging Face encoder to start from: its name or folder", metavar="NAME_OR_FOLDER")
+    corpus: str = option("", "file of your text, one sentence a line or row", metavar="FILE")
+    output: str = option("", "folder of the runs and of the page; the same command goes on with it", metavar="FOLDER")
+    pairs: str = option(
+        "", "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", metavar="FILE"
+    )
+    dev: str = option("", "scored pairs that choose best/: lines of score<TAB>sentence<TAB>sentence", metavar="FILE")
+    data: str = option(
+        "",
+        "folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set",
+        metavar="FOLDER",
+    )
+    seeds: tuple[int, ...] = option((42, 0, 1), "seeds: a run of each condition for each", least=0, metavar="N,N,...")
+    max_steps: int = option(320, "steps of a run, if the text has as many batches", least=1)
+    batch_size: int = option(64, "sentences in a step", least=2)
+    learning_rate: float = option(3e-5, "learning rate of AdamW, which falls to 0", above=0)
+    precision: str = option("fp32", "number format of the encoder's arithmetic", choices=("fp32", "bf16", "fp16"))
+    device: str = option("auto", "where to train", choices=("auto", "cpu", "cuda"))
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.compare") -> int:
+    """Run the command; the exit code."""
+    return run_command(lambda: _run(arguments, prog), "train")
+
+
+def _run(arguments: Sequence[str] | None, prog: str) -> int:
+    options = options_of(Comparing)
+    about = "Train with and without hard negatives on your text, and say whether they help."
+    values = checked_values(option_parser(prog, about, options), options, arguments)
+    for name in ("model", "corpus", "output"):
+        if not values[name]:
+            raise InputError(f"--{name} is missing: give the {options[name].help}")
+    asked = Comparing(**values | {"data": values["data"] or os.environ.get("UNA_FAST_DATA", "")})
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.record.folder import COMPARISON, OutputFolder, is_own, read_mark
+    from una_fast.extras import import_extra
+
+    for package in ("jinja2", "plotly"):  # for the page; missed now, not after the training
+        import_extra(package)
+    output = Path(asked.output)
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(asked).items()}
+    if resume := is_own(output, COMPARISON):
+        begun = read_mark(output)["settings"]
+        if changed := [name for name in settings if begun.get(name) != settings[name]]:
+            flag = f"--{changed[0].replace('_', '-')}"
+            raise InputError(f"--output {output}: was begun with another {flag}: choose a new folder")
+    with OutputFolder(output, COMPARISON, resume, settings):
+        for name in CONDITIONS:
+            if code := _train(asked, name):
+                return code
+        return _conclude(asked, settings)
+
+
+def _train(asked: Comparing, condition: str) -> int:
+    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train.ddp`."""
+    from train.ddp import main as train_main
+    from train.record.folder import RUNS, is_own
+
+    output = Path(asked.output) / condition
+    options: dict[str, Any] = {
+        "model": asked.model,
+        **_texts(asked),
+        "index": Path(asked.output) / "index",
+        "output": output,
+        "seeds": ",".join(map(str, asked.seeds)),
+        "max_steps": asked.max_steps,
+        "batch_size": asked.batch_size,
+        "learning_rate": asked.learning_rate,
+        "schedule": "linear",
+        "precision": asked.precision,
+        "device": asked.device,
+        **CONDITIONS[condition],
+    }
+    if asked.dev:
+        options["dev"] = asked.dev
+    if asked.data:
+        options |= {"evaluate": asked.data, "tasks": "sts,near-miss"}
+    words = [str(word) for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    sys.stderr.write(f"--- {condition} ---\n")
+    return train_main([*words, *(["--resume"] if is_own(output, RUNS) else [])])
+
+
+def _texts(asked: Comparing) -> dict[str, Path]:
+    """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
+    if not asked.pairs:
+        return {"corpus": Path(asked.corpus)}
+    from train.evaluation.senteval_files import read_columns
+    from train.record.folder import write_file
+
+    rows = [pair for _, pair in read_columns(Path(asked.pairs), (0, 1))]
+    if not rows:
+        raise InputError(f"{asked.pairs}: no pairs of sentences")
+    files = {name: Path(asked.output) / f"{name}.txt" for name in ("corpus", "paraphrases")}
+    for side, path in enumerate(files.values()):
+        if not path.is_file():
+            write_file(path, "".join(f"{pair[side]}\n" for pair in rows).encode())
+    return files
+
+
+def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
+    """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
+    from train.record.folder import write_json, write_page
+    from train.report.page import make_page
+    from train.report.runs import find_runs
+
+    output = Path(asked.output)
+    runs = {name: find_runs([output / name]) for name in CONDITIONS}
+    distance_of = _probes(asked)
+    scores = {
+        name: {str(run.seed): {**run.scores, PROBE: distance_of(run.folder / "best")} for run in of_condition}
+        for name, of_condition in runs.items()
+    }
+    differences = {name: _differences(scores[REFERENCE], scores[name]) for name in CONDITIONS if name != REFERENCE}
+    start = {PROBE: distance_of(asked.model)}
+    lines = [answer(asked, name, differences[name]) for name in differences]
+    content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
+    write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
+    every = [run for of_condition in runs.values() for run in of_condition]
+    page = make_page(every, baseline=output / REFERENCE, notes=list(lines))
+    write_page(output / "compare.html", page, about=str(output.resolve()))
+    sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))
+    sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")
+    return 0
+
+
+def _differences(without: Mapping[str, dict[str, float]], with_it: Mapping[str, dict[str, float]]) -> dict[str, Any]:
+    """The comparison of each score, by name, over the seeds that both have."""
+    from train.report.paired import compare
+
+    def by_seed(scores: Mapping[str, dict[str, float]], name: str) -> dict[str, float]:
+        return {seed: of[name] for seed, of in scores.items() if name in of}
+
+    names = dict.fromkeys(name for of in without.values() for name in of)
+    found = {name: compare(by_seed(without, name), by_seed(with_it, name)) for name in names}
+    return {name: asdict(one) for name, one in found.items() if one is not None}
+
+
+def _probes(asked: Comparing) -> Any:
+    """A function from an encoder's folder or name to the probe's distance on the corpus."""
+    import una_fast
+    from train.evaluation.embed import Batches
+    from train.evaluation.model import load_model
+
+    index = una_fast.build_index(Path(asked.corpus))
+
+    def distance(name: str | Path) -> float:
+        model = load_model(str(name), device="cpu")
+        return una_fast.probe(
+            lambda texts: Batches(texts, model.tokenizer, model.max_length).embed(model.encode, None).numpy(),
+            index,
+            N_PROBED,
+        ).distance
+
+    return distance
+
+
+def answer(asked: Comparing, name: str, differences: Mapping[str, Mapping[str, float]]) -> str:
+    """The comparison of a condition with the reference in one sentence."""
+    score = next(score for score in MAIN_SCORES if score in differences)
+    found = differences[score]
+    change = f"{TITLES[score]} changes by {100 * found['difference']:+.2f} points"
+    if found["n"] < 2:
+        return f"{name}: {change} with one seed, which tells nothing: give --seeds 42,0,1"
+    verdict = "they help" if found["low"] > 0 else "they harm" if found["high"] < 0 else "no difference can be told"
+    interval = f"95 % interval {100 * found['low']:+.2f} to {100 * found['high']:+.2f}, {found['n']} seeds"
+    return f"{name}: with hard negatives {change} ({interval}): {verdict}."
+
+
+def table(differences: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """All scores x 100: without, with, difference and interval, for each condition."""
+    from train.report.runs import title
+    from una_fast.text_table import aligned
+
+    rows = [["condition", "score", REFERENCE, "with", "difference", "95 % interval"]]
+    for name, of_score in differences.items():
+        for score, one in of_score.items():
+            figures = [f"{100 * one[part]:.2f}" for part in ("without", "with_it")]
+            interval = f"{100 * one['low']:+.2f} to {100 * one['high']:+.2f}" if one["n"] > 1 else ""
+            rows.append([name, title(score), *figures, f"{100 * one['difference']:+.2f}", interval])
+    return "\n".join(aligned(rows, left=(0, 1)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
