@@ -117,3 +117,17 @@ def test_without_it_punctuation_is_replaced_and_drawn(index):
     drawn = " ".join(una_fast.Augmenter(index, radius=20).negatives(range(len(LINES)))).split()
     before = " ".join(word for row in range(len(LINES)) for word in index.words(row)).split()
     assert np.count_nonzero([is_punctuation(w) for w in drawn]) != np.count_nonzero([is_punctuation(w) for w in before])
+
+
+def test_datasets_leave_out_sentences_of_punctuation(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    from una_fast.integrations.datasets import Negatives
+    from una_fast.integrations.sentence_transformers import row_dataset
+
+    index = una_fast.build_index(["a dog .", "... !", "", "the cat"])
+    index.save(tmp_path / "index")
+    for keep, rows in ((True, [0, 3]), (False, [0, 1, 3])):
+        una = una_fast.Augmenter(index, keep_punctuation=keep)
+        assert row_dataset(una)["row"] == rows
+        selected = Negatives(una).select(datasets.Dataset.from_dict({"text": list(index)}))
+        assert selected["text"] == [index[row] for row in rows]

@@ -30,7 +30,11 @@ class TextAugmentation(ABC):
 
     A subclass derives from `word_augmentation.WordAugmentation` if it edits one sentence at a time in Python, and from
     `kernel_augmentation.KernelAugmentation` if a compiled kernel draws its rows.
+
+    keeps_punctuation: whether a sentence without a letter or digit stays as it is, so that it has no negative.
     """
+
+    keeps_punctuation = False
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}

@@ -99,7 +99,7 @@ class Augmenter(KernelAugmentation):
             "window": window,
             "keep_punctuation": keep_punctuation,
         }
-        self._law = make_law(index, **law)
+        self._law, self.keeps_punctuation = make_law(index, **law), keep_punctuation
         self._keeps = surface == "kept"
         self._spellings = Spellings(index) if self._keeps or (surface == "lower" and variant == "paper") else None
         super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})

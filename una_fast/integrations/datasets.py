@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import xxhash
 
+from una_fast.augment.punctuation import is_punctuation
 from una_fast.errors import InputError
 from una_fast.integrations.checks import check_saved, negative_names
 from una_fast.integrations.epochs import DrawnByEpoch
@@ -144,6 +145,9 @@ class Negatives(DrawnByEpoch):
             {column: ["" if text is None else text for text in texts] for column, texts in read.items()}
         )
         negatives = self.augmenter.augment(views[self.of])
+        if self.augmenter.keeps_punctuation:  # a sentence of punctuation alone is its own negative
+            mute = is_punctuation(views[self.of]).tolist()
+            negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
         return [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:

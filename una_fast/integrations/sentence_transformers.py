@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.citation import CITATION
 from una_fast.errors import InputError
 from una_fast.extras import naming_extras
@@ -25,13 +26,14 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
-    """A `datasets.Dataset` with one column, ``row``: the documents of the index that hold a word.
+    """A `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
 
     n_rows: take only the first `n_rows` documents, such as the sentences of a corpus whose second half is their
     paraphrases; all if None.
     """
-    lengths = augmenter.index.word_ids.lengths()[:n_rows]
-    return Dataset.from_dict({"row": np.flatnonzero(lengths)})
+    index = augmenter.index
+    left_out = rows_of_punctuation(index) if augmenter.keeps_punctuation else index.word_ids.empty_rows()
+    return Dataset.from_dict({"row": np.setdiff1d(np.arange(index.n_documents)[:n_rows], left_out)})
 
 
 class RowCollator(RowReader):
