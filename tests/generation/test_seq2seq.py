@@ -107,7 +107,7 @@ def test_an_encoder_is_no_seq2seq_model(tiny_model):
 def test_weights_of_another_network_are_refused(tmp_path, tiny_model):
     folder = save(tmp_path, "t5")
     shutil.copy(tiny_model / "model.safetensors", folder)
-    with pytest.raises(InputError, match="its weights are not those of a T5ForConditionalGeneration"):
+    with pytest.raises(InputError, match="its weights do not fit a T5ForConditionalGeneration"):
         Seq2Seq(str(folder), JOB, CPU)
 
 

@@ -126,7 +126,7 @@ def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_not_there_yet_do_not_count(tmp_path: Path) -> None:
-    """One of two seeds is still in training, so the group's score is that of the other."""
+    """One of two seeds is still in training, so the group has the score of the other."""
     for seed in (1, 2):
         write_run(tmp_path / f"seed-{seed}", 0.8, seed=seed)
     (tmp_path / "seed-2" / "run.json").write_text(

@@ -125,7 +125,7 @@ def test_a_mean_of_fewer_than_seven_tasks_is_not_called_the_average(tmp_path: Pa
     assert scores["all"]["STS average"] == pytest.approx(0.7)
 
 
-# --- files other than those of a finished training ---
+# --- files that no finished training leaves ---
 
 
 def test_a_line_cut_short_by_a_kill_is_left_out_and_a_broken_one_noted(tmp_path: Path) -> None:

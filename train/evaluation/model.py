@@ -49,7 +49,7 @@ class EvaluatedModel:
         positions = getattr(self.network.config, "max_position_embeddings", LONGEST)
         table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
         if (padding := getattr(table, "padding_idx", None)) is not None:
-            positions -= padding + 1  # RoBERTa's first token has the position after that of padding
+            positions -= padding + 1  # RoBERTa's first token has the position after padding's
         return min(self.tokenizer.model_max_length, positions, self.layout.max_length or LONGEST, LONGEST)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -14,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from train.encoder.pretrained import quiet
 from train.evaluation.model import pick_device
@@ -23,6 +23,7 @@ from train.generation.parts import NOTES, Parts
 from train.generation.seq2seq import check_model
 from train.generation.work import is_blank, sentences, write_share
 from train.loop.distributed import end_with_launcher
+from train.record.screen import Screen
 from train.signals import handled, held_back, tell_user
 from una_fast.corpus.sources import source_digests
 from una_fast.errors import InputError, counted
@@ -31,7 +32,6 @@ from una_fast.parallel import n_cores
 EXIT_DIED = 1
 POLL_SECONDS = 0.2  # between two checks for a signal
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
-LOG_SECONDS = 60  # between two lines of progress where there is no terminal
 
 
 def launch(job: Job) -> int:
@@ -75,9 +75,18 @@ def devices_of(job: Job) -> list[torch.device]:
 
 def _write(job: Job, devices: list[torch.device], parts: Parts, total: int, n_lines: int) -> int:
     done, stop = parts.done(), Stop()
-    with Progress(int(done.sum()), total) as progress, handled(stop):
+    n_written = int(done.sum())
+    # smoothing 0: mean speed over all lines, because batches go from short sentences to long ones
+    screen = Screen(n_written, total, "line", smoothing=0)
+
+    def wrote(lines: int) -> None:
+        nonlocal n_written
+        n_written += lines
+        screen.show(n_written)
+
+    with contextlib.closing(screen), handled(stop):
         try:
-            death = run_ranks(job, devices, done, stop, progress.add) if progress.done < total else ""
+            death = run_ranks(job, devices, done, stop, wrote) if n_written < total else ""
         except InputError as error:
             raise InputError(f"{error}{_kept(parts, total)}") from error
         written = int(parts.done().sum())  # a rank that was killed may have written more than it had told
@@ -184,33 +193,3 @@ def _rank_process(rank: int, job: Job, device: torch.device, done: NDArray[np.bo
         write_share(job, rank, device, done, lambda: 0, reply.send)
     except InputError as error:
         reply.send(str(error))
-
-
-class Progress:
-    """Lines written and the time left: a bar on a terminal, else a line each minute."""
-
-    def __init__(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
-        self._start = self._said = time.monotonic()
-        self._before = 0  # lines that were there when the clock started
-        # smoothing 0: mean speed over all lines, because batches go from short sentences to long ones
-        self._bar: Any = tqdm(total=total, initial=done, unit=" lines", smoothing=0, disable=None)
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def add(self, lines: int) -> None:
-        """Count `lines` more as written. The clock starts at the first call, because models are loaded before it."""
-        if not self._before:
-            self._start, self._before = time.monotonic(), self.done + lines
-            self._bar.unpause()
-        self.done += lines
-        self._bar.update(lines)
-        now = time.monotonic()
-        if self._bar.disable and self.done > self._before and now > self._said + LOG_SECONDS:
-            self._said = now
-            minutes = (self.total - self.done) * (now - self._start) / (self.done - self._before) / 60
-            tell_user(f"{self.done:,} of {self.total:,} lines, {minutes:,.0f} minutes left")

@@ -2,7 +2,7 @@
 
 The presets are models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"); of the
 paraphrases it reports results of the first. The paper does not give its search settings. Beams and lengths of PEGASUS
-are those of the model's page on the hub; its network has 60 positions. The page of the T5 model shows sampling; here it
+are as on the model's page on the hub; its network has 60 positions. The page of the T5 model shows sampling; here it
 searches with PEGASUS's beams. For back-translation the paper goes to French and back with the OPUS-MT models of
 Tiedemann and Thottingal (2020), whose configurations on the hub have 4 beams.
 """

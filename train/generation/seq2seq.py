@@ -61,7 +61,7 @@ class Seq2Seq:
         self._tokenizer.padding_side = "right"  # positions count from the left
         network, info = _load("weights", AutoModelForSeq2SeqLM, name, output_loading_info=True)
         if 2 * len(info["missing_keys"]) > len(network.state_dict()):
-            raise InputError(f"{name}: its weights are not those of a {type(network).__name__}")
+            raise InputError(f"{name}: its weights do not fit a {type(network).__name__}")
         self._network = network.to(device, DTYPES[job.precision]).eval()
         self._search = _search(network.generation_config, job)
 

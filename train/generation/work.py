@@ -21,7 +21,7 @@ from una_fast.corpus.sources import open_sources
 
 Line = tuple[int, str]  # row of the corpus, sentence
 # Lines are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches of
-# 3,276 tokens and 5 % in those of 8,192 (chunks of 512: 8 and 18 %), and the ranks' shares differ by a chunk at most.
+# 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %), and the ranks' shares differ by a chunk at most.
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
@@ -56,8 +56,8 @@ def share_of_rank(lines: Iterator[Line], done: NDArray[np.bool_], rank: int, wor
 def one_line(text: str) -> tuple[str, bool]:
     """`text` with each line break and the blanks around it replaced by one space; and whether it had a line break.
 
-    Line breaks are those of str.splitlines, more than those that end a line of a file, so that every reader of the
-    output finds the same lines.
+    Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
+    the output finds the same lines.
     """
     lines = text.strip().splitlines()
     return " ".join(filter(None, map(str.strip, lines))), len(lines) > 1

@@ -1,4 +1,4 @@
-"""What a user sees of a run: a bar in a terminal, else a line each minute. A closed terminal does not stop the run."""
+"""What a user sees of long work: a bar in a terminal, else a line each minute. A closed terminal does not stop it."""
 
 from __future__ import annotations
 
@@ -26,35 +26,50 @@ def loss_text(loss: float) -> str:
 
 
 class Screen:
-    """The bar or the lines of one run, on standard error."""
+    """The bar or the lines of some work, on standard error.
 
-    def __init__(self, start: int, n_steps: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._n_steps, self._clock = n_steps, clock
-        self._first = start + 1  # the steps done when the clock of the time left started
+    start, total: units that are done at the start, and at the end. smoothing: tqdm's, of the speed; 0: its mean.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        total: int,
+        unit: str = "step",
+        smoothing: float = 0.3,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._unit, self._clock = total, unit, clock
+        self._first = start + 1  # the units done when the clock of the time left started
         self._begun: float | None = None
         self._next_line = clock() + FIRST_LINE
         self.dev = ""  # the dev score as a line shows it
-        self._bar = tqdm(total=n_steps, initial=start, unit="step", dynamic_ncols=True, mininterval=0.5, disable=None)
+        looks = {"unit": unit, "smoothing": smoothing, "dynamic_ncols": True, "mininterval": 0.5}
+        self._bar = tqdm(total=total, initial=start, disable=None, **looks)
 
     def step(self, step: int, loss: float, sentences_per_second: float) -> None:
         """One optimiser step is done; `step` counts from 0."""
-        now, done = self._clock(), step + 1
-        if self._begun is None:  # now, so that the evaluation before the first step does not count
+        loss_shown, speed = loss_text(loss), f"{sentences_per_second:.0f}"
+        self.show(step + 1, f", loss {loss_shown}{self.dev}, {speed} sentences/s", loss=loss_shown, sentences_s=speed)
+
+    def show(self, done: int, about: str = "", **beside: str) -> None:
+        """`done` units are done. about: the middle of a line; beside: what stands at the end of a bar, by name."""
+        now = self._clock()
+        if self._begun is None:  # now, so that what comes before the first unit, an evaluation say, does not count
             self._begun, self._first = now, done
             self._bar.unpause()
         with _ignoring_closed_terminal():
             if not self._bar.disable:
-                self._bar.set_postfix(loss=loss_text(loss), sentences_s=f"{sentences_per_second:.0f}", refresh=False)
+                self._bar.set_postfix(beside, refresh=False)
                 self._bar.update(done - self._bar.n)
                 return
         if now < self._next_line:
             return
         self._next_line = now + LINE
-        left = (now - self._begun) / max(1, done - self._first) * (self._n_steps - done)
-        self.say(
-            f"step {done:,} of {self._n_steps:,}, loss {loss_text(loss)}{self.dev}, "
-            f"{sentences_per_second:.0f} sentences/s, {datetime.timedelta(seconds=round(left))} left"
+        left = datetime.timedelta(
+            seconds=round((now - self._begun) / max(1, done - self._first) * (self._total - done))
         )
+        self.say(f"{self._unit} {done:,} of {self._total:,}{about}, {left} left")
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""

@@ -187,7 +187,7 @@ def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
 
 
 def _pairs(tasks: dict[str, Any], path: Path, notes: list[str]) -> tuple[str, list[Point]] | None:
-    """STS-B's pairs, else those of the first task that has any."""
+    """The pairs of STS-B, else of the first task that has any."""
     for name in dict.fromkeys(("STSBenchmark", *tasks)):
         gold, cosines = _of(tasks, name, "gold"), _of(tasks, name, "similarity")
         if isinstance(gold, list) and isinstance(cosines, list):

@@ -16,7 +16,10 @@ from train.record.folder import PAPER_RUNS, SUMMARY, TABLES
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
-DEV_SCORES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # with titles; those of tasks are in TASKS
+DEV_SCORES = {
+    "stsb_dev": "dev, best",
+    "stsb_dev_last": "dev, last",
+}  # titles by name; for tasks, TASKS has them
 MOST_NAMED = 3  # folders in the label of a group, at most
 
 
@@ -207,7 +210,7 @@ def _difference(group: Group, baseline: Group, name: str) -> Difference:
 
 
 def _by_seed(group: Group, name: str) -> dict[str, float]:
-    """The score of each seed; for a seed with several runs, that of the first."""
+    """The score of each seed; of several runs with one seed, the first counts."""
     found: dict[str, float] = {}
     for run in group.runs:
         if name in run.scores:

@@ -94,7 +94,7 @@ def fit_folds(
 
 
 def _initial(width: int, n_classes: int, folds: int, models: int) -> tuple[list[Tensor], list[Tensor]]:
-    """R weights (F, D, C) and biases (F, 1, C), all equal: those of nn.Linear under SentEval's seed."""
+    """R weights (F, D, C) and biases (F, 1, C), all equal: what nn.Linear draws under SentEval's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         layer = nn.Linear(width, n_classes)

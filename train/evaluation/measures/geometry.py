@@ -10,7 +10,7 @@ ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE'
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Embeddings (n, D) transformed so that those of `rows` have mean 0 and identity covariance (BERT-whitening).
+    """Embeddings (n, D), transformed: the embeddings of `rows` have mean 0 and identity covariance (BERT-whitening).
 
     rows: int64 (m,), one entry per occurrence of a sentence. Directions without variance become 0.
     """

@@ -88,7 +88,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[tuple[NDArray, NDArray]]:
 def _fit_by_size(
     data: Labelled, splits: Sequence[tuple[NDArray, NDArray]], n_classes: int, settings: FitSettings
 ) -> list[Fits]:
-    """Fit all folds, those of equal size together (sizes differ by one at most)."""
+    """Fit all folds, and folds of equal size together (sizes differ by one at most)."""
     sizes = sorted({len(train) for train, _ in splits})
     together = [[split for split in splits if len(split[0]) == size] for size in sizes]
     return [

@@ -33,7 +33,7 @@ class TaskRow:
     """One task.
 
     short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
-    split, by which `train.download` checks the files and `train.paper` estimates times; a task of a suite needs it.
+    split, by which `train.download` checks the files; a task of a suite needs it.
     dev: it has a dev score. suite: the set of --tasks that it belongs to; the mean over a set of FULL is what papers
     call the average; "" for a task that is scored only if named. module: the module with `read`; "" for the module of
     the kind.
@@ -110,7 +110,7 @@ def choices() -> str:
 
 
 def suite(name: str) -> list[str]:
-    """The tasks of a set of --tasks: "sts", "transfer", "near-miss", or "full" for those of FULL."""
+    """The tasks of a set of --tasks: "sts", "transfer", "near-miss", or "full" for the sets in FULL."""
     sets = FULL if name == "full" else (name,)
     return [row.name for row in TASKS.values() if row.suite and row.suite in sets]
 
@@ -131,7 +131,7 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """The names that the sets and names of --tasks stand for; in dev mode, those of a set that have a dev score.
+    """The tasks that --tasks asks for, by sets and names; in dev mode, a set gives its tasks with a dev score.
 
     Raises:
         InputError: a name of no task, or no name at all.
