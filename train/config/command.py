@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -183,6 +183,16 @@ def as_arguments(option: Option, value: Any) -> list[str]:
     if option.many and option.kinds != (int,):
         return [option.flag, *items]
     return [f"{option.flag}={','.join(items)}"]
+
+
+def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that gives the options, by field name, which are not at their default."""
+    words: list[str] = []
+    for option in options:
+        value, default = (list(one) if option.many else one for one in (values[option.name], option.default))
+        if value != default:
+            words += as_arguments(option, value)
+    return words
 
 
 def run_command(action: Callable[[], int], extra: str) -> int:

@@ -14,7 +14,7 @@ from transformers import AutoConfig
 
 import una_fast
 from train import generate
-from train.config.command import as_arguments
+from train.config.command import words_of
 from train.config.run import Run, arguments_of, defaults, options, reading_arguments
 from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.protocol import EvaluationProtocol
@@ -135,20 +135,13 @@ def training(request: Request, source: Trained, cells: Sequence[Cell]) -> Work:
 
     return Work(
         name=str(Path(run.output).relative_to(request.output)),
-        command=f"python -m train.ddp {shlex.join(words_of(run))}",
+        command=f"python -m train.ddp {shlex.join(words_of(options().values(), vars(run)))}",
         models=[run.model],
         check=lambda: resolve_options(dataclasses.replace(runs[seeds[0]], evaluate="")),
         done=lambda: all(map(seed_done, runs.values())),
         do=do,
         scores=scores,
     )
-
-
-def words_of(run: Run) -> list[str]:
-    """The options of a run that are not at their default, as words of a command line."""
-    values = {name: (option, getattr(run, name)) for name, option in options().items()}
-    given = [(option, value) for option, value in values.values() if value != option.default]
-    return [word for option, value in given for word in as_arguments(option, [*value] if option.many else value)]
 
 
 def scoring(request: Request, source: Checkpoint) -> Work:

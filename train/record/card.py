@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.command import as_arguments
+from train.config.command import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
 from train.record.folder import BEST, EVALUATION, is_own_page, read_object, read_summary, write_page
@@ -68,12 +68,8 @@ def hub_name(model: str) -> str | None:
 
 def command(settings: Mapping[str, Any]) -> str:
     """The command that repeats the run, without the options of where and how it ran."""
-    words = ["python", "-m", "train.ddp"]
-    for name, option in options().items():
-        value, default = (list(one) if option.many else one for one in (settings[name], option.default))
-        if option.role in ("result", "source") and value != default:
-            words += as_arguments(option, value)
-    return shlex.join(words)
+    told = [option for option in options().values() if option.role in ("result", "source")]
+    return shlex.join(["python", "-m", "train.ddp", *words_of(told, settings)])
 
 
 def _dev_score(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
