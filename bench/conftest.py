@@ -25,6 +25,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.benchmark_disable = True
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Benchmarks that only have to run are slow tests."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.config.getoption("benchmark_disable"):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "size" in metafunc.fixturenames:
         smoke = metafunc.config.getoption("benchmark_disable")
@@ -102,9 +109,10 @@ def synthetic_sentences(n: int, seed: int = 0) -> Any:
     """`n` sentences of 5 to 38 made-up words, drawn by Zipf's law, the same in every run."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlcumwfgypbvk"))
-    words = ["".join(rng.choice(letters, rng.integers(2, 11))) for _ in range(SYNTHETIC_WORDS)]
+    n_words = min(SYNTHETIC_WORDS, 20 * n)  # fewer only for runs that are not timed
+    words = ["".join(rng.choice(letters, rng.integers(2, 11))) for _ in range(n_words)]
     for length in rng.integers(5, 39, n):
-        ids = rng.zipf(1.2, length) % SYNTHETIC_WORDS
+        ids = rng.zipf(1.2, length) % n_words
         yield " ".join([words[i] for i in ids]).capitalize() + "."
 
 

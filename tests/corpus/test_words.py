@@ -193,6 +193,7 @@ def test_progress_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_real_sentences(data_dir: Path) -> None:
     """bench/parity/check_words.py compares all 1,011,914 lines of the corpora."""
     import gzip

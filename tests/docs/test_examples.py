@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,12 @@ def run_here(command: str, folder: Path) -> None:
     assert main(arguments) in (0, None), command
 
 
-@pytest.mark.parametrize(("page", "code"), [(page, code) for page, kind, code in blocks() if kind == "python"])
+def example(page: str, code: str) -> Any:
+    """A parameter of a test; the pages that every user reads are in `make test`, the others are slow."""
+    return pytest.param(page, code, marks=[] if page in ("README.md", "tutorial.md") else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("page", "code"), [example(page, code) for page, kind, code in blocks() if kind == "python"])
 def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import mteb" in code:
         pytest.skip("mteb fetches its tasks from a hub")
@@ -142,9 +148,9 @@ def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: py
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
 
 
-def shell_commands() -> list[tuple[str, str]]:
+def shell_commands() -> list[Any]:
     found = [(page, command) for page, kind, code in blocks() if kind == "bash" for command in commands(code)]
-    return [(page, command) for page, command in found if not command.startswith(tuple(NOT_RUN))]
+    return [example(page, command) for page, command in found if not command.startswith(tuple(NOT_RUN))]
 
 
 @pytest.mark.parametrize(("page", "command"), shell_commands())

@@ -13,6 +13,8 @@ from transformers import AutoModel
 
 from support.small_runs import ROOT, write_corpus
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = sorted((ROOT / "docs" / "examples").glob("*.py"))
 FIRST = ROOT / "docs" / "examples" / "sentence_transformers_text.py"
 LINES = 20

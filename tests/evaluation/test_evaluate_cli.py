@@ -79,6 +79,7 @@ def test_scores_with_their_protocol_are_printed_and_kept(
     assert f"{100 * both[0]:.2f}" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["avg", "avg_first_last", "avg_top2"])
 def test_every_pooling_scores_with_whitening_too(
     data: Path, tiny_model: Path, pooling: str, capsys: pytest.CaptureFixture[str]

@@ -177,6 +177,7 @@ def test_a_missing_folder_names_the_command(data: Path, monkeypatch: pytest.Monk
         read_task(data / "senteval" / "downstream", "replace_obj")
 
 
+@pytest.mark.slow
 def test_minilm_has_the_known_figure(data_dir: Path, minilm: Path) -> None:
     """Per cent of hits, mean pooling, fp32; it was measured before this evaluation was written."""
     if not (data_dir / "near_miss").is_dir():

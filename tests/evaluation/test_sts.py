@@ -332,6 +332,7 @@ def test_a_task_without_subsets_is_its_own_subset() -> None:
     assert scores.subsets == {"all": scores.spearman["all"]} and scores.spearman["all"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
     model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")

@@ -68,6 +68,7 @@ def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
     assert not folder_of(written).exists()
 
 
+@pytest.mark.slow
 def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_path, monkeypatch):
     monkeypatch.setattr(work, "CHUNK", 16)
     for tokens in (24, 4096):
@@ -79,6 +80,7 @@ def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_
     assert other.read_bytes() != written.read_bytes()  # so the prefix has an effect
 
 
+@pytest.mark.slow
 def test_two_ranks_write_what_one_does(models, corpus, written, tmp_path, monkeypatch):
     output = tmp_path / "out.txt"
     command = [sys.executable, "-c", TWO_CHUNKS, *arguments(corpus, output, "--model", models["t5"], "--nproc", 2)]
@@ -146,6 +148,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     output = tmp_path / "out.txt"
     command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
@@ -190,6 +193,7 @@ def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_p
     assert (material.n_anchors, material.paraphrase_offset, material.blank_paraphrases) == (LINES, LINES, 2)
 
 
+@pytest.mark.slow
 def test_bf16_writes_a_line_each(models, corpus, tmp_path):
     assert generate(corpus, tmp_path / "out.txt", "--model", models["bart"], "--precision", "bf16") == 0
     assert len((tmp_path / "out.txt").read_text().splitlines()) == LINES

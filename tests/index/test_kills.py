@@ -10,8 +10,11 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from una_fast.storage import load_arrays, save_arrays
+
+pytestmark = pytest.mark.slow
 
 SAVER = """
 import sys, itertools

@@ -62,6 +62,7 @@ def parts(**environment: str) -> dict[str, str]:
     return dict(line.split("\t") for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's switches")
 def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
     here = parts()

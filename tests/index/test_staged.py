@@ -45,6 +45,7 @@ def array_of(index, name):
     return np.ascontiguousarray(getattr(owner[table], part) if table in owner else getattr(index, name))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_any_cut_gives_the_bits_of_the_build_in_memory(
@@ -81,6 +82,7 @@ def shards(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 def test_every_executor_and_every_kind_of_file_give_the_same_bits(shards, tmp_path, monkeypatch):
     expected = una_fast.build_index(shards)

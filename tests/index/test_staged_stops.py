@@ -60,6 +60,7 @@ def n_syncs(build, tmp_path, monkeypatch):
     return len(calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [disk_full(), Killed()], ids=["disk full", "killed"])
 def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path, n_syncs, monkeypatch, error):
     """The old index stays until the new one is complete, and the next run goes on."""
@@ -170,6 +171,7 @@ def test_a_link_in_place_of_the_work_folder_is_not_followed(build, tmp_path):
     assert not list((tmp_path / "mine").iterdir())
 
 
+@pytest.mark.slow
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
     with ProcessPoolExecutor(1) as pool:
         pool.submit(os._exit, 9)
@@ -209,6 +211,7 @@ def intermediate_files(folder):
     return sorted(path for path in work_folder(folder).rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.98])
 def test_a_flipped_bit_of_any_intermediate_file_gives_the_same_bits_or_a_sentence(
     build, corpus, tmp_path, n_syncs, monkeypatch, share

@@ -12,6 +12,8 @@ from una_fast.index.staged import executors
 from una_fast.integrations.dask import connected
 from una_fast_cli.main import main
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 

@@ -9,6 +9,8 @@ import una_fast
 from una_fast.integrations import Negatives
 from una_fast.integrations.transformers import RowCollator
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["The river flows north", "A market opens in the garden", "Music fills the quiet hall", "An old treaty"] * 2
 
 

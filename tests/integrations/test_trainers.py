@@ -14,6 +14,8 @@ import una_fast
 from support.recorded_training import KINDS, ROWS, embeddings, pairs_loss, record
 from support.small_runs import ROOT, write_corpus
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

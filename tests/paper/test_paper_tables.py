@@ -97,6 +97,7 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
     assert "done   python -m train.ddp" in said and "0 of 1 are to do" in said
 
 
+@pytest.mark.slow
 def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
     """In one folder, a run that several tables share is trained once, and paraphrases are written once."""
     output = tmp_path / "output"
@@ -160,6 +161,7 @@ def test_figures_of_another_encoder_say_what_was_trained(paper, folder, tmp_path
         )
 
 
+@pytest.mark.slow
 def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
     rows = ["--rows", "5,1", "--columns", "UNA"]
     real = works.train_seeds

@@ -85,6 +85,7 @@ def test_integrations_name_their_extra() -> None:
         assert re.fullmatch(r"the package \w+ is not installed: run `pip install 'una_fast\[integrations\]'`", answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("code", [COMMAND, MODULE])
 def test_a_command_names_the_extra_that_it_needs(name: str, code: str, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from bench import report
 from bench.training import trainers
 from support.small_runs import write_corpus
 
+pytestmark = pytest.mark.slow
+
 
 def arguments(folder, model, *more):
     corpus = write_corpus(folder / "corpus.txt", 60)

@@ -11,6 +11,8 @@ from bench.training.step_table import BASE, COLUMNS, mean_step, rows
 from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def corpus(tmp_path):

@@ -14,6 +14,8 @@ import una_fast
 from support.run_folders import STS_TASKS, metrics_line, write_evaluation, write_run
 from train.report.__main__ import main
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = st.integers() | st.floats() | st.sampled_from([10**400, -1, 0, 2**63, 1e308, -1e308, 5e-324])
 SCALARS = st.none() | st.booleans() | NUMBERS | st.text(st.characters(exclude_categories=()), max_size=8)
 VALUES = st.recursive(

@@ -216,6 +216,7 @@ def test_seeds_are_tabled_without_plotly(monkeypatch: pytest.MonkeyPatch) -> Non
     assert importlib.import_module("train.report.runs").title("STSBenchmark") == "STS-B"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser of the Chromium family")
 def test_a_browser_draws_every_chart_in_the_pages_colours(four_runs: Path, tmp_path: Path) -> None:
     assert BROWSER is not None

@@ -90,6 +90,7 @@ def test_sentences_are_the_tokenizers(tokenizer, encoder):
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(texts=st.lists(TEXTS, max_size=20))
 def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
@@ -98,6 +99,7 @@ def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(words=st.lists(TEXTS, min_size=1, max_size=20), order=st.randoms(use_true_random=False))
 def test_any_terms_joined_are_the_tokenizers(family, tokenizer, encoder, words, order):

@@ -32,6 +32,7 @@ def index(lines):
     return una_fast.build_index(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentences_and_negatives_of_wikipedia_are_the_tokenizers(family, lines, index):
     tokenizer = FAMILIES[family]()

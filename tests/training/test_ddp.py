@@ -104,7 +104,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("world", [2, 3, 4])
+@pytest.mark.parametrize("world", [2, *[pytest.param(world, marks=pytest.mark.slow) for world in (3, 4)]])
 def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
     if kind not in ("negatives", "plain") and world == 3:
         pytest.skip("two worlds are enough for the other losses")
@@ -129,6 +129,7 @@ def test_a_wrong_scale_of_the_gathered_gradient_is_noticed(trained):
     assert torch.allclose(wrong["moments"][largest] * 2, one["moments"][largest], rtol=0.05, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "kind"), [(1, "negatives"), (2, "negatives"), (2, "soft"), (1, "guarded")])
 def test_gradient_caching_gives_the_plain_gradient(trained, world, kind):
     plain, cached = trained(1, **KINDS[kind]), trained(world, grad_cache=5, **KINDS[kind])
@@ -136,6 +137,7 @@ def test_gradient_caching_gives_the_plain_gradient(trained, world, kind):
     assert difference(plain["weights"], cached["weights"]) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_noise_on_embeddings_is_the_same_on_any_number_of_ranks(trained, noise):
     settings = {"noise": noise, "noise_view": "all", "noise_strength": 0.3, **KINDS["negatives"]}
@@ -145,6 +147,7 @@ def test_noise_on_embeddings_is_the_same_on_any_number_of_ranks(trained, noise):
     assert difference(one["weights"], trained(1, **KINDS["negatives"])["weights"]) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "compile"), [(2, "off"), (4, "off"), (2, "graphs")])
 def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world, compile):
     """Ranks mask different numbers of tokens, and one of four ranks has no token in the last step."""
@@ -166,6 +169,7 @@ def test_more_ranks_than_gpus_is_said(monkeypatch):
         distributed.join_group("cuda")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grad_cache", [0, 5])
 def test_graphs_hand_their_gradients_to_ddp(trained, grad_cache):
     plain = trained(1, **KINDS["negatives"])

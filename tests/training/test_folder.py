@@ -30,6 +30,7 @@ def pointer(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_refused_or_changes_nothing(pointer):
     path = pointer / "last" / "checkpoint.json"
     content, whole = path.read_bytes(), read_pointer(pointer)
@@ -260,6 +261,7 @@ class TestTheRule:
             assert (tmp_path / "a").exists() == bool(name)
         assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "mine" and is_own(tmp_path / "a" / "b", RUN)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["best", "last", "tensorboard", "metrics.jsonl"])
     def test_no_link_leads_out_of_the_folder(self, finished, tmp_path, precious, name):
         output = tmp_path / "run"
@@ -310,6 +312,7 @@ class TestChangesOfTheUser:
         assert all((output / name).read_text() == "mine" for name in mine)
         assert len([*(output / "last").glob("weights-*.pt")]) == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["best/model.safetensors", "best/config.json", "best/best.json", "run.json"])
     def test_a_changed_file_stops_the_run_before_its_first_step(self, stopped, name):
         path = Path(stopped["output"]) / name
@@ -338,6 +341,7 @@ class TestChangesOfTheUser:
         assert card.read_text() == edited and edited.startswith("---") and "# My encoder" in edited
 
 
+@pytest.mark.slow
 def test_a_kill_between_the_files_of_best_changes_nothing_for_resume(tmp_path, tiny_model, monkeypatch):
     """However far the renames of the new files have come, they are known as the run's."""
     encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "cls")

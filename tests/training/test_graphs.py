@@ -198,6 +198,7 @@ def test_graphs_need_a_gpu(tmp_path, tiny_model):
         train_here(options(tmp_path, tiny_model, compile="graphs"))
 
 
+@pytest.mark.slow
 def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model, capsys):
     values = options(tmp_path, tiny_model, precision="fp16", max_steps=4, dropout=0.0)
     assert train_here(values).status == "finished"

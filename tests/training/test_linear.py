@@ -60,6 +60,7 @@ def test_packed_layers_give_the_same_and_are_left_as_they_were(kind):
     assert not any("forward" in vars(layer) for layer in layers)
 
 
+@pytest.mark.slow
 def test_the_dev_evaluation_of_a_run_packs_every_layer_of_the_encoder(tmp_path, tiny_model, monkeypatch):
     packed = []
     embed = Trainer.embed

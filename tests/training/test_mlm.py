@@ -124,6 +124,7 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
             assert torch.allclose(parameter.grad, theirs[name].grad, atol=1e-6), name
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_same_bits_and_best_has_no_head(tmp_path, tiny_model, monkeypatch):
     whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), mlm_weight=0.1, max_steps=5)
     parts = {**whole, "output": str(tmp_path / "parts")}

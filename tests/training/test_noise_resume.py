@@ -9,6 +9,8 @@ from support.small_runs import assert_same_run, metrics, options, train_here
 from train.loop.trainer import Trainer
 from train.objective.registry import NOISES
 
+pytestmark = pytest.mark.slow
+
 
 def stop_at(monkeypatch, at):
     plain = Trainer.step

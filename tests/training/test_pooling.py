@@ -116,6 +116,7 @@ def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_pa
     assert len(lines) == 1 and json.dumps(lines[0]) in metrics_before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(OF_TRAINING))
 def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_path, tiny_model, name):
     encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, name)
@@ -208,6 +209,7 @@ def test_a_pooling_that_the_library_lacks_is_not_saved_as_another(tmp_path, tiny
         Modules(pooling="avg_top2").write(tmp_path, AutoConfig.from_pretrained(tiny_model), tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", [None, "query"])
 @pytest.mark.parametrize("lower_case", [False, True])
 def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_model, prompt, lower_case):

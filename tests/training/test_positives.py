@@ -91,6 +91,7 @@ def positives_of(batch):
     return torch.cat(parts)[batch.place].unflatten(0, (batch.n_views, -1))[1]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_same_bits(tmp_path, tiny_model, monkeypatch):
     whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), positives="eda-swap")
     parts = {**whole, "output": str(tmp_path / "parts")}

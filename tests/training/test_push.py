@@ -115,6 +115,7 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path
         make_run({**values, "push_private": True})
 
 
+@pytest.mark.slow
 def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch):
     """After a failed push the other seeds are trained; after a run that did not finish they are not."""
     runs = [seeds.of_seed(run, seed) for seed in (42, 0, 1)]

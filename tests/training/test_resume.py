@@ -218,6 +218,7 @@ def whole2(values, folder):
 class TestTwoRanks:
     """The same tests by the command line, with two ranks that the launcher starts."""
 
+    @pytest.mark.slow
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
         assert run_with_kills(values, random.Random(0), kills=3, start=start_prepared)
@@ -234,6 +235,7 @@ class TestTwoRanks:
         assert finish(start_prepared({**values, "resume": True}))[0] == 0
         assert_same_run(values["output"], whole2)
 
+    @pytest.mark.slow
     def test_sigterm_saves_and_leaves_with_143(self, values, folder, whole2):
         values = {**values, "output": str(folder / "stopped2")}
         process = start_prepared(values)
@@ -254,6 +256,7 @@ def test_a_second_run_is_kept_out(folder, tiny_model):
     train_here({**values, "epochs": 1, "resume": True})
 
 
+@pytest.mark.slow
 def test_ranks_end_with_their_launcher(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
     launcher = start(values)

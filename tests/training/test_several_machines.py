@@ -15,6 +15,8 @@ from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index
 
+pytestmark = pytest.mark.slow
+
 
 def machines(values):
     """Start one rank for each of several machines, with the environment that torchrun sets.

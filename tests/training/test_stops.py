@@ -53,6 +53,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, begin, npr
     assert seconds < LONGEST
 
 
+@pytest.mark.slow
 def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
     """`timeout` signals the command, then its process group, as many schedulers do."""
     values = options(tmp_path, tiny_model, epochs=100_000, eval_every=1000, save_every=10)
@@ -64,6 +65,7 @@ def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
     assert_quiet(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.3, 1.0, 4.0])
 def test_a_signal_in_the_first_seconds_is_one_sentence(tmp_path, tiny_model, after):
     process = start(options(tmp_path, tiny_model, nproc=2, epochs=100_000))
@@ -82,6 +84,7 @@ def caught(status):
     return mask >> (signal.SIGTERM - 1) & 1
 
 
+@pytest.mark.slow
 def test_nohup_keeps_a_run_alive(monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -132,6 +135,7 @@ class Ranks:
         self.killed = True
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(monkeypatch):
     monkeypatch.setattr(supervise, "Attempt", Ranks)
     monkeypatch.setattr(supervise, "start_fork_server", lambda: None)
@@ -150,6 +154,7 @@ def test_signals_before_training_kill_what_has_nothing_to_save(monkeypatch):
     assert Ranks.last.killed and not Ranks.last.signals
 
 
+@pytest.mark.slow
 def test_a_gone_terminal_stops_nothing(monkeypatch):
     read, write = os.pipe()
     os.close(read)

@@ -130,6 +130,7 @@ def test_losses_near_0_get_a_hint_once(monkeypatch):
         assert len(said) == hints and all("there is little to learn: try --paraphrases" in one for one in said)
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_gone_stops_no_run(monkeypatch):
     class Gone:
         def write(self, text):

@@ -133,6 +133,7 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["triplet", "simcse", "decoupled"])
 def test_every_loss_trains(tmp_path, tiny_model, loss):
     values = options(tmp_path, tiny_model, loss=loss, max_steps=6)
@@ -174,6 +175,7 @@ def test_a_paraphrase_is_that_of_its_own_line(tmp_path, tiny_model):
     assert losses["same"] == pytest.approx(losses["none"], abs=1e-6) and losses["moved"] > losses["none"] + 5e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16"])
 def test_precision(tmp_path, tiny_model, precision):
     values = options(tmp_path, tiny_model, precision=precision, max_steps=6, dropout=0.0)
@@ -203,6 +205,7 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
     assert (note["step"], note["stsb_dev"]) == (run["progress"]["best_step"], run["scores"]["stsb_dev"])
 
 
+@pytest.mark.slow
 def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
     train_here(options(tmp_path, tiny_model, max_steps=4, profile=True))
     said = capsys.readouterr().err
@@ -211,6 +214,7 @@ def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
     assert "peak memory of rank 0" in said
 
 
+@pytest.mark.slow
 def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tmp_path, tiny_model):
     """Each machine has its own index and --output."""
     data = training.write_senteval(tmp_path / "data")
