@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import re
+import time
 
 import pytest
 
@@ -189,6 +190,9 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("seeds: [1, x]", "seeds: '1,x' is no list of whole numbers"),
         ("- beta", "holds a list: write one 'option: value' a line"),
         ("a: [", "not YAML"),
+        ("seed: " + "9" * 5000, "not YAML: Exceeds the limit"),
+        ("seed: 0x" + "f" * 5000, "Exceeds the limit"),
+        ("synonyms: 2001-06-31", "not YAML: day is out of range"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path, content, message):
@@ -197,6 +201,27 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
     with pytest.raises(InputError, match=re.escape(message)) as error:
         parse([*NEEDED, "--config", str(file)])
     assert str(file) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\n".join(f"k{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" if i else "k0: &a0 [x]" for i in range(10)),
+        "\n".join(
+            f"k{i}: &a{i} {{<<: [{','.join([f'*a{i - 1}'] * 9)}]}}" if i else "k0: &a0 {x: 1}" for i in range(10)
+        ),
+        "seed: " + "[" * 5000,
+        "corpus: " + "[" * 5000 + "]" * 5000,
+        "{" * 100_000,
+    ],
+)
+def test_a_file_that_would_take_gigabytes_or_minutes(tmp_path, content):
+    file = tmp_path / "run.yaml"
+    file.write_text(content)
+    begun = time.process_time()
+    with pytest.raises(InputError, match=r"--config .*: has aliases \(\*name\) or deep nesting, which are not read"):
+        parse([*NEEDED, "--config", str(file)])
+    assert time.process_time() - begun < 2
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -25,7 +25,7 @@ from support.small_runs import (
 )
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import HashedFile
-from train.record.folder import RUN, OutputFolder
+from train.record.folder import MARK, RUN, OutputFolder
 from train.record.pointer import read_pointer
 from una_fast.errors import InputError
 
@@ -228,7 +228,9 @@ class TestTwoRanks:
         values = {**values, "output": str(folder / "dead")}
         process = start_prepared(values)
         wait_for_step(process, Path(values["output"]), 20)
-        rank0 = int((Path(values["output"]) / ".lock").read_text().split()[1])
+        inode = f":{(Path(values['output']) / MARK).stat().st_ino}"
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        (rank0,) = (int(words[4]) for words in locks if words[1] == "FLOCK" and words[5].endswith(inode))
         os.kill(rank0, signal.SIGKILL)
         code, said = finish(process)
         assert code == 1 and "error: rank 0 died: exit code -9 (go on from step" in said, said

@@ -14,6 +14,7 @@ from train.config.options import Option
 from una_fast.errors import InputError, InputWarning
 from una_fast.extras import missing_package
 
+DEEPEST = 5  # levels of lists and mappings in a YAML file; options need two
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # the placeholder of a value in --help
 
@@ -152,7 +153,7 @@ def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict
                 raise InputError(unknown_key(str(key), [option.flag for option in known.values()]))
             arguments += as_arguments(known[name], value)
         return given_values(parser, arguments)
-    except InputError as error:
+    except ValueError as error:  # an InputError, or a number of 5,000 digits
         raise InputError(f"--config {path}: {error}") from error
 
 
@@ -161,14 +162,30 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     import yaml  # takes 15 ms, and only --config needs it
 
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        plain = _is_plain(text)
+        loaded = yaml.safe_load(text) if plain else None
     except OSError as error:
         raise InputError(f"{error.strerror}: give a YAML file of options") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, a number of 5,000 digits, the 31st of June
         raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
+    if not plain:
+        raise InputError("has aliases (*name) or deep nesting, which are not read: write one 'option: value' a line")
     if loaded is not None and not isinstance(loaded, dict):
         raise InputError(f"holds a {type(loaded).__name__}: write one 'option: value' a line")
     return loaded or {}
+
+
+def _is_plain(text: str) -> bool:
+    """False for YAML with aliases, 300 bytes of which can stand for gigabytes, or nested deeper than any option."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def as_arguments(option: Option, value: Any) -> list[str]:

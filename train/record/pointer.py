@@ -98,7 +98,7 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
 
     A setting that `saved` lacks is an option that was added later: the run used its default.
     """
-    earlier = {**saved, "settings": {**defaults(), **saved.get("settings", {})}}
+    earlier = json.loads(json.dumps({**saved, "settings": {**defaults(), **saved.get("settings", {})}}))
     for group in given:
         for name, value in given[group].items():
             before = earlier.get(group, {}).get(name)
