@@ -117,7 +117,7 @@ def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
             os.killpg(pid, signal.SIGKILL)
         else:
             workers = [c for c in process.children(recursive=True) if not c.children()]
-            moments.choice([c for c in workers if "tracker" not in " ".join(c.cmdline())]).kill()
+            moments.choice([c for c in workers if "resource_tracker" not in " ".join(c.cmdline())]).kill()
     except (psutil.Error, ProcessLookupError, IndexError):
         return False
     return True
