@@ -44,6 +44,9 @@ MISTAKES = [
     ("una_fast_cli.upload", "nowhere", "the following arguments are required: ADDRESS"),
     ("una_fast_cli.fetch", "nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
     ("una_fast_cli.negatives", "--idnex i", "unknown option --idnex: did you mean --index?"),
+    ("una_fast_cli.probe", "--model m", "--corpus is missing: give the file of your text"),
+    ("train.compare", "--model m --corpus c", "--output is missing: give the folder of the runs"),
+    ("train.compare", "--model m --corpus c --output o --seed 3", "unknown option --seed: did you mean --seeds?"),
     ("una_fast_cli.explain", "--index i a --bta 0.5", "unknown option --bta: did you mean --beta?"),
 ]
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -38,8 +39,6 @@ def finished(words, tmp_path_factory):
 
 
 def output_of(words):
-    from pathlib import Path
-
     return Path(words["--output"])
 
 
@@ -99,7 +98,7 @@ def test_the_answer_follows_the_interval(low, high, said):
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
     monkeypatch.setattr("train.job.launch.Supervisor", training.RanksHere)
-    lines = [line for line in open(finished["--corpus"]).read().splitlines() if line]
+    lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line} again\n" for line in lines))
     assert call(finished, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3") == 0
     run = read_run(tmp_path / "out" / "none" / "seed-3")
