@@ -128,13 +128,16 @@ def check_unreplaced(lines):
 
 
 def wiki(n):
-    path = Path(os.environ["UNA_FAST_DATA"]) / "corpora" / "wiki_large.txt.gz"
+    path = Path(os.environ.get("UNA_FAST_DATA", "")) / "corpora" / "wiki_large.txt.gz"
+    if not path.is_file():
+        pytest.skip("needs corpora/wiki_large.txt.gz in UNA_FAST_DATA")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n") for line in itertools.islice(file, n)]
 
 
 def test_with_nothing_replaced_the_ids_are_the_anchors():
-    assert check_unreplaced(LINES) <= 0.02 * len(LINES)
+    lines = [*training_lines()[:2000], *QUOTED]
+    assert check_unreplaced(lines) <= 0.02 * len(lines)
 
 
 @pytest.mark.slow
