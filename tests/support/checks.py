@@ -13,7 +13,7 @@ from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
-from una_fast._kernels.draws.probability import replacement_probabilities
+from una_fast._kernels.draws.probability import fill_thresholds, replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
@@ -167,9 +167,24 @@ def check_negatives(rows, setting, window, seed, epoch):
     setting = with_fixed(setting, len(scores.idf))
     rules = law(scores, len(rows), seed=seed, window=window, **setting)
     out = np.empty_like(words.values)
-    Negatives(words, rules).terms(np.arange(len(rows)), epoch, NegativesWorkspace(max(map(len, rows))), out)
+    numbers, work = np.arange(len(rows)), NegativesWorkspace(max(map(len, rows)))
+    Negatives(words, rules).terms(numbers, epoch, work, out)
     expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
     assert out.tolist() == [term for row in expected for term in row]
+
+    kept = np.empty_like(out)
+    table = np.empty(len(out), dtype=np.uint32)
+    first, _, p = weigh(rules, words)
+    fill_thresholds(rules, words.indptr, first, p, table)
+    Negatives(words, rules, thresholds=table).terms(numbers, epoch, work, kept)
+    assert kept.tolist() == out.tolist()
+    variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
+    expected = [t for row, of_row in zip(rows, listed, strict=True) for t in reference.thresholds(row, of_row, variant)]
+    assert table.tolist() == expected
+    # where a draw cannot be told from its threshold, the probability decides
+    draws = [rules.draw(i, epoch, k, 0) >> 33 << 1 for i, row in enumerate(rows) for k in range(len(row))]
+    Negatives(words, rules, thresholds=np.array(draws, dtype=np.uint32)).terms(numbers, epoch, work, kept)
+    assert kept.tolist() == out.tolist()
 
     staged = np.empty_like(out)
     keys = np.arange(len(rows), dtype=np.uint64)

@@ -96,6 +96,17 @@ def of_scores(words, z, beta, variant, select):
     return p
 
 
+def thresholds(words, p, variant="paper"):
+    """Of each word, 2 floor(2**31 p), for p = 1 one step less, plus 1 if its draw decides for later places too; 0 where
+    another place decides."""
+    found = []
+    for k, word in enumerate(words):
+        decides = variant == "released" or word not in words[:k]
+        again = variant == "paper" and word in words[k + 1 :]
+        found.append(2 * min(int(2**31 * p[k]), 2**31 - 1) + again if decides else 0)
+    return found
+
+
 # --- step 3 ---------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     random       the generator of all draws: a function of seed, epoch, row, position, number (Cython)
     law          the term scores and the settings of one augmenter                            (Cython)
     probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)
-    replace      probabilities -> replaced terms, step 3                                      (Cython)
+    replace      probabilities or their thresholds -> replaced terms, step 3                  (Cython)
     frame        special tokens and padding around a text in a row of a batch                 (Cython)
     emit         terms -> padded token ids                                                    (Cython)
     rows         rows of the index -> augmented rows, in blocks that stay in cache            (Cython)

@@ -136,7 +136,7 @@ class EDA(KernelAugmentation):
         if self.tokens is None:
             return None
         terms, first_terms, self._irregular = self.tokens.with_terms(self._table.extra)
-        return TermTokens(terms, first_terms, self.tokens.frame)
+        return TermTokens(terms, first_terms, self.tokens.frame, self._irregular)
 
     def _read(self, sentences: Iterable[str]) -> EditableText:
         """Sentences with the synonyms of their words, seen and unseen."""

@@ -138,7 +138,7 @@ class KernelAugmentation(TextAugmentation):
         if self.tokens is None:
             return None
         self._irregular = self.tokens.irregular
-        return TermTokens(self.tokens.terms, self.tokens.first_terms, self.tokens.frame)
+        return TermTokens(self.tokens.terms, self.tokens.first_terms, self.tokens.frame, self._irregular)
 
     def _take_workspace(self) -> Workspace:
         """A workspace that no other thread has: a list's pop and append are atomic."""

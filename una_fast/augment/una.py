@@ -24,6 +24,7 @@ from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.spelling import spell
 from una_fast.augment.surface import Spellings, keep_surface, lower_surface
 from una_fast.augment.text_rows import TextRows
+from una_fast.augment.thresholds import kept_thresholds
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
 
@@ -60,6 +61,9 @@ class Augmenter(KernelAugmentation):
             (equation 2) and the windows stay as they are; a window without any other word is widened, rank by rank on
             either side, until it holds one. A sentence of punctuation alone stays as it is. Not with
             variant="released".
+        keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is kept beside
+            the index, 4 bytes a word, mapped by all processes, so that `negative_ids` need not compute it; not where
+            that takes more than half of the free memory. False: it is computed in each call. The draws are the same.
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
@@ -86,6 +90,7 @@ class Augmenter(KernelAugmentation):
         window: Literal["rank", "score"] = "rank",
         surface: Literal["lower", "kept", "paper"] = "lower",
         keep_punctuation: bool = False,
+        keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
         check_choice("surface", surface)
@@ -102,7 +107,9 @@ class Augmenter(KernelAugmentation):
         self._law, self.keeps_punctuation = make_law(index, **law), keep_punctuation
         self._keeps = surface == "kept"
         self._spellings = Spellings(index) if self._keeps or (surface == "lower" and variant == "paper") else None
-        super().__init__(index, tokenizer, n_jobs, {**law, "surface": surface})
+        self._keeps_probabilities = bool(keep_probabilities)
+        settings = {**law, "surface": surface, "keep_probabilities": keep_probabilities}
+        super().__init__(index, tokenizer, n_jobs, settings)
         lower = self._spellings is not None and not self._keeps and index.lowercase
         if lower and self.tokens is not None and self.tokens.cased:
             warnings.warn(
@@ -152,7 +159,10 @@ class Augmenter(KernelAugmentation):
         return {**super()._shown_settings(), "radius": self.radius}
 
     def _make_kernel(self) -> RowKernel:
-        return Negatives(self.index.word_ids, self._law, self._term_tokens())
+        tokens, thresholds = self._term_tokens(), None
+        if self._keeps_probabilities and self.tokens is not None and self.tokens.by_word and self.by_kernel:
+            thresholds = kept_thresholds(self.index, self._law, self._n_jobs)
+        return Negatives(self.index.word_ids, self._law, tokens, thresholds)
 
     def _term_tokens(self) -> TermTokens | None:
         if self.tokens is None or self._spellings is None:
@@ -167,7 +177,8 @@ class Augmenter(KernelAugmentation):
         if self._keeps and self.by_kernel:
             self._irregular = np.union1d(self._irregular, terms_apart(self.index.terms, self.tokens.added)).astype(ID)
             self._by_text = np.union1d(self._by_text, rows_apart(self.index, self.tokens, spelled))
-        return TermTokens(spelled, spelled if first_terms is terms else first_terms.take(order), self.tokens.frame)
+        first_spelled = spelled if first_terms is terms else first_terms.take(order)
+        return TermTokens(spelled, first_spelled, self.tokens.frame, self._irregular)
 
     def _make_workspace(self) -> Workspace:
         return NegativesWorkspace(self._longest_row)

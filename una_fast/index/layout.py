@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ from una_fast.corpus.word_tokenizers import Probe, Split, tokenizer_name
 
 KIND, VERSION = "index", 1
 SCORE_LAW = 2  # how scores are rounded: 2, correctly, so equal on all processors; 1, in old indexes, as numpy does it
-TOKENS = "token ids"  # the kind of a folder with a tokenizer's ids of the index
+# kinds of folders inside it, each beside its arrays
+TOKENS = "token ids"
+THRESHOLDS = "thresholds"
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
@@ -41,8 +42,3 @@ def index_meta(
     law = {"score_law": score_law} if score_law > 1 else {}
     name = tokenizer_name(word_tokenizer)
     return {"sources": sources, "word_tokenizer": name, "word_probe": word_probe, "lowercase": lowercase, **law}
-
-
-def tokens_folder(index_folder: Path, fingerprint: str) -> Path:
-    """The folder of the ids that the tokenizer of this fingerprint makes of the index."""
-    return index_folder / f"tokens-{fingerprint}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.index.layout import TOKENS, tokens_folder
-from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
+from una_fast.index.beside import Arrays, Part, kept_beside
+from una_fast.index.layout import TOKENS
 from una_fast.tokens.kept import check_ids, rows_of
 from una_fast.tokens.subwords import SubwordEncoder
 
@@ -28,33 +28,21 @@ TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
-    They are read from the index's folder if they were made before. Else they are made and, if that folder can be
-    written, saved there. Two processes that make them at the same time write the same bytes, each whole. If another
-    index has been saved in that folder since this one was opened, they are kept in memory.
+    They are kept in the index's folder once they are made (see `kept_beside`).
 
     Raises:
         InputError: kept ids that are damaged, or terms of more than MOST_SUB_WORDS sub-words.
     """
-    folder = None
-    if index.path is not None and _lies_in_its_folder(index):
-        folder = tokens_folder(index.path, encoder.fingerprint)
-    if folder is not None and is_saved(folder):
-        try:
-            return _load(folder, index, encoder)
-        except InputError:
-            if _lies_in_its_folder(index):
-                raise
-            folder = None  # another index has just been saved there
-    ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
-    if folder is None:
-        return ids
-    arrays = {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
-    try:
-        if not is_saved(folder):  # another process may have been faster
-            save_arrays(folder, TOKENS, VERSION, {"index": index.fingerprint}, arrays, part_of=index.seal)
-        return _load(folder, index, encoder)  # memory-mapped: the processes of a machine share one copy
-    except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
-        return ids
+
+    def check(folder: Path, arrays: Arrays) -> None:
+        check_ids(folder, arrays, index, encoder.n_ids)
+
+    def make() -> Arrays:
+        ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
+        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
+
+    part = Part(f"tokens-{encoder.fingerprint}", TOKENS, VERSION, check, str(encoder.n_ids))
+    return _checked_places(rows_of(kept_beside(index, part, make)))
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
@@ -169,18 +157,3 @@ def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ra
     """int32 ids of the sentences `rows`, each encoded as one text, which takes 20 times as long as by chunks."""
     starts = range(0, len(rows), TEXTS_A_CALL)
     return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
-
-
-def _lies_in_its_folder(index: Index) -> bool:
-    """False for an index that is not saved, or whose folder has gone or holds another one by now."""
-    return index.path is not None and index.seal is not None and read_seal(index.path) == index.seal
-
-
-def _load(folder: Path, index: Index, encoder: SubwordEncoder) -> dict[str, Ragged]:
-    def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        if meta.get("index") != index.fingerprint:
-            raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
-        check_ids(folder, arrays, index, encoder.n_ids)
-
-    made_for = f"{index.fingerprint} {index.n_documents} {index.n_terms} {encoder.n_ids}"
-    return _checked_places(rows_of(load_arrays(folder, TOKENS, VERSION, check, made_for).arrays))

@@ -188,8 +188,8 @@ cdef class EditedRows(RowKernel):
         RowKernel.__init__(self, words, seed, tokens)
         self.edits = edits
 
-    cdef int draw_block(self, Workspace work, int64_t n_rows) except -1 nogil:
-        return (<EditWorkspace>work).draw(self.edits, n_rows)
+    cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil:
+        return (<EditWorkspace>work).draw(self.edits, stop - begin)
 
 
 def edit_rows(Edits edits, uint64_t seed, const uint64_t[::1] rows, uint64_t epoch, uint64_t draw_set,

@@ -6,7 +6,6 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
-
 from una_fast._kernels.draws.law cimport Law, is_fixed
 
 cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
@@ -182,3 +181,24 @@ def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1
     cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
     with nogil:
         fill_probabilities(law, places, ids, indptr, indptr.shape[0] - 1, first, z, p, fixed_unseen)
+
+
+def fill_thresholds(Law law, const int64_t[::1] indptr, const int32_t[::1] first, const double[::1] p,
+                    uint32_t[::1] out):
+    """Fill `out`, uint32 (T,), with the threshold of each word, by which `replace.choose` decides without p.
+
+    The upper 31 bits are floor(2**31 p), and 2**31 - 1 for p = 1: a draw whose upper 31 bits are below them is below p,
+    and one whose upper 31 bits are above them is not. The lowest bit says that the term stands at later places of the
+    row too. In the paper's variant such later places have the threshold 0, because the first place decides for them.
+    indptr: int64 (N + 1,), bounds of the rows; first, p: as `replacement_probabilities` fills them.
+    """
+    cdef int64_t row, k, at
+    with nogil:
+        for row in range(indptr.shape[0] - 1):
+            for k in range(indptr[row], indptr[row + 1]):
+                at = indptr[row] + first[k]
+                if law.released or at == k:
+                    out[k] = min(<uint32_t>(p[k] * 2147483648.0), <uint32_t>0x7FFFFFFF) << 1
+                else:
+                    out[k] = 0
+                    out[at] |= 1

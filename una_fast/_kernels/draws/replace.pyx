@@ -10,60 +10,94 @@ either). Scores differ little inside a window, so the first candidate is nearly 
 lower bound does not already accept the candidate. Binary search in cumulative weights takes 13 cache misses a draw.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 import numpy as np
 
 from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, row_key, stream_key, unit
+from una_fast._kernels.ids.emit cimport RECORD
+from una_fast._kernels.prefetch cimport una_prefetch
 
 
-cdef int fill_replacements(Law law, const uint64_t[::1] keys, const int32_t[::1] ids, const int64_t[::1] bounds,
-                           int64_t n_rows, const int32_t[::1] first, const double[::1] z, const double[::1] p,
-                           int32_t[::1] chosen, int32_t[::1] out) except -1 nogil:
-    """Fill `out` with the terms of the negatives of `n_rows` rows, row i being ``ids[bounds[i]:bounds[i + 1]]``.
+cdef int64_t choose(const uint32_t* thresholds, uint64_t key, int64_t n, int32_t* chosen) noexcept nogil:
+    """Fill `chosen` with the places of the first n words of a row that are replaced, in order; returns their number.
 
-    keys: `row_key` of each row; first, z, p: from `fill_probabilities`; chosen: scratch, as long as the longest row.
+    thresholds: of the row's words (see `probability.fill_thresholds`); key: `row_key` of the row; chosen: int32 (n,).
+    An entry is twice the place, plus 1 if the term stands at later places too, which get the same replacement. Returns
+    -1 if a draw lies so near a threshold that only the probability itself can decide; that is so for one word in 2**31.
     """
-    cdef int64_t row
-    for row in range(n_rows):
-        replace_row(law, keys[row], ids, bounds[row], bounds[row + 1], first, z, p, chosen, out)
-    return 0
-
-
-cdef int replace_row(Law law, uint64_t key, const int32_t[::1] ids, int64_t start, int64_t stop,
-                     const int32_t[::1] first, const double[::1] z, const double[::1] p, int32_t[::1] chosen,
-                     int32_t[::1] out) except -1 nogil:
-    """Fill ``out[start:stop]`` with the terms of the negative of the row ``ids[start:stop]``.
-
-    In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
-    The positions in the draws count from the row's first word. chosen: (n,) scratch.
-    """
-    cdef int64_t k, n = stop - start, n_chosen = 0
+    cdef int64_t k, n_chosen = 0
+    cdef uint32_t draw, threshold
+    cdef bint near = False
     # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
     for k in range(n):
-        chosen[n_chosen] = <int32_t>k
-        n_chosen += (law.released or first[start + k] == k) and unit(draw64(key, k, 0)) < p[start + k]
-        out[start + k] = ids[start + k]
-    for k in range(n_chosen):
-        out[start + chosen[k]] = <int32_t>draw_term(law, key, chosen[k], ids[start + chosen[k]], z[start + chosen[k]])
-    if not law.released:
-        for k in range(n):
-            out[start + k] = out[start + first[start + k]]
+        draw = <uint32_t>(draw64(key, k, 0) >> 33)
+        threshold = thresholds[k] >> 1
+        chosen[n_chosen] = <int32_t>(k << 1 | (thresholds[k] & 1))
+        n_chosen += draw < threshold
+        near |= draw == threshold
+    return -1 if near else n_chosen
+
+
+cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
+                            int32_t* chosen) noexcept nogil:
+    """As `choose`, from the row's `first` and p (see `fill_probabilities`), but no entry tells of later places.
+
+    In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
+    """
+    cdef int64_t k, n_chosen = 0
+    for k in range(n):
+        chosen[n_chosen] = <int32_t>(k << 1)
+        n_chosen += (released or first[k] == k) and unit(draw64(key, k, 0)) < p[k]
+    return n_chosen
+
+
+cdef void copy_to_repeats(const int32_t* first, int64_t n, int32_t* out) noexcept nogil:
+    """Set each of the n words of `out` to the word at the first place of its term."""
+    cdef int64_t k
+    for k in range(n):
+        out[k] = out[first[k]]
+
+
+cdef int replace_chosen(Law law, uint64_t key, const int32_t* ids, int64_t n, const double* z, const int32_t* chosen,
+                        int64_t n_chosen, const int32_t* records, int32_t* out) except -1 nogil:
+    """Replace the chosen words of the row `ids` of n words in its copy `out`.
+
+    The positions in the draws count from the row's first word. z: tf-idf of each word, which only rows with unseen
+    words (negative ids) need; NULL without. chosen: as `choose` fills it; records: those of `TermTokens`, of which the
+    ones that will be copied are prefetched, or NULL.
+    """
+    cdef int64_t i, j, k
+    cdef int32_t new
+    for i in range(n_chosen):
+        k = chosen[i] >> 1
+        new = <int32_t>draw_term(law, key, k, ids[k], z[k] if z != NULL else 0.0)
+        if records != NULL:
+            una_prefetch(records + RECORD * <int64_t>new)
+        out[k] = new
+        if chosen[i] & 1:
+            for j in range(k + 1, n):
+                if ids[j] == ids[k]:
+                    out[j] = new
     return 0
 
 
-cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
+cdef inline int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
     The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
     row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
     """
     cdef Window window
-    cdef int64_t excluded = -1 if law.released else term, number, candidate
+    cdef int64_t excluded = -1 if law.released else term, number, candidate, ranks
     cdef double envelope, height
     cdef uint64_t bits, width
-    law.find_window(term, score, &window)
+    if term < 0 or law.by_score or law.random_replace:
+        law.find_window(term, score, &window)
+    else:  # as `find_window`, without the call
+        ranks = <int64_t>law.radius
+        window.start, window.stop = max(0, term - ranks), min(law.scores.shape[0], term + 1 + ranks)
     width = window.stop - window.start
     envelope = 0.0 if law.random_replace else law.blocks[window.start >> BLOCK_BITS]
     for number in range(1, TRIES + 1):
@@ -122,11 +156,17 @@ def replace_terms(Law law, const uint64_t[::1] rows, uint64_t epoch, const int32
     ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: int32 (T,), z, p: float64 (T,), as
     `replacement_probabilities` fills them.
     """
-    cdef uint64_t[::1] keys = np.empty(rows.shape[0], dtype=np.uint64)
-    cdef int32_t[::1] chosen = np.empty(np.max(np.diff(indptr), initial=0), dtype=np.int32)
-    cdef uint64_t key = stream_key(law.seed, epoch, draw_set)
-    cdef int64_t row
+    cdef int32_t[::1] scratch = np.empty(np.max(np.diff(indptr), initial=1), dtype=np.int32)
+    cdef uint64_t stream = stream_key(law.seed, epoch, draw_set), key
+    cdef int32_t* chosen = &scratch[0]
+    cdef int64_t row, start, n, n_chosen
+    out[:] = ids
     with nogil:
         for row in range(rows.shape[0]):
-            keys[row] = row_key(key, rows[row])
-        fill_replacements(law, keys, ids, indptr, rows.shape[0], first, z, p, chosen, out)
+            start, n = indptr[row], indptr[row + 1] - indptr[row]
+            if n > 0:
+                key = row_key(stream, rows[row])
+                n_chosen = choose_exactly(law.released, key, &first[start], &p[start], n, chosen)
+                replace_chosen(law, key, &ids[start], n, &z[start], chosen, n_chosen, NULL, &out[start])
+                if not law.released:
+                    copy_to_repeats(&first[start], n, &out[start])

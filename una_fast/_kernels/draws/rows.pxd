@@ -12,6 +12,8 @@ cdef class Workspace:
     cdef int32_t[::1] terms
     cdef int64_t[::1] ends
     cdef uint64_t[::1] keys
+    cdef int32_t[::1] line
+    cdef int64_t most_words
 
 
 cdef class RowKernel:
@@ -19,7 +21,7 @@ cdef class RowKernel:
     cdef const int64_t[::1] indptr
     cdef readonly uint64_t seed
     cdef readonly TermTokens tokens
-    cdef int draw_block(self, Workspace work, int64_t n_rows) except -1 nogil
+    cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
                    Workspace work) except -1 nogil

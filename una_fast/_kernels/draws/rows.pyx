@@ -12,9 +12,12 @@ import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
 
-from una_fast._kernels.ids.emit cimport TermTokens, write_rows
+from una_fast._kernels.ids.emit cimport TermTokens, line_length, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.draws.random cimport row_key, stream_key
+
+
+cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 
 
 cdef class Workspace:
@@ -23,17 +26,20 @@ cdef class Workspace:
     longest_row: the most words that a row has; growth: the most words that a word can become.
 
     ids, bounds: the term ids of the rows as they are in the index, row i being ``ids[bounds[i]:bounds[i + 1]]``; terms,
-    ends: the same for the augmented rows (with growth 1 no row changes its length, so `ends` is the array `bounds`);
-    keys: `row_key` of each row.
+    ends: the same for the augmented rows (with growth 1 no row changes its length and its words are replaced in place, so
+    these are the arrays `ids` and `bounds`); keys: `row_key` of each row; line: the sub-words of one row; most_words: the
+    words of an augmented row that are needed, those after them are not.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth=1):
         capacity = BLOCK * max(longest_row, 1)
         self.ids = on_own_lines(capacity, np.int32)
-        self.terms = on_own_lines(growth * capacity, np.int32)
+        self.terms = self.ids if growth == 1 else on_own_lines(growth * capacity, np.int32)
         self.bounds = on_own_lines(BLOCK + 1, np.int64)
         self.ends = self.bounds if growth == 1 else on_own_lines(BLOCK + 1, np.int64)
         self.keys = on_own_lines(BLOCK, np.uint64)
+        self.line = on_own_lines(0, np.int32)
+        self.most_words = ALL_WORDS
 
 
 cdef class RowKernel:
@@ -49,13 +55,17 @@ cdef class RowKernel:
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, uint64_t draw_set=0):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,)."""
-        cdef int64_t begin = 0, stop
+        cdef int64_t begin = 0, stop, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
+        if work.line.shape[0] != line_length(width):
+            work.line = on_own_lines(line_length(width), np.int32)
+        work.most_words = width if self.tokens.fills_rows else ALL_WORDS
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
                 self.block(rows, begin, stop, key, work)
-                write_rows(self.tokens, work.terms, work.ends, stop - begin, input_ids, attention_mask, begin)
+                write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
+                           &input_ids[begin, 0], &attention_mask[begin, 0])
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out, uint64_t draw_set=0):
@@ -67,6 +77,7 @@ cdef class RowKernel:
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
         indptr = np.zeros(rows.shape[0] + 1, dtype=np.int64)
         cdef int64_t[::1] bounds = indptr
+        work.most_words = ALL_WORDS
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
@@ -90,11 +101,11 @@ cdef class RowKernel:
         self.announce(rows, stop)
         for k in range(stop - begin):
             work.keys[k] = row_key(key, <uint64_t>rows[begin + k])
-        self.draw_block(work, stop - begin)
+        self.draw_block(work, rows, begin, stop)
         return 0
 
-    cdef int draw_block(self, Workspace work, int64_t n_rows) except -1 nogil:
-        """Draw the augmented rows: fill work.terms and work.ends from work.ids, work.bounds and work.keys.
+    cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil:
+        """Draw the augmented ``rows[begin:stop]``: work.terms and work.ends, from work.ids, work.bounds and work.keys.
 
         Each subclass defines this method.
         """

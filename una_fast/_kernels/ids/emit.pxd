@@ -3,13 +3,20 @@ from libc.stdint cimport int32_t, int64_t
 from una_fast._kernels.ids.frame cimport Frame
 
 
+cdef enum:
+    # A record is 8 int32: the number of sub-words, then up to 7 sub-words; or, for more, their place in `values`.
+    RECORD = 8
+
+
 cdef class TermTokens:
     cdef const int32_t[:, ::1] records
     cdef const int32_t[:, ::1] first_records
     cdef const int32_t[::1] values
     cdef const int32_t[::1] first_values
     cdef readonly Frame frame
+    cdef readonly bint fills_rows
 
 
-cdef int write_rows(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
-                    int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil
+cdef int64_t line_length(int64_t width) noexcept nogil
+cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
+                     int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil

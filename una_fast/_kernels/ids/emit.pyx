@@ -4,88 +4,76 @@ The sub-words of a term lie in one record of 32 bytes if there are at most 7, so
 """
 
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
 
 import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
-
 from una_fast._kernels.ids.frame cimport Frame
-from una_fast._kernels.prefetch cimport una_prefetch
-
-cdef enum:
-    # A record is 8 int32: the number of sub-words, then up to 7 sub-words; or, for more, their place in `values`.
-    RECORD = 8
 
 
 cdef class TermTokens:
     """The sub-words of each term, in records that the kernel copies from.
 
     terms, first_terms: `Ragged` (V rows, int32), the sub-words of each term after a space, and as the first word of a
-    text (the same object if that makes no difference); frame: the special tokens and the padding around a text.
+    text (the same object if that makes no difference); frame: the special tokens and the padding around a text;
+    irregular: int32, ascending, the terms whose rows are not written by this kernel in the end.
+
+    fills_rows: whether every other term has a sub-word, so that no more words of a text are needed than its row has
+    columns.
     """
 
-    def __init__(self, terms, first_terms, Frame frame):
+    def __init__(self, terms, first_terms, Frame frame, irregular=()):
         self.records, self.values = pack(terms.values, terms.indptr), terms.values
         same = first_terms is terms
         self.first_records = self.records if same else pack(first_terms.values, first_terms.indptr)
         self.first_values = first_terms.values
         self.frame = frame
+        empty = np.flatnonzero((terms.lengths() == 0) | (first_terms.lengths() == 0))
+        self.fills_rows = bool(np.isin(empty, irregular).all())
 
 
-cdef int write_rows(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] bounds, int64_t n_rows,
-                    int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t first_row) except -1 nogil:
-    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row ``first_row + i`` of both outputs."""
-    cdef int64_t k
-    for k in range(bounds[0], bounds[n_rows]):
-        una_prefetch(&tokens.records[terms[k], 0])
-    for k in range(n_rows):
-        write_row(tokens, terms, bounds[k], bounds[k + 1], input_ids, attention_mask, first_row + k)
-    return 0
+cdef int64_t line_length(int64_t width) noexcept nogil:
+    """The int32 that `line` in `write_rows` needs for rows of `width` columns: a whole record may be copied to the end."""
+    return width + RECORD
 
 
-cdef int write_row(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
-                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask, int64_t row) except -1 nogil:
-    """Write the sub-words of ``terms[start:stop]``, cut to fit, and the special tokens and padding around them."""
-    cdef int64_t room = input_ids.shape[1] - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
-    cdef int64_t n = count_tokens(tokens, terms, start, stop, room) if tokens.frame.pads_left else room
-    cdef int64_t begin = tokens.frame.begin(n, input_ids.shape[1]), end = begin, k
-    room = begin + n
-    for k in range(start, stop):
-        if end >= room:
-            break
-        if k == start:
-            end = write_term(tokens.first_records, tokens.first_values, terms[k], input_ids, row, end, room)
-        else:
-            end = write_term(tokens.records, tokens.values, terms[k], input_ids, row, end, room)
-    tokens.frame.write_around(&input_ids[row, 0], &attention_mask[row, 0], input_ids.shape[1], begin, end)
-    return 0
+cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
+                     int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
+    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs, int64 (n_rows, width).
 
-
-cdef inline int64_t count_tokens(TermTokens tokens, const int32_t[::1] terms, int64_t start, int64_t stop,
-                                 int64_t room) except -1 nogil:
-    """The number of sub-words of ``terms[start:stop]``, or `room` if there are more.
-
-    With padding on the left, the column of the first sub-word depends on it.
+    The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch.
     """
-    cdef int64_t n = 0, k
-    for k in range(start, stop):
-        if n >= room:
-            break
-        n += (tokens.first_records if k == start else tokens.records)[terms[k], 0]
-    return min(n, room)
+    cdef int64_t row, n, room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
+    for row in range(n_rows):
+        n = join_terms(tokens, terms + bounds[row], bounds[row + 1] - bounds[row], line, room)
+        tokens.frame.write(line, n, input_ids + row * width, attention_mask + row * width, width)
 
 
-cdef inline int64_t write_term(const int32_t[:, ::1] records, const int32_t[::1] values, int32_t term,
-                               int64_t[:, ::1] input_ids, int64_t row, int64_t end, int64_t room) except -1 nogil:
-    cdef int64_t count = records[term, 0], k, begin, n = min(count, room - end)
-    if count < RECORD:
-        for k in range(n):
-            input_ids[row, end + k] = records[term, 1 + k]
-    else:
-        begin = records[term, 1]
-        for k in range(n):
-            input_ids[row, end + k] = values[begin + k]
-    return end + n
+cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
+                               int64_t room) noexcept nogil:
+    """Write the sub-words of the terms to `line`, at most `room`; returns their number.
+
+    A record of up to 7 sub-words is copied whole, and the next one over what was too much: a branch for their number
+    would be mispredicted at every other word.
+    """
+    cdef const int32_t* records = &tokens.first_records[0, 0]
+    cdef const int32_t* values = &tokens.first_values[0] if tokens.first_values.shape[0] else NULL
+    cdef const int32_t* record
+    cdef int64_t k, end = 0
+    for k in range(n_terms):
+        if end >= room:
+            return room
+        record = records + RECORD * <int64_t>terms[k]
+        if record[0] < RECORD:
+            memcpy(line + end, record + 1, (RECORD - 1) * sizeof(int32_t))
+        else:
+            memcpy(line + end, values + record[1], min(<int64_t>record[0], room - end) * sizeof(int32_t))
+        end += record[0]
+        if k == 0:
+            records = &tokens.records[0, 0]
+            values = &tokens.values[0] if tokens.values.shape[0] else NULL
+    return min(end, room)
 
 
 def pack(const int32_t[::1] values, const int64_t[::1] indptr):
@@ -115,5 +103,10 @@ def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1]
 
     terms: int32 (T,); indptr: int64 (N + 1,).
     """
-    with nogil:
-        write_rows(tokens, terms, indptr, indptr.shape[0] - 1, input_ids, attention_mask, 0)
+    cdef int64_t n_rows = indptr.shape[0] - 1, width = input_ids.shape[1]
+    cdef int32_t[::1] line = on_own_lines(line_length(width), np.int32)
+    cdef int32_t none = 0
+    cdef const int32_t* words = &terms[0] if terms.shape[0] else &none
+    if n_rows:
+        with nogil:
+            write_rows(tokens, words, &indptr[0], n_rows, &line[0], width, &input_ids[0, 0], &attention_mask[0, 0])

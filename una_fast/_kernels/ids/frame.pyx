@@ -1,6 +1,6 @@
 """The special tokens and the padding around the sub-words of a text in a row of a batch."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 
 cdef class Frame:
@@ -12,6 +12,32 @@ cdef class Frame:
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
         self.prefix, self.suffix, self.pad_id, self.pads_left = prefix, suffix, pad_id, pads_left
+
+    cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
+        """Write a row of `width` columns: `n` sub-words, the tokens and the padding around them, and the mask.
+
+        inner: int32, the sub-words; `width` numbers are read, those after the first n may be anything: a loop over all
+        columns has no end that differs from row to row, which would be a mispredicted branch.
+        """
+        cdef int64_t n_prefix = self.prefix.shape[0], n_suffix = self.suffix.shape[0], k, begin, room
+        cdef int32_t pad_id = <int32_t>self.pad_id, keep, count = <int32_t>n, column
+        if self.pads_left:
+            begin = self.begin(n, width)
+            for k in range(n):
+                ids[begin + k] = inner[k]
+            self.write_around(ids, mask, width, begin, begin + n)
+            return
+        room = width - n_prefix
+        for k in range(n_prefix):
+            ids[k] = self.prefix[k]
+        for column in range(<int32_t>room):
+            keep = -<int32_t>(column < count)
+            ids[n_prefix + column] = (inner[column] & keep) | (pad_id & ~keep)
+        for k in range(n_suffix):
+            ids[n_prefix + n + k] = self.suffix[k]
+        count += <int32_t>(n_prefix + n_suffix)
+        for column in range(<int32_t>width):
+            mask[column] = column < count
 
     cdef int64_t begin(self, int64_t n_inner, int64_t width) noexcept nogil:
         """The column of the first of `n_inner` sub-words in a row of `width` columns."""

@@ -1,0 +1,83 @@
+"""Thresholds kept beside an index: the same draws with and without, one folder for each set of probabilities."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import una_fast
+from support.encoder_tokenizers import bert_uncased, roberta
+from support.short_corpus import CORPUS
+from una_fast.augment import thresholds
+from una_fast.errors import InputError
+from una_fast.storage import save_arrays
+
+LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than `choose` takes
+
+
+@pytest.fixture
+def saved(tmp_path):
+    una_fast.build_index([*CORPUS, LONG]).save(tmp_path / "index")
+    return una_fast.load_index(tmp_path / "index")
+
+
+def folders(index):
+    return sorted(path.name for path in index.path.glob("thresholds-*"))
+
+
+def ids_of(index, tokenizer, max_length=32, **settings):
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, **settings)
+    rows = np.tile(np.arange(index.n_documents), 3)
+    batches = [una.negative_ids(rows, epoch, max_length) for epoch in range(3)]
+    return [(name, batch[name].tolist()) for batch in batches for name in batch]
+
+
+@pytest.mark.parametrize("tokenizer", [bert_uncased, roberta])
+@pytest.mark.parametrize("max_length", [8, 32, 6000])
+@pytest.mark.parametrize(
+    "setting", [{}, {"variant": "released"}, {"select": "random"}, {"keep_punctuation": True}, {"replace": "random"}]
+)
+def test_the_draws_are_the_same_with_and_without(saved, tokenizer, max_length, setting):
+    made = tokenizer()
+    kept = ids_of(saved, made, max_length, **setting)
+    assert len(folders(saved)) == 1
+    assert ids_of(saved, made, max_length, keep_probabilities=False, **setting) == kept
+
+
+def test_they_are_made_once_and_mapped(saved, monkeypatch):
+    first = ids_of(saved, bert_uncased())
+    monkeypatch.setattr(thresholds, "make_thresholds", None)  # fails if they are made again
+    again = una_fast.load_index(saved.path)
+    assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
+    una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
+    assert pickle.loads(pickle.dumps(una)).negative_ids([0]).keys() == una.negative_ids([0]).keys()
+    assert len(folders(saved)) == 1
+
+
+def test_other_probabilities_have_a_folder_of_their_own(saved):
+    for setting in ({}, {"beta": 0.4}, {"select": "random"}, {"variant": "released"}, {"keep_punctuation": True}):
+        una_fast.Augmenter(saved, tokenizer=bert_uncased(), **setting)
+    assert len(folders(saved)) == 5
+
+
+def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_is_short(saved, monkeypatch):
+    una_fast.Augmenter(saved).negatives([0])
+    una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
+    monkeypatch.setattr(thresholds, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
+    una_fast.Augmenter(saved, tokenizer=bert_uncased())
+    assert folders(saved) == []
+
+
+def test_an_index_that_is_not_saved_keeps_them_in_memory(index):
+    kept, computed = (ids_of(index, bert_uncased(), keep_probabilities=keeps) for keeps in (True, False))
+    assert kept == computed
+
+
+def test_a_table_of_another_length_is_refused(saved):
+    una_fast.Augmenter(saved, tokenizer=bert_uncased())
+    (folder,) = saved.path.glob("thresholds-*")
+    thresholds_of = np.zeros(3, dtype=np.uint32)
+    meta = {"index": saved.fingerprint}
+    save_arrays(folder, "thresholds", thresholds.VERSION, meta, {"thresholds": thresholds_of}, part_of=saved.seal)
+    with pytest.raises(InputError, match=r"thresholds-\w+: damaged, or not written by una_fast: holds .*\(3,\)"):
+        una_fast.Augmenter(saved, tokenizer=bert_uncased())

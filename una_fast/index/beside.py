@@ -1,0 +1,74 @@
+"""Arrays that are made from an index and kept in its folder: made once, then mapped by all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an index's folder.
+
+    name: of its own folder in there; kind, version: of its layout; check: called with the folder and the arrays when
+    they are read, it raises InputError for wrong content; context: what else `check` depends on.
+    """
+
+    name: str
+    kind: str
+    version: int
+    check: Callable[[Path, Arrays], None]
+    context: str
+
+
+def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays of a part: those that are kept in the index's folder, else those of `make`, kept there from now on.
+
+    Two processes that make them at the same time write the same bytes, each whole. They stay in memory if the index is
+    not saved, its folder cannot be written, or another index has been saved there since this one was opened.
+
+    Raises:
+        InputError: kept arrays that are damaged.
+    """
+    folder = index.path / part.name if index.path is not None and _lies_in_its_folder(index) else None
+    if folder is not None and is_saved(folder):
+        try:
+            return _load(folder, index, part)
+        except InputError:
+            if _lies_in_its_folder(index):
+                raise
+            folder = None  # another index has just been saved there
+    arrays = make()
+    if folder is None:
+        return arrays
+    try:
+        if not is_saved(folder):  # another process may have been faster
+            save_arrays(folder, part.kind, part.version, {"index": index.fingerprint}, arrays, part_of=index.seal)
+        return _load(folder, index, part)  # memory-mapped: the processes of a machine share one copy
+    except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
+        return arrays
+
+
+def _lies_in_its_folder(index: Index) -> bool:
+    """False for an index that is not saved, or whose folder has gone or holds another one by now."""
+    return index.path is not None and index.seal is not None and read_seal(index.path) == index.seal
+
+
+def _load(folder: Path, index: Index, part: Part) -> Arrays:
+    def check(meta: dict[str, Any], arrays: Arrays) -> None:
+        if meta.get("index") != index.fingerprint:
+            raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
+        part.check(folder, arrays)
+
+    context = f"{index.fingerprint} {index.n_documents} {index.n_terms} {part.context}"
+    return load_arrays(folder, part.kind, part.version, check, context).arrays
