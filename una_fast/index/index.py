@@ -6,13 +6,11 @@ import operator
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import scipy.sparse
 import xxhash
 
-from una_fast._kernels import csr
 from una_fast.arrays import ID, POINTER, Ragged, StringTable
 from una_fast.corpus.word_tokenizers import (
     NAMED,
@@ -29,6 +27,9 @@ from una_fast.index.layout import KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.scores import TermScores, term_frequency
 from una_fast.memory import check_size
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 class Index:
@@ -130,6 +131,10 @@ class Index:
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
         """n_t, how often each document holds each term: int32 (N, V), terms ascending in each row."""
+        import scipy.sparse  # here, with Numba: 0.6 s that a process does not need to draw negatives
+
+        from una_fast._kernels import csr
+
         check_size("index.counts", 8 * (self.n_documents + 1) + 16 * len(self.word_ids.values))  # copies included
         csr.warm_up()
         indptr = np.empty(self.n_documents + 1, dtype=POINTER)
@@ -147,6 +152,8 @@ class Index:
 
     def tfidf(self) -> scipy.sparse.csr_array:
         """Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
+        import scipy.sparse
+
         check_size("index.tfidf()", 8 * (self.n_documents + 1) + 48 * len(self.word_ids.values))  # copies included
         counts = self.counts
         lengths = np.repeat(self.word_ids.lengths(), np.diff(counts.indptr))
