@@ -6,8 +6,8 @@ independently, so the probability of each term is exactly s_j divided by the sum
 variant, the term to replace is no candidate, and its score is not in the sum; terms that the law fixes are no candidates
 either). Scores differ little inside a window, so the first candidate is nearly always accepted.
 
-`Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if its
-lower bound does not already accept the candidate. Binary search in cumulative weights takes 13 cache misses a draw.
+`Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if neither
+its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights takes 13 cache misses a draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -90,7 +90,7 @@ cdef inline int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t t
     row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
     """
     cdef Window window
-    cdef int64_t excluded = -1 if law.released else term, number, candidate, ranks
+    cdef int64_t excluded = -1 if law.released else term, number, candidate, ranks, block
     cdef double envelope, height
     cdef uint64_t bits, width
     if term < 0 or law.by_score or law.random_replace:
@@ -109,7 +109,8 @@ cdef inline int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t t
             return candidate
         # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
         height = unit(bits * width) * envelope
-        if height < law.blocks[(candidate >> BLOCK_BITS) + 1] or height < law.scores[candidate]:
+        block = candidate >> BLOCK_BITS
+        if height < law.blocks[block + 1] or (height < law.blocks[block] and height < law.scores[candidate]):
             return candidate
     return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
 
