@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from transformers import AutoModel, AutoTokenizer
 
 from bench.endurance.kill_and_resume import run_with_kills
 from support import small_runs as training
@@ -138,6 +139,15 @@ def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupt
     outcome = train_here(values)
     assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
     assert read_pointer(Path(values["output"])).progress.step == 4
+
+
+def test_weights_that_are_not_numbers_are_refused(folder, tiny_model):
+    model = AutoModel.from_pretrained(tiny_model)
+    model.embeddings.word_embeddings.weight.data[7, 3] = float("nan")
+    model.save_pretrained(folder / "broken")
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(folder / "broken")
+    outcome = train_here(options(folder, folder / "broken", output=str(folder / "never")))
+    assert outcome.status == "failed" and "some of its weights are NaN or infinite" in outcome.message
 
 
 @pytest.fixture(scope="module")

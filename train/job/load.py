@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
 from train.encoder.pretrained import load_config, load_tokenizer
@@ -16,15 +18,19 @@ from train.loop.distributed import Ranks
 from train.record.best import is_trained
 from train.record.checkpoint import load_checkpoint
 from train.record.pointer import Progress, has_checkpoint
+from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
-    """The encoder that a run starts from. run: a run with all options resolved."""
+    """The encoder that a run starts from; InputError if its weights are not finite. run: all options resolved."""
     trust = run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
     with_mlm = run.mlm_weight > 0
-    return load_encoder(run.model, config, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
+    encoder = load_encoder(run.model, config, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
+    if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
+        raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
+    return encoder
 
 
 def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder) -> dict[str, Any]:
