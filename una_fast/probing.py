@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.una import Augmenter
-from una_fast.augment.word_augmentation import WordAugmentation
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 
@@ -97,7 +97,7 @@ def probe(
     n: int = 2000,
     share: float = 0.05,
     seed: int = 42,
-    augmenter: WordAugmentation | None = None,
+    augmenter: TextAugmentation | None = None,
 ) -> Probe:
     """The cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
 
@@ -128,7 +128,7 @@ def probe(
     return Probe(near, np.einsum("nd,nd->n", here, np.roll(here, 1, axis=0)), share)
 
 
-def _sample(index: Index, augmenter: WordAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
+def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
     """Up to n sentences in random order, and the near-miss of each; those without one are passed over."""
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     found: dict[str, str] = {}
