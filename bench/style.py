@@ -63,7 +63,7 @@ TRIED = """
 
 With beta 0.5 the characters tell because replacements are rare words, drawn from all words of like score: a kind of
 word that is common in text ("the", "city") comes seldom. Tried on 4,000 of the sentences, surface kept, punctuation
-kept, beta 0.5, as written: numbers replaced by numbers and capitalised words by capitalised ones changes the accuracy on
+kept, beta 0.5, as written: numbers for numbers and capitalised words for capitalised ones change the accuracy on
 characters from 0.689 to 0.683 and on word bigrams from 0.632 to 0.635, so there is no such option. Draws weighted by
 document frequency in place of the highest tf-idf give 0.589 and 0.675; that is another law than the paper's.
 """
