@@ -216,7 +216,7 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, *common, "--max-length", "2"), "at least 3"),
         (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
         (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
-        (("--model", tiny_model, *common, "--json", tmp_path), "cannot be written"),
+        (("--model", tiny_model, *common, "--json", tmp_path), "choose another name"),
     ):
         code, _, err = run(capsys, *arguments)
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)

@@ -69,8 +69,9 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
     values = options(tmp_path, tiny_model, corpus=(str(tmp_path / "table.tsv"),), quoting=quoting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        assert prepared(values)[1].n_anchors == sentences
-        prepared(values)  # a second time, with the index that is already there
+        run, material = prepared(values)
+        assert material.n_anchors == sentences
+        prepared(values | {"output": str(tmp_path / "second"), "index": run.index})  # of the same options
         folder = tmp_path / "other"
         assert main(["index", str(tmp_path / "table.tsv"), "--output", str(folder), *flags]) == 0
         assert len(una_fast.load_index(folder)) == sentences

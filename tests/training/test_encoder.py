@@ -34,7 +34,7 @@ def test_parts_are_one_batch(encoder):
     results, gradients = [], []
     for parts in ([padded(rows)], [padded(rows[:2]), padded(rows[2:4]), padded(rows[4:])]):
         encoder.zero_grad()
-        results.append(encoder(parts))
+        results.append(encoder(parts)[0])
         (results[-1] * weight).sum().backward()
         gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
     torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
