@@ -23,7 +23,7 @@ def test_parts_hold_the_same_sub_words_on_either_side():
     rows = np.arange(16)
     for multiple in (1, 12):  # 12 makes the columns wider than the batch
         right, left = (
-            BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple)(0, 0, rows)
+            BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple).make(0, 0, rows)
             for kind in (FakeTokens, PaddedLeft)
         )
         assert torch.equal(right.place, left.place)

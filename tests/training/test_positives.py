@@ -44,7 +44,7 @@ def job_of(index, tiny_model, rank=0, world=1, **settings):
     ranks = Ranks(rank, world, rank, torch.device("cpu"))
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
     material = Material.of(run, index)
-    return Job(run, ranks, None, index, tokenizer, material, None, None, {}, None, None)
+    return Job(run, ranks, index, tokenizer, material, None, None, {}, None, None)
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -52,7 +52,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
     rows = np.array([4, 0, 17])
-    anchors, positives = batch_maker(job).views(1, 2, rows)
+    anchors, positives = batch_maker(job).views.of(1, 2, rows)
     texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
@@ -66,11 +66,11 @@ def test_negatives_of_a_class_of_ones_own(index, tiny_model, tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     job = job_of(index, tiny_model, augment="own_negatives:Reversed", loss="triplet", alpha=2)
     rows = np.array([4, 0, 17])
-    views = batch_maker(job).views(0, 2, rows)
+    views = batch_maker(job).views.of(0, 2, rows)
     texts = [" ".join(index.words(row)[::-1]) for row in rows]
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(views[2]["input_ids"], expected["input_ids"])
-    assert len(batch_maker(job).views(1, 2, rows)) == 2
+    assert len(batch_maker(job).views.of(1, 2, rows)) == 2
     for wrong in ("uma", "own_negatives:Missing"):
         with pytest.raises(InputError, match=f"{wrong}.* (choose|has no)"):
             batch_maker(job_of(index, tiny_model, augment=wrong))
@@ -79,9 +79,9 @@ def test_negatives_of_a_class_of_ones_own(index, tiny_model, tmp_path, monkeypat
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
     rows = np.array([4, 0, 17, 9, 12])
-    whole = batch_maker(job_of(index, tiny_model, positives="eda-swap")).views(1, 1, rows)[1]["input_ids"]
+    whole = batch_maker(job_of(index, tiny_model, positives="eda-swap")).views.of(1, 1, rows)[1]["input_ids"]
     makers = [batch_maker(job_of(index, tiny_model, rank, world, positives="eda-swap")) for rank in range(world)]
-    together = torch.cat([positives_of(maker(1, 1, rows)) for maker in makers])
+    together = torch.cat([positives_of(maker.make(1, 1, rows)) for maker in makers])
     assert torch.equal(together, whole[:, : together.shape[1]])
 
 

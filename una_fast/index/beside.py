@@ -12,6 +12,7 @@ import numpy as np
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
+from una_fast.storage.lock import locked
 
 Arrays = dict[str, np.ndarray]
 
@@ -45,9 +46,10 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
         try:
             return _load(folder, index, part)
         except InputError:
-            if _lies_in_its_folder(index):
-                raise
-            folder = None  # another index has just been saved there
+            with locked(index.path):  # a save that deletes the part has ended
+                if _lies_in_its_folder(index) and is_saved(folder):
+                    return _load(folder, index, part)
+            folder = folder if _lies_in_its_folder(index) else None  # another index has just been saved there
     arrays = make()
     if folder is None:
         return arrays

@@ -50,11 +50,11 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
 
     """
     folder = checked_path(folder)
+    manifest = read_manifest(folder, KIND, VERSION)
     files, place = _opened(address)
     if isinstance(files, pa.fs.LocalFileSystem):
         return fetch_index(folder, place, progress)
     _check(folder)
-    manifest = read_manifest(folder, KIND, VERSION)
     if scheme_of(str(address)) in WITHOUT_LISTS:
         raise InputError(f"{address}: cannot be written to over http; give an address of s3, gs or hdfs")
     with as_input_errors(str(address), "written", KEPT):
