@@ -29,6 +29,7 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a 
     "beta": 0.3,
     "eval_every": 128,
     "precision": "bf16",
+    "surface": "paper",
 }
 OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 

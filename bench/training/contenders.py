@@ -123,7 +123,7 @@ class Bench:
 
     def batches_alone(self) -> Contender:
         """Making batches alone, which the background thread does during a step."""
-        make = self.maker()
+        make = self.maker().make
 
         def take(steps: Sequence[int]) -> float:
             return self.seconds(lambda: [make(i, 0, self.rows(i)) for i in steps], len(steps))

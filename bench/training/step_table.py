@@ -35,7 +35,7 @@ def mean_step(plain: float | None, negatives: float | None) -> float | None:
 
 def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, contenders: Iterable[Contender]) -> dict:
     """What a results file holds for each contender: median seconds over the rounds, and utilisation."""
-    steps = [bench.maker()(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
+    steps = [bench.maker().make(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
     config = load_config(str(bench.values["model"]), 0.1)
     lengths = [part["attention_mask"].sum(1).numpy() for batch in steps for part in batch.parts]
     flops = sum(step_flops(config, part) for part in lengths) / len(steps)
