@@ -46,7 +46,7 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
         try:
             return _load(folder, index, part)
         except InputError:
-            with locked(index.path):  # a save that deletes the part has ended
+            with locked(folder.parent):  # a save that deletes the part has ended
                 if _lies_in_its_folder(index) and is_saved(folder):
                     return _load(folder, index, part)
             folder = folder if _lies_in_its_folder(index) else None  # another index has just been saved there
