@@ -90,7 +90,7 @@ cdef class Negatives(RowKernel):
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """Copy the first work.most_words words of each row, and prefetch the idf of all its words if they are needed."""
+        """Copy the first work.most_words words of each row; prefetch the idf of all its words if they are needed."""
         cdef int64_t row, k, start, n, end = 0
         for row in range(begin, stop):
             start, n = self.indptr[rows[row]], self.indptr[rows[row] + 1] - self.indptr[rows[row]]

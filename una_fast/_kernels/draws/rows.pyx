@@ -26,9 +26,9 @@ cdef class Workspace:
     longest_row: the most words that a row has; growth: the most words that a word can become.
 
     ids, bounds: the term ids of the rows as they are in the index, row i being ``ids[bounds[i]:bounds[i + 1]]``; terms,
-    ends: the same for the augmented rows (with growth 1 no row changes its length and its words are replaced in place, so
-    these are the arrays `ids` and `bounds`); keys: `row_key` of each row; line: the sub-words of one row; most_words: the
-    words of an augmented row that are needed, those after them are not.
+    ends: the same for the augmented rows (with growth 1 no row changes its length and its words are replaced in place,
+    so these are the arrays `ids` and `bounds`); keys: `row_key` of each row; line: the sub-words of one row;
+    most_words: the words of an augmented row that are needed, those after them are not.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth=1):
