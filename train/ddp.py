@@ -39,10 +39,10 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
         if "TORCHELASTIC_RUN_ID" in os.environ:
             return _under_torchrun(run)
         if run.seeds:
-            from train.job.seeds import train_seeds
+            from train.launch.seeds import train_seeds
 
             return train_seeds(run)
-        from train.job.launch import launch
+        from train.launch.launch import launch
 
         return launch(run)
     except ModuleNotFoundError as error:
@@ -90,8 +90,8 @@ def _under_torchrun(run: Run) -> int:
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
             "or call torchrun once a seed, with --seed and an --output for each"
         )
-    from train.job.launch import finish, report
-    from train.job.worker import work_under_torchrun
+    from train.launch.launch import finish, report
+    from train.launch.worker import work_under_torchrun
 
     run, outcome = work_under_torchrun(run)
     code = report(run, outcome)

@@ -23,8 +23,8 @@ import una_fast
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
-from train.job.material import Material, make_index
-from train.job.resolve import resolve_options
+from train.launch.corpus import TrainingRows, make_index
+from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Prefetcher, Views, gpu_column_multiple, unchanged
 from train.loop.distributed import Ranks, repeat_exactly
 from train.loop.trainer import Trainer
@@ -71,7 +71,7 @@ class Bench:
         self.index, _ = make_index(run, lambda message: None)
         self.tokenizer = load_tokenizer(model)
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
-        self.plan = Material.of(run, self.index).plan(run)
+        self.plan = TrainingRows.of(run, self.index).plan(run)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from train.config.run import make_run
 from train.generate import main
 from train.generation import work
 from train.generation.parts import Part, folder_of, summary_of
-from train.job.material import Material
+from train.launch.corpus import TrainingRows
 
 ROOT = Path(__file__).parents[2]
 BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # words of a model that writes line breaks
@@ -189,7 +189,7 @@ def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_p
     run = make_run({
         "corpus": (str(corpus),), "paraphrases": str(written), "model": "m", "output": str(tmp_path), "batch_size": 8,
     })  # fmt: skip
-    material = Material.of(run, index)
+    material = TrainingRows.of(run, index)
     assert (material.n_anchors, material.paraphrase_offset, material.blank_paraphrases) == (LINES, LINES, 2)
 
 

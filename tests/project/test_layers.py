@@ -14,7 +14,7 @@ LIBRARY_ROOMS = """
     parallel memory storage corpus index tokens augment probing losses integrations
 """.split()
 TRAINING_ROOMS = """
-    signals objective encoder config record evaluation loop demo report job generation
+    signals objective encoder config record evaluation loop demo report launch generation
     ddp evaluate download generate paper compare
 """.split()
 COMMAND_ROOMS = "writers draws index upload fetch negatives explain probe main __main__".split()

@@ -15,18 +15,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing import connection, util
 
-from train.job import fork_server
+from train.launch import ranks
 from train.signals import STOP_SIGNALS
 
 PRELOADED = [
-    "train.job.launch", "train.job.seeds", "train.job.score_best", "support.prepared_commands",
+    "train.launch.launch", "train.launch.seeds", "train.launch.finish", "support.prepared_commands",
     "transformers.models.bert.modeling_bert",  # takes half of a rank's import time
 ]  # fmt: skip
 
 
 def start_fork_server() -> None:
     """Start this process's fork server, from which its own ranks are forked too, with all modules that they import."""
-    fork_server.start_fork_server(PRELOADED)
+    ranks.start_fork_server(PRELOADED)
 
 
 class PreparedCommand:
@@ -85,7 +85,7 @@ def _command(arguments: list[str], folder: str, environment: Mapping[str, str], 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Python's handler
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have made the tests ignore it
     util.spawnv_passfds = _fork_python  # type: ignore[attr-defined]
-    fork_server.start_fork_server()  # now, while this process has one thread
+    ranks.start_fork_server(["train.launch.worker", ranks.MODELS])  # now, while this process has one thread
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     try:
         raise SystemExit(main(arguments))

@@ -1,29 +1,47 @@
-"""Stand-ins for a rank of a job that writes text: one dies, one finds bad input, and the others never end."""
+"""Functions for processes of ranks: stand-ins for ranks that write text, and short ones that only send."""
 
 import os
 import signal
 import time
 
+from una_fast.errors import InputError
 
-def one_dies(rank, job, device, done, reply):
-    """Rank 1 is killed."""
+
+def one_dies(job, rank, device, done, send):
+    """Rank 1 is killed; the others never end."""
     if rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    _write_and_wait(reply)
+        killed(send)
+    none_ends(job, rank, device, done, send)
 
 
-def one_refuses(rank, job, device, done, reply):
-    """Rank 1 finds bad input."""
+def one_refuses(job, rank, device, done, send):
+    """Rank 1 finds bad input; the others never end."""
     if rank == 1:
-        reply.send("a file is cut short")
-    _write_and_wait(reply)
+        refuses("a file is cut short", send)
+    none_ends(job, rank, device, done, send)
 
 
-def none_ends(rank, job, device, done, reply):
+def none_ends(job, rank, device, done, send):
     """No rank ends by itself."""
-    _write_and_wait(reply)
-
-
-def _write_and_wait(reply):
-    reply.send(3)
+    send(3)
     time.sleep(600)
+
+
+def tells(word, send):
+    """Sends its argument and its environment variable OWN."""
+    send((word, os.environ["OWN"]))
+
+
+def refuses(message, send):
+    """Finds bad input."""
+    raise InputError(message)
+
+
+def divides(number, send):
+    """Dies if the number is 0."""
+    send(1 / number)
+
+
+def killed(send):
+    """Is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)

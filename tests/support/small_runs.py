@@ -16,8 +16,8 @@ import torch
 
 from support.prepared_commands import PreparedCommand
 from train.config.run import make_run
-from train.job.launch import prepare
-from train.job.worker import work
+from train.launch.launch import prepare
+from train.launch.worker import work
 from train.record.pointer import has_checkpoint, read_pointer
 
 ROOT = Path(__file__).parents[2]
@@ -68,16 +68,9 @@ def options(folder, model, **changes):
     return {**values, **changes}
 
 
-class RanksHere:
-    """Stands in for train.job.launch.Supervisor: trains the run inside this process."""
-
-    number = 0
-
-    def __init__(self, run):
-        self.run = run
-
-    def __call__(self):
-        return work_here(self.run)
+def train_on_ranks_here(run):
+    """Stands in for train.launch.supervise.train_on_ranks: trains the run inside this process."""
+    return work_here(run), 0
 
 
 def train_here(values, prepared=False):

@@ -11,11 +11,10 @@ import torch
 import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config.run import arguments_of, make_parser, make_run
-from train.job.batch_maker import batch_maker
-from train.job.launch import prepare
-from train.job.load import Job
-from train.job.material import Material
-from train.job.resolve import resolve_options
+from train.launch.corpus import TrainingRows
+from train.launch.job import Job, batch_maker
+from train.launch.launch import prepare
+from train.launch.resolve import resolve_options
 from train.loop.distributed import Ranks
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main
@@ -24,7 +23,7 @@ from una_fast_cli.main import main
 def prepared(values):
     """A run, whose index is built, and its training material."""
     run = prepare(make_run(values), say=lambda message: None)
-    return run, Material.of(run, una_fast.load_index(run.index))
+    return run, TrainingRows.of(run, una_fast.load_index(run.index))
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import _embed
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
-from train.job.launch import report
-from train.job.resolve import resolve_options
+from train.launch.launch import report
+from train.launch.resolve import resolve_options
 from train.record.best import save_best
 from una_fast.errors import InputError, InputWarning
 

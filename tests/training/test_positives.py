@@ -12,9 +12,8 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
 from train.config.run import POSITIVES, make_run
-from train.job.batch_maker import batch_maker
-from train.job.load import Job
-from train.job.material import Material
+from train.launch.corpus import TrainingRows
+from train.launch.job import Job, batch_maker
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from una_fast.augment.registry import AUGMENTATIONS
@@ -43,8 +42,7 @@ def job_of(index, tiny_model, rank=0, world=1, **settings):
     run = dataclasses.replace(run, compile="off")
     ranks = Ranks(rank, world, rank, torch.device("cpu"))
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    material = Material.of(run, index)
-    return Job(run, ranks, index, tokenizer, material, None, None, {}, None, None)
+    return Job(run, ranks, index, tokenizer, TrainingRows.of(run, index), None, None, {}, None, None)
 
 
 @pytest.mark.parametrize("name", EDITS)

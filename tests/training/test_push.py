@@ -9,9 +9,9 @@ from huggingface_hub import ModelCard, constants
 from support import hub as stand_in
 from support.run_folders import write_run
 from train.config.run import make_run
-from train.job import launch, seeds
-from train.job.push import check_push
-from train.job.resolve import resolve_options
+from train.launch import launch, seeds
+from train.launch.finish import check_push
+from train.launch.resolve import resolve_options
 from una_fast.errors import InputError
 
 

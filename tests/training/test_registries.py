@@ -12,7 +12,7 @@ from support.small_runs import metrics, train_here
 from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run, options
 from train.encoder.pooling import AUTO, OF_TRAINING
-from train.job.resolve import resolve_options
+from train.launch.resolve import resolve_options
 from train.objective.registry import LOSSES, NOISES
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 from una_fast.augment.text_augmentation import TextAugmentation

@@ -12,9 +12,9 @@ from support import small_runs as training
 from support.small_runs import metrics, options, start_prepared, train_here, wait_for_step
 from train.config.run import make_run
 from train.ddp import main
-from train.job import score_best as scoring
-from train.job.launch import launch
-from train.job.seeds import as_text
+from train.launch import finish as scoring
+from train.launch.launch import launch
+from train.launch.seeds import as_text
 from train.record.folder import RUNS, OutputFolder
 from train.record.pointer import has_checkpoint
 from train.report.runs import Group, RunRecord, find_runs

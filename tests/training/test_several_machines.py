@@ -10,7 +10,7 @@ import torch
 
 import una_fast
 from support.small_runs import assert_same_run, finish, free_port, options, start_prepared, wait_for_step
-from train.job import agreement
+from train.launch import worker
 from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index
@@ -73,7 +73,7 @@ def test_machines_that_differ_are_refused(monkeypatch, group, name, said):
     def gather(found, mine):
         found[:] = [mine, mine, {**mine, group: {name: "b"}}]
 
-    monkeypatch.setattr(agreement.dist, "all_gather_object", gather)
+    monkeypatch.setattr(worker.dist, "all_gather_object", gather)
     identity = {"settings": {"learning_rate": "a"}, "corpus": {"fingerprint": "a"}, "model": {"digest": "a"}}
     with pytest.raises(InputError, match=said):
-        agreement.check_one_job(Ranks(1, 3, 0, torch.device("cpu")), identity)
+        worker.check_one_job(Ranks(1, 3, 0, torch.device("cpu")), identity)

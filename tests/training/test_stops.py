@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from support import rank_processes
 from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
-from train.job import supervise
-from train.job.supervise import Supervisor
+from train.launch import supervise
+from train.launch.ranks import RankProcesses
+from train.launch.supervise import train_on_ranks
+from train.launch.worker import TRAINING
 from train.loop.loop import Outcome
 from train.record.pointer import Progress, read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
+from una_fast.errors import InputError
 
 LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
 
@@ -110,48 +114,79 @@ def test_blocked_signals_arrive_where_they_are_handled():
     assert signal.getsignal(signal.SIGUSR1) == handlers
 
 
-class Ranks:
-    """Stands in for supervise.Attempt: ranks that stop slowly."""
+class SlowRanks:
+    """Stands in for RankProcesses: ranks that stop slowly, while Ctrl-C comes again and again."""
 
-    training, outcomes, killed = True, {}, False
+    says = (TRAINING,)
 
-    def __init__(self, run):
-        self.signals = []
-        Ranks.last = self
+    def __init__(self, function, arguments, environments):
+        self.signals, self.running, self.killed = [], True, False
+        SlowRanks.last = self
 
-    done = property(lambda self: self.killed)
-
-    def receive(self, seconds):
+    def receive(self):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)
+        return [(0, message) for message in self.says]
 
-    def dead(self):
+    def dead(self, done):
         return None
 
-    def send(self, number):
+    def signal(self, number):
         self.signals.append(number)
 
     def kill(self):
         self.killed = True
 
 
+@pytest.fixture
+def slow_ranks(monkeypatch):
+    monkeypatch.setattr(supervise, "RankProcesses", SlowRanks)
+    monkeypatch.setattr(supervise, "start_fork_server", lambda modules: None)
+
+
+RUN = {"corpus": "c", "model": "m", "output": "o"}
+
+
 @pytest.mark.slow
-def test_a_second_ctrl_c_ends_at_once(monkeypatch):
-    monkeypatch.setattr(supervise, "Attempt", Ranks)
-    monkeypatch.setattr(supervise, "start_fork_server", lambda: None)
-    run = training.make_run({"corpus": "c", "model": "m", "output": "o"})
-    outcome = Supervisor(run)()
-    assert outcome == Outcome("stopped", Progress(), signal.SIGINT)
-    assert Ranks.last.killed and Ranks.last.signals == [signal.SIGINT]
+def test_a_second_ctrl_c_ends_at_once(slow_ranks):
+    outcome = train_on_ranks(training.make_run(RUN))
+    assert outcome == (Outcome("stopped", Progress(), signal.SIGINT), signal.SIGINT)
+    assert SlowRanks.last.killed and SlowRanks.last.signals == [signal.SIGINT]
 
 
-def test_signals_before_training_kill_what_has_nothing_to_save(monkeypatch):
-    monkeypatch.setattr(supervise, "Attempt", Ranks)
-    monkeypatch.setattr(supervise, "start_fork_server", lambda: None)
-    monkeypatch.setattr(Ranks, "training", False)
+def test_signals_before_training_kill_what_has_nothing_to_save(slow_ranks, monkeypatch):
+    monkeypatch.setattr(SlowRanks, "says", ())
     with pytest.raises(Stopped):
-        Supervisor(training.make_run({"corpus": "c", "model": "m", "output": "o"}))()
-    assert Ranks.last.killed and not Ranks.last.signals
+        train_on_ranks(training.make_run(RUN))
+    assert SlowRanks.last.killed and not SlowRanks.last.signals
+
+
+class TestRankProcesses:
+    """The processes themselves, with functions in place of a training."""
+
+    @staticmethod
+    def end_of(function, arguments):
+        """(messages by rank, what `dead` says) once all ranks have ended."""
+        ranks = RankProcesses(function, arguments, [{"OWN": str(rank)} for rank in range(len(arguments))])
+        said = []
+        while ranks.running:
+            said += ranks.receive()
+        return sorted(said, key=lambda message: message[0]), ranks.dead()
+
+    def test_they_send_objects_and_have_their_environment(self):
+        said, death = self.end_of(rank_processes.tells, [("a",), ("b",)])
+        assert said == [(0, ("a", "0")), (1, ("b", "1"))] and death is None
+
+    def test_bad_input_is_a_message_and_no_death(self):
+        ((rank, error),), death = self.end_of(rank_processes.refuses, [("a file is cut short",)])
+        assert rank == 0 and isinstance(error, InputError) and str(error) == "a file is cut short" and death is None
+
+    def test_the_last_words_of_a_rank_that_dies(self):
+        _, death = self.end_of(rank_processes.divides, [(1,), (0,)])
+        assert death == (1, "ZeroDivisionError: division by zero")
+
+    def test_a_killed_rank(self):
+        assert self.end_of(rank_processes.killed, [()])[1] == (0, "exit code -9")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from support import small_runs as training
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
 from train.ddp import main
-from train.job.resolve import resolve_options
+from train.launch.resolve import resolve_options
 from una_fast.errors import InputError
 
 

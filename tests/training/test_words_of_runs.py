@@ -8,7 +8,7 @@ import pytest
 
 import una_fast
 from train.config.run import Run
-from train.job.material import open_index
+from train.launch.corpus import open_index
 from una_fast.errors import InputError
 
 CORPUS = ["The cat can't sit", "on the Mat", "a dog"]

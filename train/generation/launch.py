@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable
-from multiprocessing import connection
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,15 +20,14 @@ from train.generation.options import Job
 from train.generation.parts import NOTES, Parts
 from train.generation.seq2seq import check_model
 from train.generation.work import is_blank, sentences, write_share
-from train.loop.distributed import end_with_launcher
+from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.record.screen import Screen
-from train.signals import handled, held_back, tell_user
+from train.signals import handled, tell_user
 from una_fast.corpus.sources import source_digests
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
 EXIT_DIED = 1
-POLL_SECONDS = 0.2  # between two checks for a signal
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
@@ -150,46 +147,25 @@ def run_ranks(
     if len(devices) == 1:
         write_share(job, 0, devices[0], done, lambda: stop.number, wrote)
         return ""
-    ranks = dict(_start(rank, job, device, done) for rank, device in enumerate(devices))  # pipe -> process
-    wrong = death = ""
-    while ranks:
-        for reply in cast(list[Any], connection.wait([*ranks], POLL_SECONDS)):
-            try:
-                message = reply.recv()
-            except (EOFError, OSError):
-                process = ranks.pop(reply)
-                process.join()
-                if process.exitcode and not (stop.number or wrong or death):
-                    death = f"{process.name} died (exit code {process.exitcode})"
-                continue
-            if isinstance(message, int):
-                wrote(message)
-            else:
+    start_fork_server([write_share.__module__, MODELS])
+    ranks = RankProcesses(_write_rank, [(job, rank, device, done) for rank, device in enumerate(devices)])
+    wrong, death = None, ""
+    while ranks.running:
+        for _, message in ranks.receive():
+            if isinstance(message, InputError):
                 wrong = wrong or message
+            else:
+                wrote(message)
+        if (dead := ranks.dead()) and not (stop.number or wrong or death):
+            death = f"rank {dead[0]} died ({dead[1]})"
         if stop.number or wrong or death:
-            for process in ranks.values():
-                process.kill()
+            ranks.kill()
     if wrong:
-        raise InputError(wrong)
+        raise wrong
     return death
 
 
-def _start(rank: int, job: Job, device: torch.device, done: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Start the process of a rank; returns its pipe and the process."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_rank_process, args=(rank, job, device, done, theirs), name=f"rank {rank}")
-    with held_back():  # the rank leaves signals to this process
-        process.start()
-    theirs.close()
-    return ours, process
-
-
-def _rank_process(rank: int, job: Job, device: torch.device, done: NDArray[np.bool_], reply: Any) -> None:
-    end_with_launcher()
+def _write_rank(job: Job, rank: int, device: torch.device, done: NDArray[np.bool_], send: Callable[[int], Any]) -> None:
     if device.type == "cpu":
         torch.set_num_threads(max(1, n_cores(None) // job.nproc))
-    try:
-        write_share(job, rank, device, done, lambda: 0, reply.send)
-    except InputError as error:
-        reply.send(str(error))
+    write_share(job, rank, device, done, lambda: 0, send)

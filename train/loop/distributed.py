@@ -8,10 +8,7 @@ that sum by the number of ranks, so `gather` multiplies by it.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import threading
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +23,6 @@ from train.signals import handled
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
-WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 
 
@@ -43,20 +39,6 @@ class Ranks:
     def first(self) -> bool:
         """True on the one rank that writes files and shows progress."""
         return self.rank == 0
-
-
-def end_with_launcher() -> None:
-    """End this process once its launcher is gone (kill -9), because nothing else would end it then."""
-    launcher, parent = multiprocessing.parent_process(), os.getppid()
-
-    def watch() -> None:
-        if launcher is not None:  # started by `--nproc`; the parent is the fork server, which outlives the launcher
-            launcher.join()
-        while launcher is None and os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="launcher watch").start()
 
 
 def join_group(device: str) -> Ranks:

@@ -20,10 +20,10 @@ from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.registry import read_task, task_names
 from train.generation.parts import folder_of, summary_of
-from train.job.material import open_index, sources
-from train.job.resolve import resolve_options
-from train.job.score_best import is_scored
-from train.job.seeds import of_seed, train_seeds
+from train.launch.corpus import open_index, sources
+from train.launch.finish import is_scored
+from train.launch.resolve import resolve_options
+from train.launch.seeds import of_seed, train_seeds
 from train.paper.request import Request
 from train.paper.tables import AVERAGE, DEV, PAIRS, PARAPHRASE, Cell, Checkpoint, Row, Source, Trained, Untrained
 from train.record.folder import GENERATION, RUNS, is_finished, is_own, read_object, read_summary, write_json

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.demo.demo import prepare_demo, score_table
-from train.job.material import make_index
-from train.job.resolve import resolve_options
-from train.job.supervise import Supervisor
+from train.launch.corpus import make_index
+from train.launch.resolve import resolve_options
+from train.launch.supervise import train_on_ranks
 from train.loop.loop import Outcome
 from train.record.card import write_card
 from train.record.folder import BEST, RUN, OutputFolder, is_finished, is_own
@@ -34,11 +34,11 @@ def launch(run: Run) -> int:
                 tell_user(f"{run.output}: already finished")
             else:
                 run = prepare(run, tell_user)
-                supervisor = Supervisor(run)
-                if code := report(run, supervisor()):
+                outcome, number = train_on_ranks(run)
+                if code := report(run, outcome):
                     return code
-                if supervisor.number:  # the signal came during the last step
-                    raise Stopped(supervisor.number)
+                if number:  # the signal came during the last step
+                    raise Stopped(number)
             return finish(run)
     except Stopped as stopped:
         return report(run, Outcome("stopped", Progress(), code=stopped.number))
@@ -50,7 +50,7 @@ def finish(run: Run) -> int:
     Returns the exit code: 0, or EXIT_NOT_PUSHED.
     """
     if run.evaluate:
-        from train.job.score_best import is_scored, score_best  # scikit-learn takes a second
+        from train.launch.finish import is_scored, score_best  # scikit-learn takes a second
 
         if not is_scored(run):
             score_best(run, tell_user)
@@ -60,7 +60,7 @@ def finish(run: Run) -> int:
 
 def _push(run: Run) -> int:
     """Push best/ and return the exit code; if the hub refuses it, report the error: the run itself stays finished."""
-    from train.job.push import push_best  # imported late, because the hub's client imports slowly
+    from train.launch.finish import push_best  # imported late, because the hub's client imports slowly
 
     try:
         push_best(run, tell_user)

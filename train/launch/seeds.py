@@ -12,10 +12,10 @@ from typing import Any
 
 from train.config.run import Run
 from train.demo.demo import prepare_demo
-from train.job.launch import EXIT_NOT_PUSHED, launch
-from train.job.load import encoder_of, identify
-from train.job.material import make_index
-from train.job.resolve import resolve_options
+from train.launch.corpus import make_index
+from train.launch.job import encoder_of, identify
+from train.launch.launch import EXIT_NOT_PUSHED, launch
+from train.launch.resolve import resolve_options
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
 from train.record.pointer import check_identity, has_checkpoint, read_pointer
 from train.report.runs import Group, read_run, title

@@ -87,13 +87,13 @@ def _check_inputs(run: Run) -> None:
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
     if run.evaluate:
-        from train.job.score_best import check_evaluation  # scikit-learn takes a second, and few runs need it here
+        from train.launch.finish import check_evaluation  # scikit-learn takes a second, and few runs need it here
 
         check_evaluation(run)
     if run.mlm_weight:
         masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
     if run.push_to:
-        from train.job.push import check_push
+        from train.launch.finish import check_push
 
         check_push(run.push_to)
 

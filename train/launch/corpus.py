@@ -99,7 +99,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
         index = _build_index(run)
-        Material.of(run, index)  # raises InputError before anything is written
+        TrainingRows.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
         index.save(run.index)
     index, other = open_indexes(run)
@@ -113,16 +113,15 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
             stacklevel=2,
         )
     TokenIds(index, tokenizer)
-    material = Material.of(run, index)
-    say(material.describe())
+    say(TrainingRows.of(run, index).describe())
     return index, other
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingRows:
     """The sentences to train on and their counts.
 
-    rows: the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. blank,
+    rows: int64, the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. blank,
     blank_paraphrases: how many anchors and how many paraphrases have no words; with --keep-punctuation, none with a
     letter or digit.
     """
@@ -135,7 +134,7 @@ class Material:
     n_terms: int
 
     @classmethod
-    def of(cls, run: Run, index: Index) -> Material:
+    def of(cls, run: Run, index: Index) -> TrainingRows:
         """Count and check the rows of an index against the options.
 
         Raises:

@@ -1,0 +1,186 @@
+"""The ranks of a command as processes on this machine: how they start, what they send, and how they end.
+
+torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
+as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process group
+would also end the fork server, and the launcher would learn nothing more about the ranks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import connection, forkserver, resource_tracker
+from pathlib import Path
+from typing import Any
+
+from train.signals import held_back
+from una_fast.errors import InputError
+
+POLL_SECONDS = 0.1  # between two checks for a signal
+WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
+PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
+MODELS = "transformers.activations"  # brings most of a model's imports: 1.8 s of processor time
+
+
+class RankProcesses:
+    """Processes that run a function, one for each rank.
+
+    The function is called with the rank's arguments and then with `send`, which sends the launcher any object that can
+    be pickled. An InputError of the function is sent as it is; any other error is the last word of a rank that died.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., None],
+        arguments: Sequence[tuple[Any, ...]],
+        environments: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        """arguments, environments: by rank; an environment is added to the launcher's own."""
+        self._processes: list[Any] = []
+        self._replies: list[connection.Connection] = []
+        self._last_words: dict[int, str] = {}
+        try:
+            for rank, own in enumerate(arguments):
+                self._start(rank, function, own, environments[rank] if environments else {})
+        except BaseException:
+            self.kill()
+            raise
+
+    def _start(
+        self, rank: int, function: Callable[..., None], arguments: tuple, environment: Mapping[str, str]
+    ) -> None:
+        context = multiprocessing.get_context("forkserver")
+        ours, theirs = context.Pipe(duplex=False)
+        self._replies.append(ours)
+        process = context.Process(
+            target=_run_rank, args=(function, arguments, environment, theirs), name=f"rank {rank}"
+        )
+        self._processes.append(process)
+        process.start()
+        theirs.close()
+
+    def receive(self, seconds: float = POLL_SECONDS) -> list[tuple[int, Any]]:
+        """Wait up to `seconds` for messages or the end of a rank; the messages, each with its rank."""
+        open_ends = [reply for reply in self._replies if not reply.closed]
+        ended = [process.sentinel for process in self._processes if process.is_alive()]
+        connection.wait([*open_ends, *ended], seconds)
+        found = []
+        for rank, (process, reply) in enumerate(zip(self._processes, self._replies, strict=True)):
+            complete = not process.is_alive()  # asked before the pipe is read: nothing is written to it after that
+            while not reply.closed and reply.poll():
+                try:
+                    message = reply.recv()
+                except (EOFError, OSError):
+                    reply.close()
+                    continue
+                if isinstance(message, _LastWords):
+                    self._last_words[rank] = str(message)
+                else:
+                    found.append((rank, message))
+            if complete:
+                reply.close()
+        return found
+
+    @property
+    def running(self) -> bool:
+        """True until all ranks have ended and all their messages are received."""
+        return any(process.is_alive() for process in self._processes) or not all(r.closed for r in self._replies)
+
+    def dead(self, done: Container[int] = ()) -> tuple[int, str] | None:
+        """(rank, why) of a rank that ended with an error and is not among `done`; None if there is none."""
+        for rank, process in enumerate(self._processes):
+            ended = not process.is_alive() and self._replies[rank].closed
+            if ended and process.exitcode and rank not in done:
+                return rank, self._last_words.get(rank) or f"exit code {process.exitcode}"
+        return None
+
+    def signal(self, number: int, ranks: Container[int] | None = None) -> None:
+        """Send a signal to some ranks, or to all; it does no harm to a rank that has already received it."""
+        for rank, process in enumerate(self._processes):
+            if (ranks is None or rank in ranks) and process.pid and process.is_alive():
+                os.kill(process.pid, number)
+
+    def kill(self, ranks: Container[int] | None = None) -> None:
+        """End some ranks, or all, at once."""
+        self.signal(signal.SIGKILL, ranks)
+        for rank, process in enumerate(self._processes):
+            if (ranks is None or rank in ranks) and process.pid:
+                process.join()
+
+
+class _LastWords(str):
+    """The error that ends a rank."""
+
+
+def _run_rank(
+    function: Callable[..., None], arguments: tuple, environment: Mapping[str, str], reply: connection.Connection
+) -> None:
+    end_with_launcher()
+    os.environ.update(environment)
+    try:
+        function(*arguments, reply.send)
+    except InputError as error:
+        reply.send(error)
+    except Exception as error:
+        reply.send(_LastWords(f"{type(error).__name__}: {error}".strip().splitlines()[-1]))
+        raise
+
+
+def end_with_launcher() -> None:
+    """End this process once its launcher is gone (kill -9), because nothing else would end it then."""
+    launcher, parent = multiprocessing.parent_process(), os.getppid()
+
+    def watch() -> None:
+        if launcher is not None:  # the parent is the fork server, which outlives the launcher
+            launcher.join()
+        while launcher is None and os.getppid() == parent:  # torchrun is the parent
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="launcher watch").start()
+
+
+def start_fork_server(modules: Sequence[str]) -> None:
+    """Start the process that ranks are forked from: it imports all they need once (5 s), and has no threads.
+
+    It starts with stop signals blocked, and so do the ranks until they handle them, so that a signal to the whole
+    process group ends neither.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the ranks; `join_group` sets torch's own threads
+    multiprocessing.set_forkserver_preload(list(modules))
+    with beside_the_package(), held_back():
+        resource_tracker.ensure_running()  # first, because it unblocks SIGINT and SIGTERM
+        with held_back():
+            forkserver.ensure_running()
+    atexit.register(_end_fork_server)
+
+
+def _end_fork_server() -> None:
+    """End the fork server at once; left alone, it would finish its imports and then spend seconds on unloading them."""
+    server = getattr(forkserver, "_forkserver", None)
+    if pid := getattr(server, "_forkserver_pid", None):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+@contextmanager
+def beside_the_package() -> Iterator[None]:
+    """Inside the with block, the working directory is the folder that holds the package `train`.
+
+    A fork server looks for modules in its working directory first. In the user's directory it would take the user's own
+    train.py for our package: run it, and then find no module of ours. The ranks return to the user's directory.
+    """
+    before = Path.cwd()
+    os.chdir(PACKAGES)
+    try:
+        yield
+    finally:
+        os.chdir(before)
