@@ -145,12 +145,12 @@ def test_what_cannot_be_a_pair_is_answered_with_a_sentence(una):
     with pytest.raises(una_fast.InputError, match="column 'negative' has the name of one that is made.*rename_column"):
         Negatives(una, keep=["negative"])
     pairs = datasets.Dataset.from_dict(PAIRS)
-    for wrong in ({"positive": "roduct"}, {"positive": "product", "keep": ["roduct"]}):
+    for wrong in ({"positive": "products"}, {"positive": "product", "keep": ["products"]}):
         negatives = Negatives(una, column="query", **wrong)
         for form in (pairs, pairs.to_iterable_dataset()):
-            with pytest.raises(una_fast.InputError, match=r"no column 'roduct'.*did you mean 'product'\?"):
+            with pytest.raises(una_fast.InputError, match=r"no column 'products'.*did you mean 'product'\?"):
                 negatives.select(form)
-        with pytest.raises(una_fast.InputError, match="no column 'roduct'"):
+        with pytest.raises(una_fast.InputError, match="no column 'products'"):
             pairs.with_transform(negatives)[0]
     for table in (pairs.to_pandas(), pairs.to_polars(), TEXTS):
         with pytest.raises(una_fast.InputError, match=r"select takes a Dataset .*not (DataFrame|list): .*from_pandas"):

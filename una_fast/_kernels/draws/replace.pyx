@@ -3,7 +3,8 @@
 A candidate j is drawn uniformly from the window and accepted with probability s_j / m, where s_j is its score (its
 highest tf-idf) and m is an upper bound of all scores in the window. After a rejection, the next candidate is drawn
 independently, so the probability of each term is exactly s_j divided by the sum of the window's scores (in the paper's
-variant, the term to replace is no candidate, and its score is not in the sum; nor are terms that the law fixes). Scores differ little inside a window, so the first candidate is nearly always accepted.
+variant, the term to replace is no candidate, and its score is not in the sum; nor are terms that the law fixes).
+Scores differ little inside a window, so the first candidate is nearly always accepted.
 
 `Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if neither
 its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights takes 13 cache
