@@ -1,7 +1,9 @@
 """The folder of a run: no file in it is lost, changed or left behind without a message."""
 
 import dataclasses
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from train.record.folder import MARK, RUN, OutputFolder, is_own, read_sealed, re
 from train.record.metrics import keep_metrics_until
 from train.record.pointer import Pointer, Progress, read_pointer, saved_options, write_pointer
 from una_fast.errors import InputError
+from una_fast.storage.files import new_file
 
 
 @pytest.fixture
@@ -239,6 +242,43 @@ class TestTheRule:
             (output / "last" / f".checkpoint.json.{left}.partial").touch()
         with OutputFolder(output, RUN, True):
             assert sorted(path.name for path in output.rglob("*")) == [MARK, "last"]
+
+    @pytest.mark.parametrize("moment", ["link", "unlink"])
+    def test_a_start_that_is_killed_while_it_makes_its_mark_blocks_no_other(self, tmp_path, monkeypatch, moment):
+        """The mark appears with its content: before, the folder counts as empty, and after, it is the run's own."""
+        output = tmp_path / "a" / "run"
+        if not (child := os.fork()):
+            monkeypatch.setattr(os, moment, lambda *_: os._exit(9))
+            OutputFolder(output, RUN, False, {"seed": 1})
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        assert is_own(output, RUN) == (moment == "unlink") and len([*output.iterdir()]) == 1 + (moment == "unlink")
+        with pytest.raises(ZeroDivisionError), OutputFolder(output, RUN, is_own(output, RUN), {"seed": 1}):
+            raise ZeroDivisionError
+        assert is_own(output, RUN) or not [*output.iterdir()]
+
+    def test_without_hard_links_a_mark_is_made_too_and_keeps_what_is_there(self, tmp_path, monkeypatch):
+        def no_links(*_):
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", no_links)
+        with OutputFolder(tmp_path / "run", RUN, False, {"seed": 1}):
+            assert [path.name for path in (tmp_path / "run").iterdir()] == [MARK] and is_own(tmp_path / "run", RUN)
+        with pytest.raises(FileExistsError), new_file(tmp_path / "run" / MARK, replace=False):
+            pass
+        assert [path.name for path in (tmp_path / "run").iterdir()] == [MARK]
+
+    @pytest.mark.parametrize("left", ["nothing", "to_nowhere"])
+    def test_a_folder_that_cannot_be_marked_is_not_left(self, tmp_path, monkeypatch, left):
+        output = tmp_path / "a" / "run"
+        if left == "to_nowhere":
+            output.parent.mkdir()
+            output.symlink_to("nowhere")
+        else:
+            monkeypatch.setattr(os, "fsync", lambda _: os.write(os.open("/dev/full", os.O_WRONLY), b"1"))
+        with pytest.raises(InputError, match="cannot be made or written: (No space left|File exists)"):
+            OutputFolder(output, RUN, False)
+        assert os.path.lexists(tmp_path / "a") == (left == "to_nowhere")
 
     def test_of_two_commands_one_begins(self, tmp_path):
         output = tmp_path / "run"

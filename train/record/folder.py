@@ -32,7 +32,7 @@ from typing import IO, Any
 import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import PARTIAL, new_file, read_bytes, sync_file, unwritable
+from una_fast.storage.files import PARTIAL, new_file, read_bytes, unwritable
 from una_fast.storage.lock import lock
 
 MARK = ".una_fast.json"
@@ -60,18 +60,19 @@ class OutputFolder:
         self._path, self._new = path, not resume
         self._made = [path] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._mark = _open_mark(path, "r+b" if resume else "xb")
+            if not resume:
+                path.mkdir(parents=True, exist_ok=True)
+                with new_file(_mark(path), replace=False) as file:
+                    file.write(_sealed({"command": command, "settings": settings or {}}))
+            self._mark = _open_mark(path)
             if not (lock(self._mark.fileno()) and _is_open(self._mark, _mark(path))):
                 raise _in_use(path)
             if resume:
-                _remove_partial(path)
-            else:
-                self._mark.write(_sealed({"command": command, "settings": settings or {}}))
-                sync_file(self._mark)
-        except FileExistsError:
-            raise _in_use(path) from None
+                _remove_left(path)
         except OSError as error:
+            self._remove_empty()
+            if os.path.lexists(_mark(path)) and isinstance(error, FileExistsError):
+                raise _in_use(path) from None
             raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
 
     def __enter__(self) -> OutputFolder:
@@ -83,12 +84,18 @@ class OutputFolder:
         self.close()
 
     def remove(self) -> None:
-        """Remove the mark, and the folders that were made with it, if nothing else is there."""
+        """Remove the mark, and the folders that were made for it, if nothing else is there."""
         with suppress(OSError):
-            if [*self._path.iterdir()] == [_mark(self._path)]:
-                _mark(self._path).unlink()
-                for folder in self._made:
-                    folder.rmdir()
+            ours = {_mark(self._path), *_left(self._path, MARK)}
+            if {*self._path.iterdir()} == ours:
+                for file in ours:
+                    file.unlink()
+                self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        with suppress(OSError):
+            for folder in self._made:
+                folder.rmdir()
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -116,13 +123,13 @@ def check_own(path: Path, command: str) -> None:
 def check_new(path: Path, command: str) -> None:
     """Refuse to begin in a folder that holds something."""
     try:
-        names = sorted(entry.name for entry in path.iterdir())
+        names = sorted(entry.name for entry in {*path.iterdir()} - _left(path, MARK))
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
-        with _open_mark(path, "r+b") as mark:
+        with _open_mark(path) as mark:
             if not lock(mark.fileno()):
                 raise _in_use(path)
         advice = "give --resume to go on with it, " if owner == command else ""
@@ -241,8 +248,8 @@ def _mark(path: Path) -> Path:
     return path / MARK
 
 
-def _open_mark(path: Path, mode: str) -> IO[bytes]:
-    return open(_mark(path), mode, opener=not_through_links)
+def _open_mark(path: Path) -> IO[bytes]:
+    return open(_mark(path), "r+b", opener=not_through_links)
 
 
 def _is_open(file: IO[bytes], path: Path) -> bool:
@@ -258,10 +265,14 @@ def _changed(path: Path) -> InputError:
     return InputError(f"{path}: is not as this program wrote it, and stays: move it away, or choose another name")
 
 
-def _remove_partial(path: Path) -> None:
-    """Remove what killed processes left: only they know names with such random digits."""
-    for left in (one for pattern in (".*.partial", "*/.*.partial") for one in path.glob(pattern)):
-        if PARTIAL.fullmatch(left.name) and left.parent.is_dir() and not left.parent.is_symlink():
+def _left(path: Path, of: str = "*") -> set[Path]:
+    """What killed processes left of the file `of`, or of all, in a folder: only they know such random digits."""
+    return {left for left in path.glob(f".{of}.*.partial") if PARTIAL.fullmatch(left.name)}
+
+
+def _remove_left(path: Path) -> None:
+    for folder in (path, *(one for one in path.iterdir() if one.is_dir() and not one.is_symlink())):
+        for left in _left(folder):
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 

@@ -41,14 +41,15 @@ def checked_path(path: str | Path) -> Path:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to; when the block ends it is synced and replaces `path`, after an error it is deleted.
+def new_file(path: Path, replace: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to; when the block ends it is synced and gets the name `path`, after an error it is deleted.
 
     Its path is `file.name`, beside `path`, unpredictable, and made exclusively: nobody's file and no link is there. Of
     two processes that write the same `path`, each leaves a whole file, and the last one wins. A link at `path` is
-    replaced, and what it leads to stays.
+    replaced, and what it leads to stays. replace: False to keep what is at `path`, also what comes meanwhile.
 
     Raises:
+        FileExistsError: without `replace`, something is at `path` when the block ends.
         OSError: the file cannot be written, or another one has taken its name.
     """
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
@@ -60,13 +61,29 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
             file.close()  # Windows renames closed files only
             if not os.path.samestat(made, partial.lstat()):
                 raise OSError(f"{partial.name} was replaced by another file")
-            os.replace(partial, path)  # noqa: PTH105  tests replace this function
+            if replace:
+                os.replace(partial, path)  # noqa: PTH105  tests replace this function
+            else:
+                link(partial, path)
+                partial.unlink(missing_ok=True)
         except BaseException:
             with suppress(OSError):
                 if os.path.samestat(made, partial.lstat()):
                     partial.unlink()
             raise
     sync_folder(path.parent)
+
+
+def link(file: Path, name: Path) -> None:
+    """Give a file a second name, which must not exist; on a file system without hard links it is moved there."""
+    try:
+        os.link(file, name)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name)) from None
+        file.rename(name)
 
 
 def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError:

@@ -18,6 +18,7 @@ from una_fast.storage.files import (
     array_parts,
     checked_path,
     file_checksum,
+    link,
     new_file,
     sync_folder,
     unwritable,
@@ -78,7 +79,7 @@ def adopt_arrays(
         for name, checksum in checksums.items():
             if path := save.missing(name, checksum):
                 path.unlink(missing_ok=True)
-                _link(built / f"{name}.npy", path)
+                link(built / f"{name}.npy", path)
         return save.publish(meta, checksums)
 
 
@@ -204,13 +205,6 @@ def _delete_part(folder: Path, seal: str) -> None:
         (folder / MANIFEST).unlink()
         with suppress(OSError):
             folder.rmdir()
-
-
-def _link(file: Path, name: Path) -> None:
-    try:
-        os.link(file, name)
-    except OSError:  # a file system without hard links
-        file.rename(name)
 
 
 def _holds(path: Path, checksum: str) -> bool:
