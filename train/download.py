@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import shutil
 import sys
 import tarfile
-import tempfile
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +20,9 @@ from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.senteval_files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
+from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import new_file, unwritable
+from una_fast.storage.files import link, open_regular, unwritable
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
@@ -76,46 +75,43 @@ def _run(to: str, only: str | None, repository: str, revision: str) -> int:
 
 
 def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
-    """Fetch a part into `folder`, unless it is there. An interrupted download goes on where it ended."""
-    if part == "near-miss":
-        for name in NEAR_MISS_CHECKSUMS:
-            fetch_near_misses(name, folder / NEAR_MISSES)
-        return
-    if part == "wiki":
-        target = folder / "corpora" / WIKI
-        if not target.is_file():
-            download(WIKI, target.parent, repository, revision)
-        return
-    target = folder / "senteval" / "downstream"
-    if not target.is_dir():
-        archive = download(SENTEVAL, folder, repository, revision)
-        unpack(archive, target)
-        archive.unlink()
+    """Fetch a part into `folder`, unless it is there; what is there stays.
+
+    Raises:
+        InputError: it cannot be fetched, is not as the hub says, or cannot be written.
+    """
+    names = [f"{NEAR_MISSES}/{name}.json" for name in NEAR_MISS_CHECKSUMS]
+    whole = {"wiki": [f"corpora/{WIKI}"], "senteval": ["senteval/downstream"], "near-miss": names}
+    for target in (folder / name for name in whole[part] if not (folder / name).exists()):
+        try:
+            with partial_folder(target) as partial:
+                if part == "senteval":
+                    unpack(download(SENTEVAL, partial, repository, revision), target)
+                elif part == "wiki":
+                    link(download(WIKI, partial, repository, revision), target)
+                else:
+                    link(fetch_near_misses(target.stem, partial), target)
+        except OSError as error:
+            if not target.exists():  # else another process was faster, and `check` reads what it wrote
+                raise unwritable(target, error) from error
 
 
-def fetch_near_misses(name: str, folder: Path) -> None:
-    """Fetch one subset of SugarCrepe++ as `folder`/`name`.json, unless it is there.
+def fetch_near_misses(name: str, folder: Path) -> Path:
+    """Fetch one subset of SugarCrepe++ into `folder` and return its path.
 
     Raises:
         InputError: the address cannot be reached, or the file is not the one that is known.
     """
-    target, address = folder / f"{name}.json", f"{NEAR_MISS_ADDRESS}/{name}.json"
-    if target.is_file():
-        return
+    path, address = folder / f"{name}.json", f"{NEAR_MISS_ADDRESS}/{name}.json"
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
             content = answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise InputError(f"{address}: {error}; call again and the download goes on") from error
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with new_file(target) as file:
-            file.write(content)
-            file.flush()
-            if not has_checksum(Path(file.name), expected := NEAR_MISS_CHECKSUMS[name]):
-                raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
-    except OSError as error:
-        raise unwritable(target, error) from error
+        raise InputError(f"{address}: {error}; call again") from error
+    path.write_bytes(content)
+    if not has_checksum(path, expected := NEAR_MISS_CHECKSUMS[name]):
+        raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
+    return path
 
 
 def download(name: str, folder: Path, repository: str, revision: str) -> Path:
@@ -128,28 +124,18 @@ def download(name: str, folder: Path, repository: str, revision: str) -> Path:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     endpoint = os.environ.get("HF_ENDPOINT")
-    partial = folder / f".{name}.download"  # the file gets its own name once its checksum has been compared
     try:
         url = hf_hub_url(repository, name, repo_type="dataset", revision=revision, endpoint=endpoint)
         expected = get_hf_file_metadata(url).etag
         file = hf_hub_download(
-            repository,
-            name,
-            repo_type="dataset",
-            revision=revision,
-            local_dir=partial,
-            endpoint=endpoint,
+            repository, name, repo_type="dataset", revision=revision, local_dir=folder, endpoint=endpoint
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{repository}/{name}: {reason}; call again and the download goes on") from error
+        raise InputError(f"{repository}/{name}: {reason}; call again") from error
     if not has_checksum(Path(file), expected):
-        shutil.rmtree(partial)
         raise InputError(f"{repository}/{name}: the downloaded file does not have the checksum {expected}; call again")
-    target = folder / name
-    Path(file).replace(target)
-    shutil.rmtree(partial)
-    return target
+    return Path(file)
 
 
 def has_checksum(path: Path, expected: str | None) -> bool:
@@ -164,25 +150,27 @@ def has_checksum(path: Path, expected: str | None) -> bool:
 
 
 def unpack(archive: Path, downstream: Path) -> None:
-    """Unpack SentEval's archive as the folder `downstream`, whole or not at all; its top folder may have any name."""
-    downstream.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=downstream.parent, prefix=".unpack.") as name:
-        try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(name, filter="data")
-        except (tarfile.TarError, OSError) as error:
-            raise InputError(f"{archive}: cannot be unpacked ({error})") from error
-        found = [path.parent for path in Path(name).rglob("STS") if path.is_dir()]
-        if not found:
-            raise InputError(f"{archive}: holds no STS folder, so it is not SentEval's archive")
-        min(found, key=lambda path: len(path.parts)).rename(downstream)
+    """Unpack SentEval's archive, and put it there as the folder `downstream`; its top folder may have any name."""
+    unpacked = archive.with_name("unpacked")
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(unpacked, filter="data")
+    except (tarfile.TarError, OSError) as error:
+        raise InputError(f"{archive.name}: cannot be unpacked ({error})") from error
+    found = [path.parent for path in unpacked.rglob("STS") if path.is_dir()]
+    if not found:
+        raise InputError(f"{archive.name}: holds no STS folder, so it is not SentEval's archive")
+    min(found, key=lambda path: len(path.parts)).rename(downstream)
 
 
 def check(part: str, folder: Path) -> list[str]:
     """A sentence for each problem of a part in `folder`: a missing task, a size not as published."""
     if part == "wiki":
-        with (folder / "corpora" / WIKI).open("rb") as file:
-            lines = sum(1 for _ in file)
+        try:
+            with open_regular(folder / "corpora" / WIKI) as file:
+                lines = sum(1 for _ in file)
+        except OSError as error:
+            return [f"{WIKI}: cannot be read ({error.strerror or error})"]
         return (
             [] if lines == WIKI_LINES else [f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"]
         )

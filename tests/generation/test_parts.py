@@ -1,5 +1,7 @@
 """The folder of an unfinished job: what is kept, refused and merged."""
 
+import os
+
 import pytest
 
 from train.generation.parts import Part, Parts, folder_of, summary_of
@@ -29,15 +31,19 @@ def refusal(output, resume, **changes):
     return str(caught.value)
 
 
-def write(folder, rank, *records):
-    with Part(folder, rank) as part:
+def write(folder, *records):
+    """Write records as a rank does; the file of its part."""
+    before = {*folder.iterdir()}
+    with Part(folder) as part:
         part.append(records)
+    (path,) = {*folder.iterdir()} - before
+    return path
 
 
 def test_parts_of_any_ranks_become_one_file_in_order(output):
     parts = begun(output)
-    write(parts.folder, 1, (4, "é four", ("cut",)), (0, "zero", ("folded", "cut")))
-    write(parts.folder, 0, (2, "two", ()))
+    write(parts.folder, (4, "é four", ("cut",)), (0, "zero", ("folded", "cut")))
+    write(parts.folder, (2, "two", ()))
     assert parts.done().tolist() == [True, False, True, False, True]
     assert parts.merge() == {"cut": 2, "folded": 1}
     assert output.read_bytes() == "zero\n\ntwo\n\né four\n".encode()
@@ -51,8 +57,7 @@ def test_parts_of_any_ranks_become_one_file_in_order(output):
 
 def test_a_record_cut_short_anywhere_is_made_again(output):
     parts = begun(output)
-    write(parts.folder, 0, (0, "zero", ()), (1, "one é", ()))
-    path = parts.folder / "part-0"
+    path = write(parts.folder, (0, "zero", ()), (1, "one é", ()))
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
     parts.release()
@@ -60,18 +65,17 @@ def test_a_record_cut_short_anywhere_is_made_again(output):
         path.write_bytes(whole[:end])
         parts = begun(output, resume=True)
         assert parts.done().tolist() == [end >= first, False, False, False, False]
-        write(parts.folder, 0, (3, "three", ()))
+        other = write(parts.folder, (3, "three", ()))
         assert parts.done().tolist() == [end >= first, False, False, True, False]
+        other.unlink()
         parts.release()
 
 
 @pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b'[9, "x", []]\n', b"[1, 2, []]\n", b"[1]\n", b"7\n", b"\xff\n"])
 def test_a_damaged_record_is_made_again(output, damage):
     parts = begun(output)
-    write(parts.folder, 0, (0, "zero", ()))
-    with (parts.folder / "part-0").open("ab") as file:
-        file.write(damage)
-    write(parts.folder, 0, (2, "two", ()))
+    with write(parts.folder, (0, "zero", ())).open("ab") as file:
+        file.write(damage + b'[2, "two", []]\n')
     assert parts.done().tolist() == [True, False, True, False, False]
     parts.merge()
     assert output.read_text() == "zero\n\ntwo\n\n\n"
@@ -79,7 +83,7 @@ def test_a_damaged_record_is_made_again(output, damage):
 
 def test_a_kill_between_output_and_the_end_is_gone_on_from(output, monkeypatch):
     parts = begun(output)
-    write(parts.folder, 0, (0, "zero", ()))
+    write(parts.folder, (0, "zero", ()))
     monkeypatch.setattr(parts, "remove", parts.release)
     parts.merge()
     assert output.exists() and is_own(parts.folder, GENERATION)
@@ -89,7 +93,7 @@ def test_a_kill_between_output_and_the_end_is_gone_on_from(output, monkeypatch):
 
 def test_another_job_is_refused_and_nothing_is_lost(output):
     parts = begun(output)
-    write(parts.folder, 0, (0, "zero", ()))
+    write(parts.folder, (0, "zero", ()))
     assert "in use by another run" in refusal(output, True)
     parts.release()
     assert "beams was 4 and is now 5" in refusal(output, True, settings={"beams": 5})
@@ -121,18 +125,38 @@ def test_what_others_wrote_is_left_alone(output):
 
 def test_a_user_s_file_that_comes_meanwhile_stays(output):
     parts = begun(output)
-    write(parts.folder, 0, (0, "zero", ()))
+    write(parts.folder, (0, "zero", ()))
     output.write_text("mine")
     with pytest.raises(InputError, match="exists, and is not of this job: move it away"):
         parts.merge()
     assert output.read_text() == "mine" and is_own(parts.folder, GENERATION)
 
 
-def test_a_link_in_the_place_of_a_part_is_not_followed(output, tmp_path):
-    begun(output).release()
+def test_files_and_links_of_a_user_stay_and_are_not_read(output, tmp_path):
+    """Under names that earlier versions gave to parts."""
+    parts = begun(output)
     (tmp_path / "precious.txt").write_text("no line break at the end")
-    (folder_of(output) / "part-0").symlink_to(tmp_path / "precious.txt")
-    assert "cannot be written" in refusal(output, True)
-    with pytest.raises(InputError, match="cannot be written"):
-        write(folder_of(output), 0, (0, "zero", ()))
+    (parts.folder / "part-0").symlink_to(tmp_path / "precious.txt")
+    (parts.folder / "part-7").write_text('[1, "mine", []]\n')
+    write(parts.folder, (0, "zero", ()))
+    parts.release()
+    begun(output, resume=True).merge()
+    assert output.read_text() == "zero\n\n\n\n\n"
+    assert sorted(path.name for path in parts.folder.iterdir()) == [MARK, "part-0", "part-7"]
     assert (tmp_path / "precious.txt").read_text() == "no line break at the end"
+
+
+@pytest.mark.parametrize("mine", ["mine", "zero\n\n\n\n\n"])
+def test_an_output_that_comes_while_the_parts_are_merged_stays(output, monkeypatch, mine):
+    parts = begun(output)
+    write(parts.folder, (0, "zero", ()))
+    linked = os.link
+
+    def link(file, name):
+        output.write_text(mine)
+        linked(file, name)
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(InputError, match="exists, and is not of this job: move it away"):
+        parts.merge()
+    assert output.read_text() == mine

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub.constants
 import pytest
@@ -124,15 +125,51 @@ def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pyte
     assert "replace_obj: " in said and "entry 0: has no text 'caption'" in said
 
 
-def test_an_interrupted_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_whole_in_the_end(hub: Hub, tmp_path: Path) -> None:
     hub.hang_up_after = 50_000
     try:
         fetch("wiki", tmp_path)
     except InputError as error:  # raised by a hub library that does not retry by itself
-        assert "the download goes on" in str(error)
+        assert "call again" in str(error)
         fetch("wiki", tmp_path)
-    assert hub.ranges and int(hub.ranges[-1].removeprefix("bytes=").split("-")[0]) > 0
+    assert hub.hang_up_after is None and (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
+    assert [path.name for path in (tmp_path / "corpora").iterdir()] == [WIKI]
+
+
+def test_what_a_user_has_stays(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that earlier versions gave to temporary files, and folders in the place of files."""
+    mine = (f"corpora/.{WIKI}.download/notes", f"corpora/{WIKI}/notes", f".{SENTEVAL}.download/notes", SENTEVAL)
+    for name in (*mine, f"{NEAR_MISSES}/swap_att.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    assert main(["--to", str(tmp_path)]) == 2
+    assert f"{WIKI}: cannot be read (Is a directory)" in capsys.readouterr().err
+    assert all((tmp_path / name).read_text() == "mine" for name in mine)
+    assert (tmp_path / f"{NEAR_MISSES}/swap_att.json").read_text() == "mine"
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_file_in_the_way_of_a_folder_gets_a_sentence(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "corpora").write_text("mine")
+    with pytest.raises(InputError, match="cannot be written"):
+        fetch("wiki", tmp_path)
+    assert (tmp_path / "corpora").read_text() == "mine"
+
+
+def test_of_two_downloads_at_once_the_first_stays(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = download.download
+
+    def overtaken(*arguments: Any) -> Path:
+        monkeypatch.setattr(download, "download", once)
+        for part in ("wiki", "senteval"):
+            fetch(part, tmp_path)
+        return once(*arguments)
+
+    for part in ("wiki", "senteval"):
+        monkeypatch.setattr(download, "download", overtaken)
+        fetch(part, tmp_path)
     assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sts-test.csv", WIKI]
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_left(hub: Hub, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The files that a job writes while it runs: the folder OUTPUT.parts, with a file of records per rank.
 
 A record is a line of JSON, [row, text, notes], appended with its batch and synced. So a rank that ends for any reason,
-kill -9 included, loses its present batch alone: a line that is cut short is removed, and its row is done again. Each
-record names its row, so a job may be resumed with another number of ranks.
+kill -9 included, loses its present batch alone: a line that is cut short does not count, and its row is done again.
+Each record names its row, so a job may be resumed with another number of ranks, which write files of their own.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import filecmp
 import json
 import os
 import re
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from train.record.folder import GENERATION, OutputFolder, is_own, not_through_links, read_mark, read_sealed, write_json
+from train.record.folder import GENERATION, OutputFolder, is_own, read_mark, read_sealed, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file, sync_file, unwritable
 
@@ -30,18 +31,18 @@ NOTES = {
     "folded": "with line breaks in the text, now spaces",
     "empty": "with an empty text, so the sentence itself stands there",
 }
-PART = re.compile(r"part-\d+")
+PART = re.compile(r"part-[0-9a-f]{32}")  # only the job knows names with such random digits
 
 
 class Part:
-    """The file of one rank, to be used in a with statement."""
+    """A new file of one rank, to be used in a with statement."""
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self._path = folder / f"part-{rank}"
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"part-{uuid.uuid4().hex}"
 
     def __enter__(self) -> Part:
         try:
-            self._file = open(self._path, "ab", opener=not_through_links)
+            self._file = self._path.open("xb")
         except OSError as error:
             raise unwritable(self._path, error) from error
         return self
@@ -100,8 +101,6 @@ class Parts:
         self._compare(self.folder, read_mark(self.folder)["settings"])
         if self.output.exists() and not self._summary.exists():
             raise InputError(f"--output {self.output}: exists, and is not of this job: move it away")
-        for path in self._files():
-            _drop_torn_end(path)
 
     def _compare(self, path: Path, saved: dict[str, Any]) -> None:
         """Refuse an identity that is not the `saved` one of `path`; the first difference is named."""
@@ -154,11 +153,13 @@ class Parts:
         summary = self._identity | {"notes": {name: notes[name] for name in NOTES}}
         write_json(self._summary, summary)
         try:
-            with new_file(self.output) as file:
-                _write_lines(file, files, where)
+            with new_file(self.output, replace=False) as file:
+                file.writelines(_lines(files, where))
                 file.flush()
-                if self.output.exists() and not filecmp.cmp(file.name, self.output, shallow=False):
-                    raise InputError(f"--output {self.output}: exists, and is not of this job: move it away")
+                is_there = self.output.is_file() and filecmp.cmp(file.name, self.output, shallow=False)
+        except FileExistsError as error:
+            if not is_there:  # as it is after a job that was killed before it removed its parts
+                raise InputError(f"--output {self.output}: exists, and is not of this job: move it away") from error
         except OSError as error:
             raise unwritable(self.output, error) from error
         self.remove()
@@ -178,14 +179,14 @@ class Parts:
             self._lock.close()
 
 
-def _write_lines(out: IO[bytes], files: list[Path], where: NDArray[np.int64]) -> None:
+def _lines(files: list[Path], where: NDArray[np.int64]) -> Iterator[bytes]:
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(part.open("rb")) for part in files]
         for number, place in where.tolist():
             if number >= 0:
                 opened[number].seek(place)
-                out.write(json.loads(opened[number].readline())[1].encode())
-            out.write(b"\n")
+                yield json.loads(opened[number].readline())[1].encode()
+            yield b"\n"
 
 
 def folder_of(output: Path) -> Path:
@@ -205,13 +206,3 @@ def _parse(line: bytes, n: int) -> Record | None:
         return None
     whole = isinstance(row, int) and 0 <= row < n and isinstance(text, str) and isinstance(notes, list)
     return (row, text, tuple(notes)) if whole and line.endswith(b"\n") else None
-
-
-def _drop_torn_end(path: Path) -> None:
-    """Remove an incomplete last line from a file."""
-    try:
-        with open(path, "r+b", opener=not_through_links) as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-            sync_file(file)
-    except OSError as error:
-        raise unwritable(path, error) from error

@@ -82,7 +82,7 @@ def write_share(
     budget = max(1, (job.batch_tokens or default) // job.beams)
     if stopped():
         return
-    with Part(folder_of(Path(job.output)), rank) as part:
+    with Part(folder_of(Path(job.output))) as part:
         for chunk in share_of_rank(sentences(job.corpus, job.column), done, rank, job.nproc):
             for records in write_chunk(writers, chunk, budget):
                 part.append(records)
