@@ -6,26 +6,25 @@ import shlex
 import pytest
 
 from support import small_runs
-from support.seq2seq_models import save
 from train.config.run import make_run, parse
-from train.generate import read_job
 from train.paper import works
 from train.paper.__main__ import main
 from train.paper.request import read_request
-from train.paper.tables import DEV, STS, Trained, contents, table_of
+from train.paper.tables import DEV, RUN, STS, cells_of, contents
 
 SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A corpus, STS-B of SentEval's data, and a seq2seq model."""
+    """A corpus, its "paraphrases", and STS-B of SentEval's data."""
     folder = tmp_path_factory.mktemp("paper")
     small_runs.write_corpus(folder / "corpus.txt")
     small_runs.write_senteval(folder)
     stsb = folder / "senteval/downstream/STS/STSBenchmark"
     (stsb / "sts-dev.csv").write_text((stsb / "sts-test.csv").read_text())
-    save(folder / "t5", "t5")
+    lines = (folder / "corpus.txt").read_text().splitlines(keepends=True)
+    (folder / "other.txt").write_text("".join(reversed(lines)))
     return folder
 
 
@@ -54,24 +53,29 @@ def refusal(capsys, *words):
 
 
 def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
-    words = ["--corpus", str(folder / "corpus.txt"), "--data", str(folder), "--output", "o", "--synonyms", "s.tsv"]
+    texts = folder / "other.txt"
+    words = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", "o", "--synonyms", "s.tsv"]
+    words += ["--paraphrases", texts, "--back-translations", texts]
     for name in contents():
-        request = read_request([name, *words], "")
-        for row in request.rows():
-            for cell in row.cells.values():
-                if isinstance(cell.source, Trained):
-                    run = request.run_of(cell.source, (42,), cell.score != DEV)
-                    assert (run.loss, run.surface, run.keep_punctuation) == ("pairs", "paper", False)
-                    assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
-                    assert run.model == cell.source.model and bool(run.paraphrases) == bool(cell.source.texts)
+        request = read_request([name, *map(str, words)], "")
+        for cell in request.cells():
+            if cell.source.kind == RUN:
+                run = request.run_of(cell.source, (42,), cell.score != DEV)
+                assert (run.loss, run.surface, run.keep_punctuation) == ("pairs", "paper", False)
+                assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
+                assert run.model == cell.source.name and bool(run.paraphrases) == bool(cell.source.texts)
 
 
 def test_the_average_of_each_printed_row_is_that_of_its_tasks():
-    rows = [row for name in ("main", "augmentations", "comparison") for row in table_of(name).rows]
+    rows = {}
+    for name in ("main", "augmentations", "comparison"):
+        for cell in cells_of(name):
+            rows.setdefault((name, cell.row), {})[cell.column] = cell.paper
     assert len(rows) == 8 + 12 + 16
-    for row in rows:
-        figures = [row.cells[score].paper for score in STS]
-        assert figures[-1] == pytest.approx(sum(figures[:-1]) / 7, abs=1.5e-4), row.name  # Mirror-BERT: 3 digits
+    for row, printed in rows.items():
+        assert [*printed] == [*STS]
+        *figures, average = printed.values()
+        assert average == pytest.approx(sum(figures) / 7, abs=1.5e-4), row  # Mirror-BERT: 3 digits
 
 
 def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, capsys, monkeypatch):
@@ -99,11 +103,11 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
 
 @pytest.mark.slow
 def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
-    """In one folder, a run that several tables share is trained once, and paraphrases are written once."""
+    """In one folder, a run that several tables share is trained once."""
     output = tmp_path / "output"
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
-    texts = ["--paraphraser", folder / "t5", "--translator", folder / "t5", folder / "t5"]
+    texts = ["--paraphrases", folder / "other.txt", "--back-translations", folder / "other.txt"]
     asked = {
         "main": ["--rows", "BERT + paraphrasing + UNA"],
         "augmentations": ["--rows", "EDA synonym replacement,back-translation", "--synonyms", synonyms],
@@ -118,7 +122,6 @@ def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, cap
                 assert -1 <= row["measured"]["STSBenchmark"] <= 1, row
                 assert row["measured"]["average"] is None  # one task does not give the average of seven
     assert "DCLR-BERT: its authors name no model on the hub" in " ".join(capsys.readouterr().out.split())
-    assert {path.name for path in (output / "texts").glob("*.txt")} == {"paraphrase.txt", "back-translation.txt"}
     assert len([*output.glob("runs/*/seed-*")]) == 5
     assert len([*output.glob("checkpoints/*_whitening.json")]) == 1
 
@@ -136,20 +139,16 @@ def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
 
 def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(works, "train_seeds", lambda run: pytest.fail("trained"))
-    t5 = ["--paraphraser", folder / "t5", "--dry-run"]
-    code, table = paper("comparison", "--rows", "BERT whitening,Ours-BERT", *t5, output=tmp_path / "new")
+    more = ["--paraphrases", folder / "other.txt", "--dry-run"]
+    code, table = paper("comparison", "--rows", "BERT whitening,Ours-BERT", *more, output=tmp_path / "new")
     said = capsys.readouterr().out.splitlines()
     assert code == 0 and not table and not (tmp_path / "new").exists()
-    for line, command in zip(said, ("generate paraphrase --model", "evaluate --model", "ddp --corpus"), strict=False):
+    for line, command in zip(said, ("evaluate --model", "ddp --corpus"), strict=False):
         assert line.startswith(f"to do  python -m train.{command}")
-    assert f"--paraphrases={tmp_path / 'new/texts/paraphrase.txt'}" in said[2] and "--whiten" in said[1]
-    assert said[3:] == ["3 of 3 are to do"]
-    for command, line in (("train.generate", said[0]), ("train.evaluate", said[1]), ("train.ddp", said[2])):
-        words = shlex.split(line.removeprefix("to do  "))[3:]  # each is a command line that the command takes
-        if command == "train.generate":
-            read_job(words, "")
-        elif command == "train.ddp":
-            assert make_run(parse(words)).paraphrases
+    assert f"--paraphrases={folder / 'other.txt'}" in said[1] and "--whiten" in said[0]
+    assert said[2:] == ["2 of 2 are to do"]
+    words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a command line that the command takes
+    assert make_run(parse(words)).paraphrases
 
 
 def test_figures_of_another_encoder_say_what_was_trained(paper, folder, tmp_path, capsys):
@@ -183,10 +182,9 @@ class TestRefusals:
 
     def test_models_that_are_not_there(self, folder, tmp_path, capsys):
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
-        said = refusal(capsys, "main", *own)
-        for name in ("bert-base-uncased", "roberta-base", "tuner007/pegasus_paraphrase"):
-            assert f"hf download {name}" in said
-        assert "hf download voidism/diffcse-bert-base-uncased-sts" in refusal(capsys, "comparison", *own)
+        assert "hf download bert-base-uncased" in refusal(capsys, "ablation", *own)
+        row = ["--rows", "DiffCSE-BERT"]
+        assert "hf download voidism/diffcse-bert-base-uncased-sts" in refusal(capsys, "comparison", *own, *row)
 
     def test_no_corpus(self, folder, tmp_path, capsys):
         said = refusal(capsys, "main", "--data", folder, "--output", tmp_path)
@@ -196,8 +194,6 @@ class TestRefusals:
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
         assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
         assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
-        assert "--checkpoints: the table alpha" in refusal(capsys, "alpha", *own, "--checkpoints", "x")
-        assert "there is no row 'x'" in refusal(capsys, "comparison", *own, "--checkpoints", "x=y")
 
     def test_options_that_the_command_settles(self, capsys):
         assert "--seed: train.paper sets it itself: give --seeds" in refusal(capsys, "main", "--seed", "1")
@@ -211,6 +207,8 @@ class TestRefusals:
 
     def test_a_file_of_paraphrases_that_is_not_there_or_cut_short(self, paper, folder, tmp_path, capsys):
         row = ["--rows", "BERT + paraphrasing"]
+        assert paper("main", *row, output=tmp_path / "a")[0] == 2
+        assert "python -m train.generate paraphrase --model pegasus --corpus" in capsys.readouterr().err
         assert paper("main", *row, "--paraphrases", tmp_path / "none.txt", output=tmp_path / "a")[0] == 2
         assert "none.txt: there is no such file" in capsys.readouterr().err
         short = tmp_path / "short.txt"
@@ -222,15 +220,6 @@ class TestRefusals:
         rows = ["--rows", "SimCSE,EDA synonym replacement", "--synonyms", tmp_path / "none.tsv"]
         assert paper("augmentations", *rows, output=tmp_path / "new")[0] == 2
         assert "none.tsv" in capsys.readouterr().err and not (tmp_path / "new").exists()
-
-    def test_texts_that_another_model_wrote(self, paper, folder, tmp_path, capsys):
-        output = tmp_path / "texts of another"
-        (output / "texts").mkdir(parents=True)
-        (output / "texts" / "paraphrase.txt").write_text("a\n")
-        (output / "texts" / "paraphrase.txt.manifest").write_text('{"names": ["other"]}')
-        words = ["--rows", "BERT + paraphrasing", "--paraphraser", folder / "t5"]
-        assert paper("main", *words, output=output)[0] == 2
-        assert "was written by other" in capsys.readouterr().err
 
 
 def test_files_of_the_user_s_stay(folder, tmp_path, capsys):

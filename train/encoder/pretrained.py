@@ -50,7 +50,7 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
             ) from error
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"
-        here = "" if is_folder else ", and there is no such folder"
+        here = "" if is_folder else f", and there is no such folder (`hf download {name}` fetches a model)"
         raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line}") from error
 
 

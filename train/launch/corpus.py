@@ -64,7 +64,7 @@ def open_indexes(run: Run) -> tuple[Index, Index | None]:
     index = open_index(run)
     if Path(run.index) == Path(run.output) / INDEX or _is_of_corpus(run, index):
         return index, None
-    return _build_index(run), index
+    return build_index_of(run), index
 
 
 def _is_of_corpus(run: Run, index: Index) -> bool:
@@ -78,7 +78,8 @@ def _is_of_corpus(run: Run, index: Index) -> bool:
     return [source["xxh3_128"] for source in found] == [source["xxh3_128"] for source in index.sources]
 
 
-def _build_index(run: Run) -> Index:
+def build_index_of(run: Run) -> Index:
+    """An index in memory of the sources of a run."""
     return una_fast.build_index(
         sources(run),
         word_tokenizer=run.word_tokenizer,
@@ -98,7 +99,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not Path(run.index).exists():
         say(f"indexing {', '.join(map(str, sources(run)))}")
-        index = _build_index(run)
+        index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
         index.save(run.index)

@@ -28,34 +28,35 @@ def _run(words: list[str], prog: str) -> int:
 
     request = read_request(words, prog)
     # imported late: --help and errors of the command line should not wait for torch
-    from train.paper.results import save
-    from train.paper.works import measures_of, missing_models, texts_needed
+    from train.paper.tables import save
+    from train.paper.works import works_of
     from train.record.folder import PAPER, OutputFolder, is_own
 
-    rows = request.rows()
-    measures = measures_of(request, rows)
-    works = [*texts_needed(request, rows), *measures.values()]
-    left = [work for work in works if not work.done()]
-    missing = missing_models(left, request.trust)
+    cells = request.cells()
+    works = works_of(request, cells)
+    left = [work for work in works.values() if not work.done()]
     if request.paper.dry_run:
-        for work in works:
+        for work in works.values():
             print(f"{'to do' if work in left else 'done '}  {work.command}")
-        print(f"missing: {missing}" if missing else f"{len(left)} of {len(works)} are to do")
+        print(f"{len(left)} of {len(works)} are to do")
         return 0
-    if missing:
-        raise missing
     for work in left:
         work.check()
+
+    def write_table() -> str:
+        scores = {source: work.scores() for source, work in works.items()}
+        return save(request.output, request.about(cells), cells, scores)
+
     with OutputFolder(request.output, PAPER, resume=is_own(request.output, PAPER)):  # the same command goes on
-        save(request, rows, measures)  # refuses to replace a table that the user changed, before works take hours
+        write_table()  # refuses to replace a table that the user changed, before works take hours
         for number, work in enumerate(left, start=1):
             if not work.done():  # an earlier work may have done it too
                 tell_user(f"{work.name}, {number} of {len(left)}")
                 if code := work.do():
                     tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
                     return code
-                save(request, rows, measures)
-        print(save(request, rows, measures))
+                write_table()
+        print(write_table())
     tell_user(f"{request.output / 'table.json'} and table.md hold it")
     return 0
 

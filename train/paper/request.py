@@ -1,4 +1,4 @@
-"""A command line -> a request: the rows that it asks for, the files that they share, and the options of each run."""
+"""A command line -> a request: the cells that it asks for, the files that they share, and the options of each run."""
 
 from __future__ import annotations
 
@@ -13,25 +13,16 @@ from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.senteval_files import downstream_folder
-from train.generation.options import PARAPHRASERS, TRANSLATORS
-from train.paper.tables import (
-    BERT,
-    PARAPHRASE,
-    ROBERTA,
-    STS,
-    Cell,
-    Checkpoint,
-    Row,
-    Table,
-    Trained,
-    Untrained,
-    table_of,
-)
+from train.paper.tables import BERT, CHECKPOINT, ROBERTA, RUN, Cell, Source, cells_of, table_of
 from una_fast.errors import InputError
 
+# kinds of text of train.generate: the option that gives their file, and the paper's model
+TEXTS = {"paraphrase": ("--paraphrases", "pegasus"), "back-translation": ("--back-translations", "opus-mt-fr")}
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
 PAPERS_OWN = {"loss": "pairs", "surface": "paper", "keep_punctuation": False}  # whatever the defaults of train.ddp are
+PAPERS_RUN = "The paper's are BERT-base or RoBERTa-base, on a million sentences of Wikipedia, one epoch, 64 a step."
+UNPUBLISHED = "{0}: its authors name no model on the hub; train.evaluate scores a folder"
 # options of train.ddp that this command sets itself, and what to give instead
 SET_BY_COMMAND = {
     "demo": "give --model, --corpus and --max-steps",
@@ -59,25 +50,8 @@ class Paper:
     columns: str = option("", "columns to do, by their names as in table.json; default: all", metavar="NAME,NAME")
     back_translations: str = option(
         "",
-        "file whose line i is the back-translation of the corpus' line i; without it, train.generate writes one",
+        "file whose line i is the back-translation of the corpus' line i, as train.generate writes it",
         metavar="FILE",
-    )
-    paraphraser: str = option(
-        "pegasus",
-        f"model that writes paraphrases where --paraphrases is not given: {' or '.join(PARAPHRASERS)}, or the "
-        "name or folder of a seq2seq model",
-        metavar="NAME_OR_FOLDER",
-    )
-    translator: tuple[str, ...] = option(
-        ("opus-mt-fr",),
-        f"{' or '.join(TRANSLATORS)}, or the names or folders of two seq2seq models, that translate forth and back",
-        metavar="NAME_OR_FOLDER",
-    )
-    checkpoints: tuple[str, ...] = option(
-        (),
-        "encoders to score in the table of comparison: ROW=NAME_OR_FOLDER in the place of a row's own, NAME_OR_FOLDER "
-        "in a row of its own",
-        metavar="ROW=NAME_OR_FOLDER",
     )
     dry_run: bool = option(False, "list the commands that would run, and run none of them")
 
@@ -86,7 +60,7 @@ class Paper:
 class Request:
     """A call of the command: its table, its own options, and by name the options of `train.ddp` that were given."""
 
-    table: Table
+    table: str
     paper: Paper
     given: dict[str, Any]
 
@@ -96,14 +70,9 @@ class Request:
         return Path(self.given["output"])
 
     @property
-    def trust(self) -> bool:
-        """Whether Python code that comes with a model may run."""
-        return bool(self.given.get("trust_remote_code"))
-
-    @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of every run."""
-        return self.given.get("seeds") or self.table.seeds
+        """The seeds of every run: the user's, else the paper's."""
+        return self.given.get("seeds") or tuple(table_of(self.table).get("seeds", [42]))
 
     @cached_property
     def downstream(self) -> Path:
@@ -112,20 +81,16 @@ class Request:
 
     @cached_property
     def corpus(self) -> tuple[str, ...]:
-        """The files of sentences.
-
-        Raises:
-            InputError: none was given, and the data hold no corpus of the paper.
-        """
+        """The files of sentences. InputError if none was given, and the data hold no corpus of the paper."""
         if given := self.given.get("corpus"):
             return (given,) if isinstance(given, str) else tuple(given)
-        root = self.downstream.parents[1]
+        folder = self.downstream.parents[1] / "corpora"
         for name in CORPORA:
-            if (root / "corpora" / name).is_file():
-                return (str(root / "corpora" / name),)
+            if (folder / name).is_file():
+                return (str(folder / name),)
         raise InputError(
-            f"{root / 'corpora'} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
-            f"`python -m train.download --to {root} --only wiki`"
+            f"{folder} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
+            f"`python -m train.download --to {folder.parent} --only wiki`"
         )
 
     @property
@@ -135,104 +100,93 @@ class Request:
         own_radius = {"corpus", "radius", "window"} & {*given}
         return PAPERS_OWN | ({} if own_radius else {"radius": RADIUS}) | given
 
-    def own_texts(self, kind: str) -> str:
-        """The user's file of a kind of texts, "" if train.generate is to write it."""
-        return self.given.get("paraphrases", "") if kind == PARAPHRASE else self.paper.back_translations
+    def _texts(self, kind: str) -> str:
+        """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
+        flag, preset = TEXTS[kind]
+        file = self.given.get("paraphrases", "") if kind == "paraphrase" else self.paper.back_translations
+        if not file:
+            raise InputError(
+                f"{flag} is missing: rows of this table train with a {kind} of every sentence: write one with "
+                f"`python -m train.generate {kind} --model {preset} --corpus {' '.join(self.corpus)} "
+                "--output FILE.txt`, or choose --rows or --columns without them"
+            )
+        if not Path(file).exists():
+            raise InputError(f"{flag} {file}: there is no such file")
+        return file
 
-    def texts_file(self, kind: str) -> Path:
-        """The file of a kind of texts: the user's own, or the one that train.generate writes into --output."""
-        return Path(self.own_texts(kind) or self.output / "texts" / f"{kind}.txt")
-
-    def index_of(self, texts: str = "") -> Path:
-        """The folder of the index of the corpus, or of the corpus and a kind of texts."""
-        return self.output / (f"index-{texts}" if texts else "index")
-
-    def model_of(self, name: str) -> str:
-        """The encoder that stands for one that the paper names: --model, if it is given."""
-        return self.given.get("model") or name
-
-    @cached_property
-    def families(self) -> tuple[str, ...]:
-        """The paper's encoders whose rows are done: both, or the one of the family of --model."""
-        if not self.given.get("model"):
-            return BERT, ROBERTA
-        from train.encoder.pretrained import is_roberta, load_config  # torch takes seconds
-
-        return (ROBERTA if is_roberta(load_config(self.given["model"], 0.0, self.trust)) else BERT,)
-
-    def folder_of(self, source: Trained) -> Path:
-        """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
-        usual, model = defaults() | self.base, self.model_of(source.model)
-        short = Path(model).resolve().name if Path(model).exists() else model.rpartition("/")[2]
-        unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
-        return self.output / "runs" / "_".join([short, *filter(None, [source.texts]), *unusual])
-
-    def run_of(self, source: Trained, seeds: tuple[int, ...], scored: bool) -> Run:
-        """The run of a row. scored: on the STS tasks too, not on the dev set alone."""
+    def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
+        """The run of a source. scored: on the STS tasks too, not on the dev set alone."""
         values = self.base | dict(source.options)
         if values.get("positives") not in WITH_SYNONYMS:  # a run with other positives refuses --synonyms
             values.pop("synonyms", None)
-        values |= {"model": self.model_of(source.model), "corpus": self.corpus, "seeds": seeds}
-        values |= {"output": str(self.folder_of(source)), "index": str(self.index_of(source.texts))}
-        values["paraphrases"] = str(self.texts_file(source.texts)) if source.texts else ""
+        values |= {"model": source.name, "corpus": self.corpus, "seeds": seeds, "output": str(self._folder_of(source))}
+        values["index"] = str(self.output / (f"index-{source.texts}" if source.texts else "index"))
+        values["paraphrases"] = self._texts(source.texts) if source.texts else ""
         values["dev"] = values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv")
         return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
-    def rows(self) -> list[Row]:
-        """The rows that --rows names with the columns that --columns names, for the user's encoder and seeds.
+    def _folder_of(self, source: Source) -> Path:
+        """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
+        usual = defaults() | self.base
+        short = Path(source.name).resolve().name if Path(source.name).exists() else source.name.rpartition("/")[2]
+        unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
+        return self.output / "runs" / "_".join([short, *filter(None, [source.texts]), *unusual])
+
+    def cells(self) -> list[Cell]:
+        """The cells that --rows and --columns name, with --model in place of BERT or RoBERTa.
 
         Raises:
-            InputError: no such row or column, or --checkpoints for a table without published encoders.
+            InputError: no such row or column.
         """
-        rows = list(self.table.rows)
-        if any(row.of_one_seed for row in rows):
-            rows = [*map(self.table.row_of, self.seeds), *(row for row in rows if not row.of_one_seed)]
-        rows = [own for row in rows if (own := self._with_model(row))]
-        rows = self._with_checkpoints(rows)
-        wanted = _named("--rows", self.paper.rows, [row.name for row in rows])
-        columns = _named(
-            "--columns", self.paper.columns, list(dict.fromkeys(name for row in rows for name in row.cells))
+        cells = [own for cell in cells_of(self.table, self.seeds) if (own := self._with_model(cell))]
+        rows = _named("--rows", self.paper.rows, [cell.row for cell in cells])
+        columns = _named("--columns", self.paper.columns, [cell.column for cell in cells])
+        return [cell for cell in cells if cell.row in rows and cell.column in columns]
+
+    def _with_model(self, cell: Cell) -> Cell | None:
+        """The cell with --model in its place, or None if it would then repeat another cell."""
+        source, own = cell.source, self.given.get("model")
+        if not own or source.name not in (BERT, ROBERTA):
+            return cell
+        return (
+            dataclasses.replace(cell, source=dataclasses.replace(source, name=own))
+            if source.name == self._family
+            else None
         )
-        return [
-            Row(row.name, {name: cell for name, cell in row.cells.items() if name in columns})
-            for row in rows
-            if row.name in wanted
-        ]
 
-    def _with_model(self, row: Row) -> Row | None:
-        """The row with --model in place of BERT or RoBERTa, or None if it would then repeat another row."""
-        source = row.source
-        if isinstance(source, Untrained) or source.model not in (BERT, ROBERTA):
-            return row
-        if source.model not in self.families:
-            return None
-        if isinstance(source, Checkpoint):
-            return _scored_by(row, dataclasses.replace(source, model=self.model_of(source.model)))
-        return row
+    @cached_property
+    def _family(self) -> str:
+        """The paper's encoder of the family of --model."""
+        from train.encoder.pretrained import is_roberta, load_config  # torch takes seconds
 
-    def _with_checkpoints(self, rows: list[Row]) -> list[Row]:
-        """The rows with the user's encoders: in place of a row's own, or in new rows without figures of the paper."""
-        if self.paper.checkpoints and not any(isinstance(row.source, Checkpoint) for row in self.table.rows):
-            raise InputError(
-                f"--checkpoints: the table {self.table.name} scores no published encoders: comparison does"
-            )
-        found = {row.name: row for row in rows}
-        for word in self.paper.checkpoints:
-            name, _, model = word.rpartition("=")
-            if not name:
-                cells = {score: Cell(None, Checkpoint(word), score) for score in STS}
-                found[word] = Row(Path(word).name, cells)
-            elif name in found and isinstance(before := found[name].source, Checkpoint):
-                found[name] = _scored_by(found[name], dataclasses.replace(before, model=model))
-            else:
-                raise InputError(
-                    f"--checkpoints {word}: there is no row {name!r} of a published encoder: name one of them"
-                )
-        return list(found.values())
+        config = load_config(self.given["model"], 0.0, self.given.get("trust_remote_code", False))
+        return ROBERTA if is_roberta(config) else BERT
 
+    def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
+        """What table.json says besides its rows."""
+        table = table_of(self.table)
+        without = dict.fromkeys(
+            cell.row for cell in cells if cell.source == dataclasses.replace(cell.source, kind=CHECKPOINT, name="")
+        )
+        return {
+            "table": self.table,
+            **{name: table.get(name, "") for name in ("number", "title", "curve")},
+            "seeds": self.seeds,
+            "model": self.given.get("model", ""),
+            "corpus": self.given.get("corpus", ()),
+            "note": self._trained_with([cell.source.name for cell in cells if cell.source.kind == RUN]),
+            "notes": [UNPUBLISHED.format(row) for row in without],
+        }
 
-def _scored_by(row: Row, source: Checkpoint) -> Row:
-    return Row(row.name, {name: dataclasses.replace(cell, source=source) for name, cell in row.cells.items()})
+    def _trained_with(self, models: Sequence[str]) -> str:
+        """Encoder, text and steps of the measured figures if they may differ from the paper's, else ""."""
+        if not models or not {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}:
+            return ""
+        run = defaults() | self.given
+        texts = ", ".join(Path(name).name for name in self.corpus)
+        steps = f"{run['max_steps']:,} steps" if run["max_steps"] else f"{run['epochs']} epochs"
+        with_what = f"{', '.join(dict.fromkeys(models))} on {texts}, {steps} at most of {run['batch_size']} sentences"
+        return f"Measured with {with_what}. {PAPERS_RUN}"
 
 
 def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
@@ -240,7 +194,7 @@ def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
         if name not in names:
-            raise InputError(f"{flag}: the table has no {name!r}: choose from {', '.join(names)}")
+            raise InputError(f"{flag}: the table has no {name!r}: choose from {', '.join(dict.fromkeys(names))}")
     return wanted or list(names)
 
 
@@ -251,8 +205,9 @@ def read_request(words: Sequence[str], prog: str) -> Request:
         InputError: no such table, an unknown option, a value that is missing or out of range.
     """
     name = words[0] if words and not words[0].startswith("-") else ""
-    table = table_of(name)
-    about = f"Table {table.number} of the paper: {table.title}, with the paper's figures beside."
+    about = (
+        f"Table {table_of(name)['number']} of the paper: {table_of(name)['title']}, with the paper's figures beside."
+    )
     parser = option_parser(f"{prog} {name}", about, options_of(Paper) | options(), hidden=SET_BY_COMMAND)
     given = given_values(parser, words[1:])
     values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
@@ -262,4 +217,4 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     if not values.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     paper = Paper(**{key: values.pop(key) for key in options_of(Paper) if key in values})
-    return Request(table, paper, values)
+    return Request(name, paper, values)

@@ -1,55 +1,45 @@
-"""The tables of the paper, from tables.yaml: rows of cells, each with the printed figure and what measures it."""
+"""The tables of the paper: tables.yaml -> cells, and cells with measured scores -> table.json and table.md."""
 
 from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Mapping
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from train.config.command import read_yaml
 from train.evaluation.tasks.registry import TASKS, suite
+from train.record.folder import TABLES, write_json, write_page
 from una_fast.errors import InputError
+from una_fast.text_table import aligned
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
-PARAPHRASE, BACK_TRANSLATION = "paraphrase", "back-translation"  # kinds of text of train.generate
-AVERAGE, DEV, PAIRS, NEGATIVE = "average", "stsb_dev", "pairs", "negative"  # scores besides the tasks
+AVERAGE, DEV = "average", "stsb_dev"  # scores besides the tasks
+RUN, CHECKPOINT, PAIRS, NEGATIVE = "run", "checkpoint", "pairs", "negative"  # kinds of sources
 STS = (*suite("sts"), AVERAGE)
 TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in TASKS.values() if row.short}
+NOTE = "Measured ± deviation over seeds, then the paper's figure and the difference, all × 100."
+
+Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fractions
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A run of `train.ddp`. options: the (name, value) pairs of the row; all other options are the paper's.
+class Source:
+    """What measures a figure: a RUN of train.ddp, a published CHECKPOINT, the PAIRS of a task, the NEGATIVE of a text.
 
-    texts: the kind of text that is the positive, "" if a sentence is its own positive.
+    name: the encoder, the task or the text. options: the (name, value) pairs of the row, for train.ddp or
+    train.evaluate; all others are the paper's. texts: the kind of text that is the positive, "" if a sentence is its
+    own positive.
     """
 
-    model: str
-    texts: str = ""
+    kind: str
+    name: str
     options: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A published encoder with its authors' pooling. model: a name on the hub, "" if none is published there."""
-
-    model: str
-    pooling: str = "auto"
-    whiten: bool = False
-
-
-@dataclass(frozen=True)
-class Untrained:
-    """A figure that needs no training: PAIRS of the test set of a task, or NEGATIVE of a sentence."""
-
-    score: str
-    of: str
-
-
-Source = Trained | Checkpoint | Untrained
+    texts: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,47 +49,13 @@ class Cell:
     deviation: the paper's, over seeds. seed: the one whose score this is; None: the mean over the command's seeds.
     """
 
+    row: str
+    column: str
     paper: float | str | None
+    deviation: float | None
     source: Source
     score: str
-    deviation: float | None = None
-    seed: int | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: one cell per column."""
-
-    name: str
-    cells: Mapping[str, Cell]
-
-    @property
-    def source(self) -> Source:
-        """What measures the row's first cell."""
-        return next(iter(self.cells.values())).source
-
-    @property
-    def of_one_seed(self) -> bool:
-        """Whether the row shows the scores of one seed."""
-        return any(cell.seed is not None for cell in self.cells.values())
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table, with the paper's number and seeds. curve: the option whose values are the names of the rows, or ""."""
-
-    name: str
-    number: str
-    title: str
-    curve: str
-    seeds: tuple[int, ...]
-    columns: Mapping[str, Mapping[str, Any]]
-    rows: tuple[Row, ...]
-
-    def row_of(self, seed: int) -> Row:
-        """The row of a seed; the paper's figures are None for a seed that it did not train."""
-        printed = (row for row in self.rows if row.name == str(seed) and row.of_one_seed)
-        return next(printed, None) or _row(str(seed), {"seed": seed}, self.columns)
+    seed: int | None
 
 
 @functools.cache
@@ -108,40 +64,108 @@ def contents() -> dict[str, dict[str, Any]]:
     return read_yaml(Path(__file__).with_name("tables.yaml"))
 
 
-def table_of(name: str) -> Table:
-    """The table with this name.
-
-    Raises:
-        InputError: there is no such table.
-    """
-    if name not in contents():
-        close = difflib.get_close_matches(name, contents(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(contents())}"
-        raise InputError(f"{f'unknown table {name!r}' if name else 'the table is missing'}: {hint}")
-    told = contents()[name]
-    names = STS if told["columns"] == "sts" else told["columns"]
-    columns = names if isinstance(names, dict) else {score: {"score": score} for score in names}
-    rows = tuple(_row(row, entry, columns) for row, entry in told["rows"].items())
-    seeds = tuple(told.get("seeds", [42]))
-    return Table(name, told["number"], told["title"], told.get("curve", ""), seeds, columns, rows)
+def table_of(name: str) -> dict[str, Any]:
+    """The entry of a table in tables.yaml. InputError if there is no such table."""
+    if name in contents():
+        return contents()[name]
+    close = difflib.get_close_matches(name, contents(), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(contents())}"
+    raise InputError(f"{f'unknown table {name!r}' if name else 'the table is missing'}: {hint}")
 
 
-def _row(name: str, entry: Mapping[str, Any], columns: Mapping[str, Mapping[str, Any]]) -> Row:
-    """The row of an entry of tables.yaml."""
-    figures = entry.get("paper") or [None] * len(columns)
-    deviations = entry.get("deviation") or [None] * len(columns)
-    cells = {
-        column: Cell(figure, _source(name, entry, about), about["score"], deviation, entry.get("seed"))
-        for (column, about), figure, deviation in zip(columns.items(), figures, deviations, strict=True)
-    }
-    return Row(name, cells)
+def cells_of(name: str, seeds: Sequence[int] = ()) -> list[Cell]:
+    """The cells of a table, row by row. seeds: of the rows that show one seed, if not the paper's."""
+    table = table_of(name)
+    columns = STS if table["columns"] == "sts" else table["columns"]
+    columns = columns if isinstance(columns, dict) else {score: {"score": score} for score in columns}
+    rows = table["rows"]
+    if seeds and any("seed" in row for row in rows.values()):
+        means = {label: row for label, row in rows.items() if "seed" not in row}
+        rows = {str(seed): rows.get(str(seed), {"seed": seed}) for seed in seeds} | means
+    empty = [None] * len(columns)
+    return [
+        Cell(label, column, figure, deviation, _source(label, row, about), about["score"], row.get("seed"))
+        for label, row in rows.items()
+        for (column, about), figure, deviation in zip(
+            columns.items(), row.get("paper", empty), row.get("deviation", empty), strict=True
+        )
+    ]
 
 
-def _source(name: str, entry: Mapping[str, Any], column: Mapping[str, Any]) -> Source:
+def _source(label: str, row: Mapping[str, Any], column: Mapping[str, Any]) -> Source:
     if column["score"] in (PAIRS, NEGATIVE):
-        return Untrained(column["score"], name)
-    if "checkpoint" in entry:
-        return Checkpoint(entry["checkpoint"], entry["pooling"], entry.get("whiten", False))
-    options = {**entry.get("run", {}), **column.get("run", {})}
-    texts = entry.get("texts") or column.get("texts", "")
-    return Trained(entry.get("model", BERT), texts, tuple(sorted(options.items())))
+        return Source(column["score"], label)
+    if CHECKPOINT in row:
+        return Source(
+            CHECKPOINT, row[CHECKPOINT], tuple((name, row[name]) for name in ("pooling", "whiten") if name in row)
+        )
+    options = {**row.get("run", {}), **column.get("run", {})}
+    texts = row.get("texts") or column.get("texts", "")
+    return Source(RUN, row.get("model", BERT), tuple(sorted(options.items())), texts)
+
+
+def save(folder: Path, about: Mapping[str, Any], cells: Iterable[Cell], scores: Mapping[Source, Scores]) -> str:
+    """Write the table with what is measured so far, and return it as text.
+
+    FOLDER/tables holds each table under its name, FOLDER/table.json and .md the last one. Figures are fractions, null
+    if there is none; a row has, each by column: paper, paper_deviation, measured (mean over seeds), difference,
+    deviation (of the sample, n - 1) and seeds. about: the further entries of table.json.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        row = rows.setdefault(cell.row, {"name": cell.row})
+        for name, value in _measured(cell, scores.get(cell.source, {})).items():
+            row.setdefault(name, {})[cell.column] = value
+    table = {**about, "rows": [*rows.values()]}
+    text = as_text(table)
+    for stem in (folder / TABLES / table["table"], folder / "table"):
+        write_json(Path(f"{stem}.json"), table)
+        write_page(Path(f"{stem}.md"), text + "\n\n")
+    return text
+
+
+def _measured(cell: Cell, scores: Scores) -> dict[str, Any]:
+    seeds = {seed: by_name.get(cell.score) for seed, by_name in scores.items() if cell.seed in (None, seed)}
+    values = [value for value in seeds.values() if value is not None]
+    numeric = bool(values) and not any(isinstance(value, str) for value in values)
+    mean = statistics.fmean(values) if numeric and len(values) > 1 else next(iter(values), None)
+    compared = numeric and isinstance(cell.paper, (int, float))
+    return {
+        "paper": cell.paper,
+        "paper_deviation": cell.deviation,
+        "measured": mean,
+        "difference": mean - cell.paper if compared else None,  # type: ignore[operator]
+        "deviation": statistics.stdev(values) if numeric and len(values) > 1 else None,
+        "seeds": {str(seed): value for seed, value in seeds.items()},
+    }
+
+
+def as_text(table: Mapping[str, Any]) -> str:
+    """The table as Markdown. A cell is the measured figure, followed by the paper's and the difference in brackets."""
+    columns = list(dict.fromkeys(column for row in table["rows"] for column in row["paper"]))
+    rows = [[table["curve"], *(TITLES.get(column, column) for column in columns)]]
+    rows += [[row["name"], *(_cell(row, column) for column in columns)] for row in table["rows"]]
+    lines = [f"| {line} |" for line in aligned(rows, left=range(len(rows[0])), between=" | ")]
+    lines.insert(1, re.sub("[^|]", "-", lines[0]))
+    plain = any(isinstance(value, (int, str)) for row in table["rows"] for value in row["paper"].values())
+    below = ["Measured, with the paper's in brackets." if plain else NOTE, *filter(None, [table["note"]])]
+    return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below, *table["notes"]])
+
+
+def _cell(row: Mapping[str, Any], column: str) -> str:
+    def figure(name: str, deviation: str) -> str:
+        around = row[deviation][column]
+        return _figure(row[name][column]) + (f" ± {100 * around:.2f}" if around is not None else "")
+
+    measured = figure("measured", "deviation")
+    if row["paper"][column] is None:
+        return measured
+    paper, difference = figure("paper", "paper_deviation"), row["difference"][column]
+    return f"{measured} ({paper}{f', {100 * difference:+.2f}' if isinstance(difference, float) else ''})"
+
+
+def _figure(value: float | str | None) -> str:
+    """A score (float) × 100, a count (int) or a text as it is, "-" for None."""
+    if value is None:
+        return "-"
+    return f"{100 * value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
