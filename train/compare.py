@@ -141,7 +141,7 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.record.folder import write_json, write_page
     from train.report.page import make_page
-    from train.report.runs import find_runs
+    from train.report.runs import find_runs, kept_start
 
     output = Path(asked.output)
     runs = {name: find_runs([output / name]) for name in CONDITIONS}
@@ -153,9 +153,10 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
     differences = {name: _differences(scores[REFERENCE], scores[name]) for name in CONDITIONS if name != REFERENCE}
     start = {PROBE: distance_of(asked.model)}
     lines = [answer(asked, name, differences[name]) for name in differences]
+    every = [run for of_condition in runs.values() for run in of_condition]
+    lines += filter(None, [kept_start(every)])
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
     write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
-    every = [run for of_condition in runs.values() for run in of_condition]
     page = make_page(every, baseline=output / REFERENCE, notes=list(lines))
     write_page(output / "compare.html", page, about=str(output.resolve()))
     sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))

@@ -80,8 +80,8 @@ def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
         write_run(tmp_path / name, 0.8, start=start)
     assert [run.name for run in find_runs([tmp_path]) if run.kept_start] == ["equal", "worse"]
     short = write_run(tmp_path / "short", 0.8)
-    (short / "metrics.jsonl").write_text('{"step": 0, "stsb_dev": 0.8}\n')
-    assert not read_run(short).kept_start  # no step was scored yet
+    (short / "run.json").write_text('{"status": "running"}')
+    assert not read_run(short).kept_start
 
 
 # --- differences to a baseline ---

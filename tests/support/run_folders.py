@@ -14,7 +14,10 @@ def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None
         "status": "finished",
         "settings": {"augment": "none", "seed": 42, "model": "m", "output": str(folder), **settings},
         "scores": {"stsb_dev": score, "stsb_dev_last": score - 0.01},
-    }
+        "progress": {
+            "step": n_steps, "start_score": start, "best_step": n_steps if start is None or score > start else 0,
+        },
+    }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(summary))
     lines = [metrics_line(step) for step in range(n_steps)]
     lines += [{"step": 10, "stsb_dev": score - 0.02}, {"step": 20, "stsb_dev": score}]

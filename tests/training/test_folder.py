@@ -15,7 +15,7 @@ from train.demo.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.loop.trainer import Trainer
-from train.record.best import check_best, save_best
+from train.record.best import check_encoder, save_encoder
 from train.record.folder import MARK, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
 from train.record.metrics import keep_metrics_until
 from train.record.pointer import Pointer, Progress, read_pointer, saved_options, write_pointer
@@ -389,7 +389,7 @@ def test_a_kill_between_the_files_of_best_changes_nothing_for_resume(tmp_path, t
 
     def save(step, factor):
         weights = {name: factor * value for name, value in encoder.backbone.state_dict().items()}
-        save_best(tmp_path, encoder, tokenizer, {"step": step}, weights)
+        save_encoder(tmp_path, "best", encoder, tokenizer, {"step": step}, weights)
 
     plain, renames = Path.replace, []
 
@@ -408,6 +408,6 @@ def test_a_kill_between_the_files_of_best_changes_nothing_for_resume(tmp_path, t
         with pytest.raises(KeyboardInterrupt):
             save(2 + kill_at, 2.0 + kill_at)
         monkeypatch.undo()
-        check_best(tmp_path)
+        check_encoder(tmp_path, "best")
     save(99, 1.0)
     assert read_sealed(tmp_path / "best" / "best.json")["step"] == 99

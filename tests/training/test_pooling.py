@@ -23,7 +23,7 @@ from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.launch import report
 from train.launch.resolve import resolve_options
-from train.record.best import save_best
+from train.record.best import save_encoder
 from una_fast.errors import InputError, InputWarning
 
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]
@@ -99,7 +99,20 @@ def test_the_start_is_best_if_no_step_was_better(tmp_path, tiny_model, capsys):
     start, best = (load_file(Path(folder) / "model.safetensors") for folder in (tiny_model, tmp_path / "run" / "best"))
     assert all(torch.equal(best[name], weights) for name, weights in start.items())
     report(make_run(values), outcome)
-    assert "no step was better than the start" in (said := capsys.readouterr().err) and "is the model you gave" in said
+    said = capsys.readouterr().err
+    assert f"after the last step {outcome.progress.last_score:.4f}): best/ is the model you gave, last/ the" in said
+
+
+def test_the_encoder_of_the_last_step_is_in_last(tmp_path, tiny_model):
+    """It loads like best/, and has the score that the run recorded."""
+    values = options(tmp_path, tiny_model, max_steps=4, learning_rate=0.5, dropout=0.0)
+    outcome = train_here(values)
+    dev = load_dev(values["dev"])
+    last = Path(values["output"]) / "last"
+    model = load_model(str(last), device="cpu")
+    score = PairScorer([dev], model.tokenizer)(model.encode)["dev"]
+    assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)
+    torch.testing.assert_close(encoded(last)[1], ours(last), atol=1e-5, rtol=1e-5)
 
 
 def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_path, tiny_model, monkeypatch):
@@ -121,7 +134,7 @@ def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_pa
 def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_path, tiny_model, name):
     encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, name)
     tokenizer = load_tokenizer(str(tiny_model))
-    save_best(tmp_path, encoder, tokenizer, {}, encoder.backbone.state_dict())
+    save_encoder(tmp_path, "best", encoder, tokenizer, {}, encoder.backbone.state_dict())
     assert read_modules(str(tmp_path / "best")).pooling == OF_TRAINING[name]
     batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     with torch.no_grad():

@@ -15,7 +15,7 @@ from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
 from train.record.card import write_card
-from train.record.folder import BEST, EVALUATION, check_json, read_object, write_json
+from train.record.folder import BEST, EVALUATION, LAST, check_json, read_object, read_summary, write_json
 from una_fast.errors import InputError
 
 # with the pooling of best/, in fp32; the report draws the pairs as a scatter plot
@@ -49,6 +49,8 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     write_json(output / EVALUATION, results.to_json())
     for note in results.notes:
         say(f"note: {note}")
+    if read_summary(output).get("progress", {}).get("best_step") == 0:
+        say(f"note: best/ is the model that was given; `train.evaluate --model {output / LAST}` scores the last step")
     said = ", ".join(_average_in_words(results, kind) for kind, mean in results.averages.items() if mean is not None)
     say(f"{said or 'no score is defined'}: {output / EVALUATION}")
 

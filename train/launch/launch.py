@@ -13,7 +13,7 @@ from train.launch.resolve import resolve_options
 from train.launch.supervise import train_on_ranks
 from train.loop.loop import Outcome
 from train.record.card import write_card
-from train.record.folder import BEST, RUN, OutputFolder, is_finished, is_own
+from train.record.folder import BEST, LAST, RUN, OutputFolder, is_finished, is_own
 from train.record.pointer import Progress, check_identity, has_checkpoint, read_pointer
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
@@ -92,14 +92,17 @@ def report(run: Run, outcome: Outcome) -> int:
     progress = outcome.progress
     if outcome.status == "finished":
         if progress.best_step == 0:
-            score = f"dev Spearman {progress.best_score:.4f}"
-            tell_user(f"no step was better than the start ({score}): best/ is the model you gave")
+            scores = f"dev Spearman {progress.best_score:.4f}, after the last step {progress.last_score:.4f}"
+            tell_user(
+                f"no step was better than the start ({scores}): best/ is the model you gave, last/ the trained one"
+            )
         elif progress.best_score is not None:
             start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
             tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
         tell_user(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
         if run.demo:
-            tell_user(score_table({"before": Path(run.model), "after": Path(run.output) / BEST}))
+            output = Path(run.output)
+            tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
         return 0
     saved = _saved_progress(run).step
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"

@@ -18,7 +18,7 @@ from train.launch.launch import EXIT_NOT_PUSHED, launch
 from train.launch.resolve import resolve_options
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
 from train.record.pointer import check_identity, has_checkpoint, read_pointer
-from train.report.runs import Group, read_run, title
+from train.report.runs import Group, kept_start, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.text_table import aligned
 
@@ -50,7 +50,8 @@ def train_seeds(run: Run) -> int:
         return code
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
     write_json(output / SEEDS, as_json(group))
-    tell_user(f"\n{as_text(group)}\n\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
+    note = f"\n{kept}\n" if (kept := kept_start(group.runs)) else ""
+    tell_user(f"\n{as_text(group)}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
     return code
 
 

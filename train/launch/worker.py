@@ -27,7 +27,7 @@ from train.loop.distributed import Ranks, StopAgreement, join_group, leave_group
 from train.loop.loop import Loop, Outcome, Saves, dev_score
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.best import check_best
+from train.record.best import NOTES, check_encoder
 from train.record.folder import RUN, SUMMARY, OutputFolder, is_own, write_json
 from train.record.machine import machine, peak_memory, versions
 from train.record.pointer import Progress
@@ -116,7 +116,8 @@ def _open(run: Run, ranks: Ranks) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
     job = Job.load(run, ranks)
     if ranks.first:
-        check_best(Path(run.output))
+        for name in NOTES:
+            check_encoder(Path(run.output), name)
         announce(job)
     return job
 

@@ -16,8 +16,9 @@ from train.loop.data import BatchMaker, Prefetcher
 from train.loop.distributed import FAILED, StopAgreement
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.best import save_best
+from train.record.best import save_encoder
 from train.record.checkpoint import CheckpointWriter
+from train.record.folder import BEST, LAST
 from train.record.pointer import Progress
 from una_fast.errors import InputError
 
@@ -115,7 +116,7 @@ class Loop:
             score = self.score()
         before, self.progress = self.progress, scored(self.progress, score)
         if self.progress.best_step == self.progress.step:
-            self.saves.best({"step": self.progress.step, "stsb_dev": score})
+            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score})
         self.telemetry.evaluation(before, self.progress)
 
     def _evaluate_blend(self, weight: float) -> None:
@@ -125,16 +126,18 @@ class Loop:
             score = self.score()
             if math.isfinite(score) and (self.progress.best_score is None or score > self.progress.best_score):
                 self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
-                self.saves.best({"step": self.progress.step, "stsb_dev": score, "blend": weight})
+                self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score, "blend": weight})
         self.telemetry.say(f"blend {weight:g}: dev score {score:.4f}")
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs the newest encoder also counts as the best."""
         self.telemetry.catch_up()
         if not self.score:
-            self.saves.best({"step": self.progress.step})
+            self.saves.encoder(BEST, {"step": self.progress.step})
         self.telemetry.flush()
         self.saves.last(self.progress, finished)
+        if finished:
+            self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
 
 
 def scored(progress: Progress, score: float) -> Progress:
@@ -175,13 +178,13 @@ class Saves:
         first = trainer.ranks.first
         self._writer = CheckpointWriter(self._output, vars(trainer.run), identity) if first else None
 
-    def best(self, note: dict[str, Any]) -> None:
-        """Write the encoder into best/, and `note`, which says where it comes from, into best/best.json."""
+    def encoder(self, name: str, note: dict[str, Any]) -> None:
+        """Write the encoder into best/ or last/, by `name`, and beside it `note`, which says where it comes from."""
         if self._writer:
             encoder = self._trainer.encoder
-            write = partial(save_best, self._output, encoder, self._tokenizer, note)
+            write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
             with self._trainer.watch.phase("saving"), self._stop.guard():
-                self._writer.save_best(encoder.backbone, write)
+                self._writer.save_encoder(encoder.backbone, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import EvalResult, ModelCardData
+
 from train.config.command import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
@@ -18,6 +20,7 @@ from una_fast.errors import counted
 CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"
 TASK = "sentence-similarity"
+CACHED = re.compile(r"models--((?:[^/]+--)?[^/]+)/snapshots/[0-9a-f]{40}/?")  # a model's folder in the hub's cache
 
 
 def write_card(output: Path, repository: str = "") -> None:
@@ -33,9 +36,8 @@ def write_card(output: Path, repository: str = "") -> None:
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
-    name, place = repository or output.name, repository or "FOLDER OF THIS MODEL"
-    text = card(summary, read_object(output / EVALUATION), name, place)
-    write_page(path, text)
+    name, place = repository or output.resolve().name, repository or "FOLDER OF THIS MODEL"
+    write_page(path, card(summary, read_object(output / EVALUATION), name, place))
 
 
 def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
@@ -44,32 +46,49 @@ def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, p
     summary: the content of run.json. evaluation: that of evaluation.json, {} if there is none. name: the title. place:
     the name or folder from which the card's example loads the model.
     """
-    import yaml
-
     settings = summary["settings"]
     scores = [*_dev_score(summary), *_sts_scores(evaluation)]
-    data: dict[str, Any] = {
-        "library_name": LIBRARY,
-        "pipeline_tag": TASK,
-        "tags": [LIBRARY, TASK, "feature-extraction", "una_fast", f"loss:{settings['loss']}"],
-    }
-    if base := hub_name(settings["model"]):
-        data["base_model"] = base
-    if scores:
-        data["model-index"] = [{"name": name, "results": [_result(*score) for score in scores]}]
-    front = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    return f"---\n{front}---\n\n{_body(summary, scores, name, place, base)}"
+    data = ModelCardData(
+        library_name=LIBRARY,
+        pipeline_tag=TASK,
+        tags=[LIBRARY, TASK, "feature-extraction", "una_fast", f"loss:{settings['loss']}"],
+        base_model=hub_name(settings["model"]),
+        model_name=name,
+        eval_results=[_result(*score) for score in scores] or None,
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n{_body(summary, scores, name, place)}"
 
 
 def hub_name(model: str) -> str | None:
-    """`model` if it is a name on the hub; None if it is a folder."""
+    """The hub's name of a model that is named so, or that lies in the hub's cache; None for another folder."""
+    if cached := CACHED.search(Path(model).as_posix()):
+        return cached[1].replace("--", "/", 1)
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
 
 def command(settings: Mapping[str, Any]) -> str:
-    """The command that repeats the run, without the options of where and how it ran."""
+    """The command that repeats the run, without the options of where and how it ran, and without absolute paths."""
     told = [option for option in options().values() if option.role in ("result", "source")]
-    return shlex.join(["python", "-m", "train.ddp", *words_of(told, settings)])
+    return shlex.join(map(_without_folders, ["python", "-m", "train.ddp", *words_of(told, settings)]))
+
+
+def _without_folders(word: str) -> str:
+    """A word of a command; of an absolute path, which is of no use elsewhere, its last part."""
+    flag, equals, value = word.rpartition("=")
+    return flag + equals + (Path(value).name if Path(value).is_absolute() else value)
+
+
+def _kept_start(summary: Mapping[str, Any]) -> bool:
+    """True if best/ is the model that was given."""
+    return _progress(summary).get("best_step") == 0
+
+
+def _progress(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return summary.get("progress") or {}
+
+
+def _has_negatives(settings: Mapping[str, Any]) -> bool:
+    return settings["augment"] not in (None, "none") and settings["alpha"] > 0
 
 
 def _dev_score(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -88,36 +107,76 @@ def _sts_scores(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield task, score
 
 
-def _result(task: str, score: float) -> dict[str, Any]:
-    """An entry of model-index."""
-    return {
-        "task": {"type": "semantic-similarity", "name": "Semantic Similarity"},
-        "dataset": {"type": re.sub(r"\W+", "-", task.lower()).strip("-"), "name": task},
-        "metrics": [{"type": "spearman_cosine", "name": "Spearman Cosine", "value": score}],
-    }
+def _result(task: str, score: float) -> EvalResult:
+    return EvalResult(
+        task_type="semantic-similarity",
+        task_name="Semantic Similarity",
+        dataset_type=re.sub(r"\W+", "-", task.lower()).strip("-"),
+        dataset_name=task,
+        metric_type="spearman_cosine",
+        metric_name="Spearman Cosine",
+        metric_value=score,
+    )
 
 
-def _training_facts(summary: Mapping[str, Any], base: str | None) -> dict[str, str]:
-    """The card's facts about the training, by name, as Markdown. base: the starting model's name on the hub, if any."""
-    settings, corpus = summary["settings"], summary.get("corpus") or {}
-    start = f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`"
+def _about(summary: Mapping[str, Any]) -> str:
+    """What the encoder is, in a sentence or two."""
+    settings = summary["settings"]
+    method = "contrastive learning without hard negatives"
+    if settings["augment"] == "una" and _has_negatives(settings):
+        method = (
+            "contrastive learning with UNA's hard negatives, in which words that matter are replaced by words of like "
+            "importance"
+        )
+    elif _has_negatives(settings):
+        method = f"contrastive learning with hard negatives made by {settings['augment']}"
+    if _kept_start(summary):
+        return (
+            f"The model from which a training began, unchanged: no step of the training ({method}, with una_fast) had "
+            "a higher dev score."
+        )
+    return f"A sentence encoder trained with una_fast: {method}."
+
+
+def _training_facts(summary: Mapping[str, Any]) -> dict[str, str]:
+    """The card's facts about the training, by name, as Markdown."""
+    settings, corpus, progress = summary["settings"], summary.get("corpus") or {}, _progress(summary)
+    base = hub_name(settings["model"])
     files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
     identity = (summary.get("identity") or {}).get("corpus") or {}
-    return {
-        "started from": start,
+    facts = {
+        "started from": f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`",
         "data": f"{files}, {counted(corpus['trained_on'], 'sentence')}" if "trained_on" in corpus else files,
         "fingerprint of the index": f"`{identity.get('fingerprint', 'not known')}`",
-        "steps": f"{(summary.get('progress') or {}).get('step', 0):,}",
+        "steps": _steps(progress),
+        "seed": str(settings["seed"]),
+        "ranks": str(summary.get("ranks", "not known")),
     }
+    for name, key in (("before training", "start_score"), ("after the last step", "last_score")):
+        if isinstance(score := progress.get(key), float):
+            facts[f"dev score {name}"] = f"{100 * score:.2f}"
+    if not _has_negatives(settings):
+        return facts | {"hard negatives": "none"}
+    facts["hard negatives"] = f"{settings['augment']}, in the first of every {settings['alpha']} steps (alpha)"
+    if settings["augment"] == "una":
+        radius = (summary.get("resolved") or {}).get("radius", settings["radius"])
+        facts |= {"beta": str(settings["beta"]), "radius": str(radius), "surface": settings["surface"]}
+    return facts
 
 
-def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str, base: str | None) -> str:
+def _steps(progress: Mapping[str, Any]) -> str:
+    taken, best = progress.get("step", 0), progress.get("best_step")
+    if best == 0:
+        return f"0 of {taken:,}, because the start had the best dev score"
+    return f"{taken:,}" if best in (None, taken) else f"{best:,} of {taken:,}, after which the dev score was best"
+
+
+def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str) -> str:
     return "\n".join(
         [
             f"# {name}",
             "",
-            "A sentence encoder trained with una_fast: contrastive learning with UNA's hard negatives, in which words",
-            "that matter are replaced by words of like importance.",
+            _about(summary),
             "",
             "## Use",
             "",
@@ -130,7 +189,7 @@ def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str
             "",
             "## Training",
             "",
-            *(f"- {what}: {value}" for what, value in _training_facts(summary, base).items()),
+            *(f"- {what}: {value}" for what, value in _training_facts(summary).items()),
             "",
             "```bash",
             command(summary["settings"]),

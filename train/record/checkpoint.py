@@ -78,8 +78,8 @@ class CheckpointWriter:
         self.wait()
         self._pending = self._pool.submit(self._write, replace(progress), snapshot(state), kind)
 
-    def save_best(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the encoder's weights now and let `write` put them into best/ later. Raises as `save` does."""
+    def save_encoder(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
+        """Copy the encoder's weights now and let `write` put them into a folder later. Raises as `save` does."""
         self.wait()
         self._pending = self._pool.submit(write, snapshot(backbone.state_dict()))
 

@@ -9,7 +9,8 @@ user changed, or wrote, stays. A folder of train.ddp holds:
 run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
 metrics.jsonl          one line per step and per evaluation
 best/                  the encoder for use, in the layout of transformers and of sentence-transformers
-last/                  checkpoint.json and the state that it names: all that --resume needs
+last/                  checkpoint.json and the state that it names: all that --resume needs; once the run is finished,
+                       also the encoder of the last step, in the layout of best/
 tensorboard/           events
 evaluation.json        scores of best/ on the tasks of --evaluate
 index/                 the index, unless --index names another folder

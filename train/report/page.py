@@ -23,7 +23,15 @@ from train.report.figures import (
 )
 from train.report.paper_tables import Cell, PaperTable, Value
 from train.report.records import STS_AVERAGE, RunRecord, mapping
-from train.report.runs import Group, differences, differing_settings, groups_with_baseline, score_names, title
+from train.report.runs import (
+    Group,
+    differences,
+    differing_settings,
+    groups_with_baseline,
+    kept_start,
+    score_names,
+    title,
+)
 from train.report.samples import samples_or_reason
 
 MAIN_SCORES = (STS_AVERAGE, "stsb_dev")  # large at the top: the first that all groups have
@@ -53,7 +61,6 @@ def make_page(
     said += [note for _, run in members for note in run.notes]
     parts = [_part(i, group, marked, n_samples) for i, group in enumerate(groups)]
     names, spreads = score_names(groups), [part["spreads"] for part in parts]
-    kept_start = [run.name for _, run in members if run.kept_start]
     template = templates().get_template("page.html")
     return template.render(
         name=_name(groups),
@@ -63,9 +70,8 @@ def make_page(
         papers=[(table, paper_curves(table)) for table in tables],
         parts=parts,
         names=names,
-        columns=[name for name in names if kept_start or name != "stsb_dev_last"],
         best={name: max(one[name].mean for one in spreads if name in one) for name in names},
-        kept_start=kept_start,
+        kept_start=kept_start([run for _, run in members]),
         paired=any(part["differences"] for part in parts),
         score_figures=scores_figures(groups, [part["differences"] for part in parts]),
         curves=curve_figures(groups),

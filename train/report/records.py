@@ -64,9 +64,8 @@ class RunRecord:
     @property
     def kept_start(self) -> bool:
         """True if no step had a higher dev score than the model before training: best/ is that model."""
-        start = dict(self.dev).get(0)
-        later = [score for step, score in self.dev if step > 0]
-        return start is not None and bool(later) and max(later) <= start
+        progress = self.summary.get("progress")
+        return isinstance(progress, dict) and progress.get("best_step") == 0 and progress.get("step") != 0
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:

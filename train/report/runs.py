@@ -60,11 +60,6 @@ class Group:
         found = [score for run in self.runs for step, score in run.dev if step == 0]
         return statistics.fmean(found) if found else None
 
-    @property
-    def kept_start(self) -> bool:
-        """True if best/ of a run is the model before training."""
-        return any(run.kept_start for run in self.runs)
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -77,6 +72,17 @@ class Difference:
     deviation: float  # of the pairs' differences (n - 1); NaN for fewer than two pairs
     n_pairs: int
     values: tuple[float, ...] = ()  # of each pair
+
+
+def kept_start(runs: Iterable[RunRecord]) -> str:
+    """A sentence about the runs of which no step beat the start; "" if there is none."""
+    if names := [run.name for run in runs if run.kept_start]:
+        return (
+            f"No step beat the dev score before training in {', '.join(names)}: best/ is the model that was given, and "
+            "its scores on test tasks are that model's. Compare the dev score after the last step; last/ is the "
+            "trained encoder."
+        )
+    return ""
 
 
 def score_names(groups: Sequence[Group]) -> list[str]:
