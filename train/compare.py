@@ -20,13 +20,14 @@ from typing import Any
 
 from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
+from train.config.run import PAPER_SETTINGS
 from una_fast.errors import InputError
 
 REFERENCE = "none"
 CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
-    REFERENCE: {"augment": "none", "loss": "simcse"},
-    "paper": {"augment": "una", "loss": "pairs", "alpha": 5, "beta": 0.5},
-    "recommended": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
+    REFERENCE: {"augment": "none"},
+    "paper": {"augment": "una", **PAPER_SETTINGS},
+    "recommended": {"augment": "una"},
 }
 PROBE = "probe_distance"
 MAIN_SCORES = ("STS average", "stsb_dev", PROBE)  # the answer is about the first that was measured

@@ -15,6 +15,8 @@ SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence 
     "max_steps": 320,
     "max_length": 32,
     "learning_rate": 3e-5,
+    "loss": "pairs",
+    "surface": "paper",
     "alpha": 5,
     "beta": 0.5,
     "radius": "1%",
@@ -29,7 +31,6 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a 
     "beta": 0.3,
     "eval_every": 128,
     "precision": "bf16",
-    "surface": "paper",
 }
 OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 
@@ -55,7 +56,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "una, beta 0.9": {"augment": "una", "beta": 0.9},
     "una, radius 0.1%": {"augment": "una", "radius": "0.1%"},
     "una, radius 10%": {"augment": "una", "radius": "10%"},
-    "una, triplet": {"augment": "una", "loss": "triplet"},
+    "una, triplet, alpha 1, beta 0.3": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
     "una, released": {"augment": "una", "variant": "released"},
     "una, surface kept": {"augment": "una", "surface": "kept"},
 }

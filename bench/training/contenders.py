@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 import una_fast
-from train.config.run import make_run
+from train.config.run import PAPER_SETTINGS, make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.launch.corpus import TrainingRows, make_index
@@ -64,7 +64,7 @@ class Bench:
     ) -> None:
         self.values: dict[str, Any] = {
             "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
-            "max_length": MAX_LENGTH, "schedule": "constant",
+            "max_length": MAX_LENGTH, "schedule": "constant", **PAPER_SETTINGS,
         }  # fmt: skip
         run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock

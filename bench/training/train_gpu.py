@@ -172,7 +172,7 @@ def measure_epoch(options: argparse.Namespace, corpus: str, model: str, compile:
     with tempfile.TemporaryDirectory(prefix="epoch") as output:
         command = [
             sys.executable, "-m", "train.ddp", "--nproc", "1", "--corpus", corpus, "--model", model, "--output", output,
-            "--precision", "bf16", "--alpha", str(ALPHA), "--dev", options.dev, "--eval-every", "100",
+            "--precision", "bf16", "--paper", "--dev", options.dev, "--eval-every", "100",
             "--batch-size", str(options.batch_size), "--device", options.device, "--compile",
             compile if options.device == "cuda" else "off", "--profile",
             *(["--max-steps", str(options.max_steps)] if options.max_steps else []),

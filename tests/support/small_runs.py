@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from support.prepared_commands import PreparedCommand
-from train.config.run import make_run
+from train.config.run import PAPER_SETTINGS, make_run
 from train.launch.launch import prepare
 from train.launch.worker import work
 from train.record.pointer import has_checkpoint, read_pointer
@@ -63,7 +63,7 @@ def options(folder, model, **changes):
     values = {
         "corpus": (str(corpus),), "model": str(model), "output": str(folder / "run"), "index": str(folder / "index"),
         "batch_size": 8, "max_length": 16, "device": "cpu", "learning_rate": 1e-3, "dev": str(dev),
-        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2,
+        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2, **PAPER_SETTINGS,
     }  # fmt: skip
     return {**values, **changes}
 

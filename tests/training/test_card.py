@@ -41,7 +41,7 @@ def test_the_hub_reads_it(output: Path) -> None:
     data = ModelCard(finished(output)).data
     assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
     assert data.base_model == "google/bert_uncased_L-2"
-    assert {"sentence-transformers", "una_fast", "loss:pairs"} <= set(data.tags)
+    assert {"sentence-transformers", "una_fast", "loss:triplet"} <= set(data.tags)
     assert data.model_name == "my-run"
     scores = {result.dataset_name: result.metric_value for result in data.eval_results}
     assert scores == {"dev (sts-dev.csv)": 0.75, "STSBenchmark": 0.8}  # STS12 has no score

@@ -17,8 +17,8 @@ from una_fast.errors import InputError
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
 DESIGN = {  # names and defaults of design.md, section 2
-    "alpha": 5, "beta": 0.5, "radius": None, "variant": "paper", "batch_size": 64, "max_length": 32,
-    "temperature": 0.05, "dropout": 0.1, "loss": "pairs", "epochs": 1, "max_steps": None, "eval_every": 100,
+    "alpha": 1, "beta": 0.3, "radius": None, "variant": "paper", "batch_size": 64, "max_length": 32,
+    "temperature": 0.05, "dropout": 0.1, "loss": "triplet", "epochs": 1, "max_steps": None, "eval_every": 100,
     "seed": 42, "precision": "fp32", "device": "auto", "nproc": 1, "resume": False,
 }  # fmt: skip
 
@@ -35,6 +35,17 @@ def test_a_radius_is_ranks_or_a_share_of_the_words():
 def test_defaults_are_those_of_the_design():
     run = parse(NEEDED)
     assert {name: getattr(run, name) for name in DESIGN} == DESIGN
+
+
+def test_the_papers_settings_are_one_option_away(tmp_path):
+    run = parse([*NEEDED, "--paper", "--alpha", "2"])
+    assert (run.loss, run.alpha, run.beta, run.surface) == ("pairs", 2, 0.5, "paper")
+    file = tmp_path / "run.yaml"
+    file.write_text("beta: 0.4")
+    run = parse([*NEEDED, "--paper", "--config", str(file)])
+    assert (run.alpha, run.beta) == (5, 0.4)
+    text = " ".join(make_parser().format_help().split())
+    assert "--loss pairs --alpha 5 --beta 0.5 --surface paper" in text
 
 
 def test_seeds_are_numbers_with_commas_between_or_a_list_in_a_file(tmp_path):
@@ -125,7 +136,7 @@ def test_settings_that_an_augmenter_takes():
     import una_fast
 
     taken = arguments_of(una_fast.Augmenter, vars(parse([*NEEDED, "--window", "score", "--radius", "0.5"])))
-    assert {"beta": 0.5, "radius": 0.5, "seed": 42, "window": "score", "variant": "paper"}.items() <= taken.items()
+    assert {"beta": 0.3, "radius": 0.5, "seed": 42, "window": "score", "variant": "paper"}.items() <= taken.items()
     assert not {"index", "corpus", "alpha"} & taken.keys()
 
 
@@ -161,7 +172,7 @@ def test_what_is_suggested_is_there():
 
 
 def test_defaults_are_by_name():
-    assert defaults().keys() == options().keys() and defaults()["beta"] == 0.5
+    assert defaults().keys() == options().keys() and defaults()["beta"] == 0.3
 
 
 def test_a_file_gives_options_and_the_command_line_wins(tmp_path):

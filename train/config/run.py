@@ -29,6 +29,8 @@ SAME = "same"  # positives that no augmentation makes
 POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
 WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
+# how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md
+PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 
 DATA = Group("Data")
 FILES = Group("How files are read")
@@ -142,9 +144,11 @@ class Run:
         choices={"una": AUGMENTATIONS["una"].meaning, "none": "train without them"},
         own="MODULE:CLASS",
     )
-    alpha: int = NEGATIVES.option(5, "add negatives in the first of every ALPHA optimiser steps; 0: never", least=0)
+    alpha: int = NEGATIVES.option(
+        1, "add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never", least=0
+    )
 
-    beta: float = DRAWS.option(0.5, "mean probability that a word of a negative is replaced", least=0, most=1)
+    beta: float = DRAWS.option(0.3, "mean probability that a word of a negative is replaced", least=0, most=1)
     radius: int | float | str | None = DRAWS.option(
         None,
         "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
@@ -174,7 +178,7 @@ class Run:
     )
 
     loss: str = OBJECTIVE.option(
-        "pairs",
+        "triplet",
         "what the loss compares",
         choices={name: row.meaning for name, row in LOSSES.items()},
         own="MODULE:FUNCTION",
@@ -367,6 +371,8 @@ def make_parser(prog: str = "python -m train.ddp") -> Parser:
     parser.add_argument(
         "--config", metavar="FILE.yaml", help="options in a file, by the names below; the command line wins"
     )
+    words = " ".join(f"{options()[name].flag} {value}" for name, value in PAPER.items())
+    parser.add_argument("--paper", action="store_true", help=f"the paper's settings, where you give no others: {words}")
     return parser
 
 
@@ -378,9 +384,13 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
     """
     parser = make_parser(prog)
     given = given_values(parser, argv)
-    config = given.pop("config", None)
+    config, paper = given.pop("config", None), given.pop("paper", False)
     known = {name: option for name, option in options().items() if option.role != "call"}
-    return {**(file_values(parser, Path(config), known) if config else {}), **given}
+    return {
+        **(PAPER_SETTINGS if paper else {}),
+        **(file_values(parser, Path(config), known) if config else {}),
+        **given,
+    }
 
 
 def make_run(values: Mapping[str, Any]) -> Run:

@@ -11,7 +11,7 @@ from typing import Any
 
 from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
-from train.config.run import WITH_SYNONYMS, Run, defaults, make_run, options
+from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.senteval_files import downstream_folder
 from train.paper.tables import BERT, CHECKPOINT, ROBERTA, RUN, Cell, Source, cells_of, table_of
 from una_fast.errors import InputError
@@ -20,7 +20,6 @@ from una_fast.errors import InputError
 TEXTS = {"paraphrase": ("--paraphrases", "pegasus"), "back-translation": ("--back-translations", "opus-mt-fr")}
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
-PAPERS_OWN = {"loss": "pairs", "surface": "paper", "keep_punctuation": False}  # whatever the defaults of train.ddp are
 PAPERS_RUN = "The paper's are BERT-base or RoBERTa-base, on a million sentences of Wikipedia, one epoch, 64 a step."
 UNPUBLISHED = "{0}: its authors name no model on the hub; train.evaluate scores a folder"
 # options of train.ddp that this command sets itself, and what to give instead
@@ -98,7 +97,7 @@ class Request:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
         given = {name: value for name, value in self.given.items() if name != "paraphrases"}
         own_radius = {"corpus", "radius", "window"} & {*given}
-        return PAPERS_OWN | ({} if own_radius else {"radius": RADIUS}) | given
+        return PAPER_SETTINGS | ({} if own_radius else {"radius": RADIUS}) | given
 
     def _texts(self, kind: str) -> str:
         """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
