@@ -371,7 +371,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Parser:
     parser.add_argument(
         "--config", metavar="FILE.yaml", help="options in a file, by the names below; the command line wins"
     )
-    words = " ".join(f"{options()[name].flag} {value}" for name, value in PAPER.items())
+    words = " ".join(f"{options()[name].flag} {value}" for name, value in PAPER_SETTINGS.items())
     parser.add_argument("--paper", action="store_true", help=f"the paper's settings, where you give no others: {words}")
     return parser
 
