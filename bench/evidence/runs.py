@@ -126,7 +126,7 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
         options = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "json": kept}
         words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
         subprocess.run([sys.executable, "-m", "train.evaluate", *words], check=True, stdout=subprocess.DEVNULL)
-    return with_average(read_evaluation(kept, [])[0])
+    return with_average(read_evaluation(kept, []))
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:

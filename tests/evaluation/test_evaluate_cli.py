@@ -61,9 +61,7 @@ def test_scores_with_their_protocol_are_printed_and_kept(
     data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = tmp_path / "out" / "scores.json"
-    code, out, _ = run(
-        capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept, "--pairs"
-    )
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept)
     assert code == 0
     for said in ("STS13", "STS-B", "mean of 2", "aggregate: all", "pooling: cls_before_pooler", "max_length: 128",
                  "lower_case: True", "mode: test", "precision: fp32", "sts13: without SMT"):  # fmt: skip
@@ -71,7 +69,7 @@ def test_scores_with_their_protocol_are_printed_and_kept(
     scores = json.loads(kept.read_text())
     assert scores["protocol"]["aggregate"] == "all"
     task = scores["sts"]["STS13"]
-    assert task["pairs"] == len(task["similarity"]) == len(task["gold"]) == 24
+    assert task["pairs"] == 24
     assert set(task["spearman"]) == set(task["pearson"]) == {"all", "mean", "wmean"}
     assert set(task["subsets"]) == {"FNWN", "headlines", "OnWN"}
     both = [scores["sts"][name]["spearman"]["all"] for name in ("STS13", "STSBenchmark")]

@@ -14,6 +14,7 @@ import pytest
 import una_fast
 from support.run_folders import write_evaluation, write_run
 from train.report.__main__ import main
+from train.report.figures import CURVES
 from train.report.page import make_page
 from train.report.records import read_run
 from train.report.runs import find_runs
@@ -95,14 +96,10 @@ def test_the_page_is_whole_and_fetches_nothing(
     assert "default-src 'none'" in source.split("<style>")[0]
     assert source.count("plotly.js v") == 1
     for said in ("4 training runs in 2 settings", "81.00 ± 1.41", "mean ± deviation of 2 runs",
-                 "+3.00 ± 0.00 (2 seeds) against the baseline", "dev 70.00 before training, 81.00 at best",
-                 "Spearman correlation × 100: 77.00", "less similar than the positive in 50.0 % of them"):  # fmt: skip
+                 "+3.00 (2 seeds, +3.00 to +3.00) against the baseline",
+                 "dev 70.00 before training, 81.00 at best"):  # fmt: skip
         assert said in page.text
-    assert {*page.charts} == {
-        "Scores by task", "Differences to the baseline", "Dev score", "Similarity over training",
-        "Loss of the steps without negatives", "Loss of the steps with negatives", "Similarities of una",
-        "Similarities of none", "STS-B: una/seed-42",
-    }  # fmt: skip
+    assert {*page.charts} == {*CURVES}
     assert str(output) in capsys.readouterr().out
 
 
@@ -114,7 +111,6 @@ def test_charts_show_what_the_runs_recorded(four_runs: Path) -> None:
     assert charts["Dev score"]["layout"]["annotations"][0]["text"] == "before training 70.00"
     negative = [trace for trace in charts["Similarity over training"]["data"] if "negative" in trace.get("name", "")]
     assert all(trace["y"] == [0.5] * 4 and trace["x"] == [0, 5, 10, 15] for trace in negative) and len(negative) == 3
-    assert charts["STS-B: seed-42"]["data"][0]["x"] == [1, 5, 2.5]
 
 
 def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
@@ -228,7 +224,7 @@ def test_a_browser_draws_every_chart_in_the_pages_colours(four_runs: Path, tmp_p
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     drawn = done.stdout.count('class="plot-container')
-    assert drawn == len(Page(page.read_text(encoding="utf-8")).charts) > 5
+    assert drawn == len(Page(page.read_text(encoding="utf-8")).charts) > 3
     assert re.search(r"stroke: rgb\(0, 114, 178\)", done.stdout)  # --c0 of the light page
     assert 'data-title="Zoom in"' in done.stdout and "cloud" not in " ".join(
         re.findall(r'data-title="[^"]*"', done.stdout)

@@ -49,9 +49,6 @@ class EvaluationProtocol:
     )
     whiten: bool = option(False, "whiten embeddings on each task's own sentences")
     precision: Precision = option("fp32", "number format of the encoder's arithmetic")
-    pairs: bool = option(
-        False, "keep every pair's similarity and gold score in the file of --json, for train.report", role="running"
-    )
 
     @property
     def split(self) -> str:

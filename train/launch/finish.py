@@ -18,8 +18,7 @@ from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, check_json, read_object, read_summary, write_json
 from una_fast.errors import InputError
 
-# with the pooling of best/, in fp32; the report draws the pairs as a scatter plot
-PROTOCOL = EvaluationProtocol(pairs=True)
+PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
 MESSAGE = "Trained with una_fast"  # of the commit on the hub
 PARTIAL = [".*"]  # partial files of a killed process
 REMEDIES = {

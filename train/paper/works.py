@@ -106,7 +106,7 @@ def scoring(request: Request, source: Source) -> Work:
 
     def scores() -> Scores:
         """They have no seed, and stand under the first of the command."""
-        found, _ = read_evaluation(path, []) if path.is_file() else ({}, None)
+        found = read_evaluation(path, []) if path.is_file() else {}
         return {request.seeds[0]: {**found, AVERAGE: found.get(STS_AVERAGE)}} if found else {}
 
     return Work(

@@ -18,7 +18,6 @@ from train.record.screen import Screen
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import read_bytes, unwritable
 
-SAMPLED = 8  # sentences of a step with negatives whose cosines are kept, so that metrics.jsonl stays small
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
@@ -68,9 +67,9 @@ class Recorder:
             self.say(f"warning: {path}: {counted(damaged, 'damaged line')} dropped")
 
     def step(
-        self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: Any
+        self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: float
     ) -> None:
-        """Record one optimiser step; `step` counts from 0. cosines: see `summary_of`."""
+        """Record one optimiser step; `step` counts from 0. cosines: their means over the step."""
         if not self.active:
             return
         record = {"step": step, "loss": loss, "lr": lr, "negatives": negatives}
@@ -120,21 +119,6 @@ class Recorder:
             self._board.close()
 
 
-def summary_of(cosines: list[float], n: int) -> dict[str, Any]:
-    """The entries of a line of metrics about cosines: `n` with positives, followed by none or `n` with negatives.
-
-    These are the means of both and, with negatives, also the cosines of the first SAMPLED sentences of the batch, which
-    is shuffled.
-    """
-    kinds = dict(
-        zip(("positive", "negative"), (cosines[i : i + n] for i in range(0, len(cosines), n or 1)), strict=False)
-    )
-    means = {f"cosine_{kind}": round(sum(values) / n, 5) for kind, values in kinds.items()}
-    if "negative" not in kinds:
-        return means
-    return means | {f"sample_{kind}": [round(v, 4) for v in values[:SAMPLED]] for kind, values in kinds.items()}
-
-
 class LateLosses:
     """Losses of the latest steps: on a GPU read LATE_STEPS steps late, so that no step waits; on a CPU at once."""
 
@@ -144,11 +128,9 @@ class LateLosses:
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor | None = None) -> None:
         """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics."""
-        about = dict(about)
         read = loss.detach()[None]
         if cosines is not None:
-            about["n_cosines"] = cosines.shape[1]
-            read = torch.cat([read, cosines.flatten()])  # one copy to the host for all
+            read = torch.cat([read, cosines.mean(1)])  # one copy to the host for all
         if not self._late:
             self._pending.append((read, None, about))
             return
@@ -169,11 +151,10 @@ class LateLosses:
             if event:
                 event.synchronize()
             value, *cosines = loss.tolist()
-            n_cosines = about.pop("n_cosines", 0)
-            about.update(summary_of(cosines, n_cosines))
+            means = dict(zip(("cosine_positive", "cosine_negative"), (round(c, 5) for c in cosines), strict=False))
             if not math.isfinite(value):
                 raise InputError(
                     f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
                     "or --precision fp32 or bf16; last/ holds the weights of its latest save"
                 )
-            yield {**about, "loss": value}
+            yield {**about, **means, "loss": value}

@@ -11,13 +11,11 @@ from typing import Any
 from train.config.command import Parser, checked_values, option_parser, run_command
 from train.config.options import option, options_of
 from train.record.folder import write_page
-from train.report.paper_tables import find_tables
 from train.report.runs import find_runs
 
 EPILOG = (
-    "Test scores, and the similarities that are drawn against gold scores, are read from RUN/evaluation.json: "
-    "`train.ddp --evaluate FOLDER` writes it, and so does `train.evaluate --model RUN/best --pairs --json "
-    "RUN/evaluation.json`."
+    "Test scores are read from RUN/evaluation.json: `train.ddp --evaluate FOLDER` writes it, and so does "
+    "`train.evaluate --model RUN/best --json RUN/evaluation.json`."
 )
 
 
@@ -52,8 +50,7 @@ def _run(values: dict[str, Any]) -> int:
     folders, output = [Path(name) for name in values["runs"]], Path(values["output"])
     baseline = None if values["baseline"] is None else Path(values["baseline"])
     notes: list[str] = []
-    tables = find_tables(folders, notes)
-    page = make_page(find_runs(folders, notes), values["samples"], baseline, notes, tables)
+    page = make_page(find_runs(folders, notes), values["samples"], baseline, notes)
     write_page(output, page, about="\n".join(sorted(str(folder.resolve()) for folder in folders)))
     for note in dict.fromkeys(notes):
         print(f"warning: {note}", file=sys.stderr)

@@ -7,19 +7,12 @@ const CONFIG = {
   modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 
-// "var(--c0)" -> "#0072b2", "var(--c0, 15%)" -> "#0072b226"
-function colour(name, style) {
-  const [, variable, percent] = /^var\((--\w+)(?:, (\d+)%)?\)$/.exec(name);
-  const alpha = percent ? Math.round(percent * 2.55).toString(16).padStart(2, "0") : "";
-  return style.getPropertyValue(variable).trim() + alpha;
-}
-
 function draw() {
   const style = getComputedStyle(document.documentElement);
-  const isColour = (key, value) => typeof value === "string" && /color$/.test(key) && value.startsWith("var(");
+  const inked = (value) => value.replace(/^var\((--\w+)\)$/, (_, name) => style.getPropertyValue(name).trim());
   for (const place of document.querySelectorAll(".chart")) {
     const spec = place.nextElementSibling.textContent;
-    const chart = JSON.parse(spec, (key, value) => (isColour(key, value) ? colour(value, style) : value));
+    const chart = JSON.parse(spec, (_, value) => (typeof value === "string" ? inked(value) : value));
     const image = { format: "svg", filename: place.getAttribute("aria-label") };
     Plotly.react(place, chart.data, chart.layout, { ...CONFIG, toImageButtonOptions: image });
   }

@@ -12,16 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.record.folder import EVALUATION
-from train.report.figures import (
-    colour,
-    curve_figures,
-    histogram_figures,
-    paper_curves,
-    scatter_figures,
-    scores_figures,
-)
-from train.report.paper_tables import Cell, PaperTable, Value
+from train.report.figures import colour, curve_figures
 from train.report.records import STS_AVERAGE, RunRecord, mapping
 from train.report.runs import (
     Group,
@@ -43,20 +34,18 @@ def make_page(
     n_samples: int = 6,
     baseline: Path | None = None,
     notes: list[str] | None = None,
-    tables: Sequence[PaperTable] = (),
 ) -> str:
     """The whole page, as HTML.
 
     n_samples: negatives shown of each group.
     baseline: the folder of the runs that the others are compared with.
-    tables: tables of `train.paper`, which come first.
     notes: sentences about what was left out so far; sentences about files of the runs are added.
 
     Raises:
         InputError: the baseline holds no run or runs of several settings.
     """
     said = [] if notes is None else notes
-    groups, marked = groups_with_baseline(runs, baseline, said) if runs else ([], None)
+    groups, marked = groups_with_baseline(runs, baseline, said)
     members = [(i, run) for i, group in enumerate(groups) for run in group.runs]
     said += [note for _, run in members for note in run.notes]
     parts = [_part(i, group, marked, n_samples) for i, group in enumerate(groups)]
@@ -65,18 +54,14 @@ def make_page(
     return template.render(
         name=_name(groups),
         facts=_common_facts([run for _, run in members]),
-        main=next((name for name in MAIN_SCORES if parts and all(name in one for one in spreads)), ""),
+        main=next((name for name in MAIN_SCORES if all(name in one for one in spreads)), ""),
         notes=dict.fromkeys(said),
-        papers=[(table, paper_curves(table)) for table in tables],
         parts=parts,
         names=names,
         best={name: max(one[name].mean for one in spreads if name in one) for name in names},
         kept_start=kept_start([run for _, run in members]),
         paired=any(part["differences"] for part in parts),
-        score_figures=scores_figures(groups, [part["differences"] for part in parts]),
         curves=curve_figures(groups),
-        histograms=histogram_figures(groups),
-        scatters=scatter_figures(groups),
         differing=differing_settings([group.runs[0] for group in groups]),
         members=members,
         plotly=get_plotlyjs(),
@@ -97,8 +82,6 @@ def _part(i: int, group: Group, baseline: Group | None, n_samples: int) -> dict[
 
 def _name(groups: Sequence[Group]) -> str:
     n_runs = sum(len(group.runs) for group in groups)
-    if not groups:
-        return "Tables of the paper"
     if n_runs == 1:
         return f"Training run {groups[0].label}"
     return f"{n_runs} training runs" + (f" in {len(groups)} settings" if len(groups) > 1 else f": {groups[0].label}")
@@ -107,13 +90,13 @@ def _name(groups: Sequence[Group]) -> str:
 def _common_facts(runs: Sequence[RunRecord]) -> list[str]:
     """The settings that all runs have in common, and versions if they are recorded."""
     differing = differing_settings(runs)
-    settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if runs and name not in differing}
+    settings = {name: runs[0].settings.get(name) for name in MAIN_SETTINGS if name not in differing}
     shared = [
         f"{name.replace('_', ' ')} {short(setting, parts=2 if name == 'model' else 1)}"
         for name, setting in settings.items()
         if setting not in (None, "", [])
     ]
-    versions = mapping(runs[0].summary.get("versions", {}), "versions", []) if runs else {}
+    versions = mapping(runs[0].summary.get("versions", {}), "versions", [])
     shared += [f"{name} {versions[name]}" for name in ("una_fast", "torch") if str(versions.get(name))[0].isdigit()]
     return shared
 
@@ -125,8 +108,7 @@ def templates() -> Environment:
     made = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     made.filters |= {"hundredfold": hundredfold, "heading": title, "json": _json}
-    functions = {"colour": colour, "short": short, "median_speed": median_speed, "paper_cell": paper_cell}
-    made.globals |= {**functions, "EVALUATION": EVALUATION}
+    made.globals |= {"colour": colour, "short": short, "median_speed": median_speed}
     return made
 
 
@@ -149,18 +131,3 @@ def median_speed(run: RunRecord) -> str:
     """The median of the sentences per second, or "-"."""
     speeds = sorted(step.sentences_per_second for step in run.steps if math.isfinite(step.sentences_per_second))
     return f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "-"
-
-
-def paper_cell(cell: Cell) -> tuple[str, str]:
-    """The measured figure, and the paper's with the difference between them, or ""."""
-    measured = _figure(cell.measured) + (f" ± {hundredfold(cell.deviation)}" if cell.deviation is not None else "")
-    paper = "" if cell.paper is None else _figure(cell.paper)
-    if isinstance(cell.measured, float) and isinstance(cell.paper, float):
-        paper += f", {hundredfold(cell.measured - cell.paper, '+')}"
-    return measured, paper
-
-
-def _figure(value: Value) -> str:
-    if value is None:
-        return "-"
-    return hundredfold(value) if isinstance(value, float) else str(value)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 LEVEL = 0.95
 
@@ -32,6 +31,8 @@ class Comparison:
 
 def compare(without: Mapping[str, float], with_it: Mapping[str, float]) -> Comparison | None:
     """The comparison over the seeds that both have; None if there are none. Keys are seeds."""
+    from scipy import stats  # takes a second, and reports without a baseline need none
+
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None

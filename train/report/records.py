@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,15 +33,12 @@ class Step:
     sentences_per_second: float = math.nan
     cosine_positive: float = math.nan
     cosine_negative: float = math.nan
-    sample_positive: tuple[float, ...] = ()  # cosines of anchor and positive of some sentences of the batch
-    sample_negative: tuple[float, ...] = ()  # and of anchor and negative of the same sentences
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """The results of a run. scores: by name, as fractions; an undefined one is absent.
 
-    pairs: a task's name and the (gold score, cosine) of its pairs, if the evaluation kept them.
     notes: a sentence about each thing that could not be read.
     """
 
@@ -53,7 +49,6 @@ class RunRecord:
     steps: list[Step]
     dev: list[tuple[int, float]]  # (steps taken, Spearman)
     scores: dict[str, float]
-    pairs: tuple[str, list[Point]] | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -78,12 +73,10 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
     notes: list[str] = []
     steps, dev = read_metrics(folder / METRICS, notes)
     scores = numbers(summary.get("scores", {}), f"{folder / SUMMARY}: scores", notes)
-    pairs = None
     if (folder / EVALUATION).is_file():
-        more, pairs = read_evaluation(folder / EVALUATION, notes)
-        scores.update(more)
+        scores.update(read_evaluation(folder / EVALUATION, notes))
     settings = mapping(summary.get("settings", {}), f"{folder / SUMMARY}: settings", notes)
-    return RunRecord(name or folder.name, folder, settings, summary, steps, dev, scores, pairs, notes)
+    return RunRecord(name or folder.name, folder, settings, summary, steps, dev, scores, notes)
 
 
 def read_metrics(path: Path, notes: list[str]) -> tuple[list[Step], list[tuple[int, float]]]:
@@ -132,22 +125,16 @@ def _step(place: int, record: dict[str, Any]) -> Step | None:
         return None
     names = ("sentences_per_second", "cosine_positive", "cosine_negative")
     known = {name: value for name in names if (value := number(record.get(name))) is not None}
-    samples = {name: _floats(record.get(name)) for name in ("sample_positive", "sample_negative")}
-    return Step(place, loss, record.get("negatives") is True, **known, **samples)  # type: ignore[arg-type]
+    return Step(place, loss, record.get("negatives") is True, **known)
 
 
-def _floats(values: Any) -> tuple[float, ...]:
-    known = [number(value) for value in values] if isinstance(values, list) else []
-    return tuple(value for value in known if value is not None)
-
-
-def read_evaluation(path: Path, notes: list[str]) -> tuple[dict[str, float], tuple[str, list[Point]] | None]:
-    """The scores of evaluation.json as fractions by name, averages included, and the pairs that it kept."""
+def read_evaluation(path: Path, notes: list[str]) -> dict[str, float]:
+    """The scores of evaluation.json as fractions by name, averages included."""
     try:
         content = read_object(path)
     except InputError as error:
         notes.append(str(error))
-        return {}, None
+        return {}
     protocol = mapping(content.get("protocol", {}), f"{path}: protocol", notes)
     aggregate = protocol.get("aggregate")
     accuracy = "dev_accuracy" if protocol.get("split") == "dev" else "accuracy"
@@ -157,8 +144,7 @@ def read_evaluation(path: Path, notes: list[str]) -> tuple[dict[str, float], tup
     near_miss = numbers(_tasks(content, "near-miss", path, notes), f"{path}: near-miss", notes)
     shares = {name: value / 100 for name, value in numbers(transfer, f"{path}: transfer", notes).items()}
     averages = {**average(sts_scores, "sts", STS_AVERAGE), **average(shares, "transfer", TRANSFER_AVERAGE)}
-    pairs = _pairs(_tasks(content, "sts", path, []), path, notes)
-    return {**sts_scores, **shares, **near_miss, **averages}, pairs
+    return {**sts_scores, **shares, **near_miss, **averages}
 
 
 def _tasks(content: dict[str, Any], kind: str, path: Path, notes: list[str]) -> dict[str, Any]:
@@ -183,25 +169,6 @@ def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
         return {}
     full = {*scores} == {*suite(kind)}
     return {name if full else f"mean of {', '.join(scores)}": sum(scores.values()) / len(scores)}
-
-
-def _pairs(tasks: dict[str, Any], path: Path, notes: list[str]) -> tuple[str, list[Point]] | None:
-    """The pairs of STS-B, else of the first task that has any."""
-    for name in dict.fromkeys(("STSBenchmark", *tasks)):
-        gold, cosines = _of(tasks, name, "gold"), _of(tasks, name, "similarity")
-        if isinstance(gold, list) and isinstance(cosines, list):
-            points = list(_points(gold, cosines))
-            if len(points) == len(gold) == len(cosines) and points:
-                return name, points
-            notes.append(f"{path}: the pairs of {name} are not numbers in two equally long lists, and are left out")
-    return None
-
-
-def _points(gold: Iterable[Any], cosines: Iterable[Any]) -> Iterable[Point]:
-    for one, other in zip(gold, cosines, strict=False):
-        x, y = number(one), number(other)
-        if x is not None and y is not None:
-            yield x, y
 
 
 # --- JSON of any content -> values of known types ---

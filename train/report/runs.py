@@ -12,7 +12,8 @@ from pathlib import Path
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS
-from train.record.folder import PAPER_RUNS, SUMMARY, TABLES
+from train.record.folder import PAPER_RUNS, SUMMARY
+from train.report.paired import Comparison, compare
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
@@ -59,19 +60,6 @@ class Group:
         """The mean dev score before the first step, as a fraction; None if no run recorded it."""
         found = [score for run in self.runs for step, score in run.dev if step == 0]
         return statistics.fmean(found) if found else None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Mean difference of a score to the baseline's, as a fraction.
-
-    n_pairs: number of seeds that both have; 0: there is none, and `mean` is the difference of the means.
-    """
-
-    mean: float
-    deviation: float  # of the pairs' differences (n - 1); NaN for fewer than two pairs
-    n_pairs: int
-    values: tuple[float, ...] = ()  # of each pair
 
 
 def kept_start(runs: Iterable[RunRecord]) -> str:
@@ -125,7 +113,7 @@ def _run_folders(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: no such folder")
     below = (*sorted(folder.glob(f"*/{SUMMARY}")), *sorted(folder.glob(f"{PAPER_RUNS}/*/*/{SUMMARY}")))
     found = [path.parent for path in (folder / SUMMARY, *below) if path.is_file()]
-    if not found and not (folder / TABLES).is_dir():
+    if not found:
         raise InputError(f"{folder}: holds no run (no {SUMMARY} in it or in its folders)")
     return found
 
@@ -199,20 +187,10 @@ def groups_with_baseline(
     return [*marked, *(group for group in groups if group is not marked[0])], marked[0]
 
 
-def differences(group: Group, baseline: Group) -> dict[str, Difference]:
-    """The difference of every score that both groups have."""
-    ours, theirs = group.spreads(), baseline.spreads()
-    return {name: _difference(group, baseline, name) for name in ours if name in theirs}
-
-
-def _difference(group: Group, baseline: Group, name: str) -> Difference:
-    ours, theirs = _by_seed(group, name), _by_seed(baseline, name)
-    values = tuple(ours[seed] - theirs[seed] for seed in ours if seed in theirs)
-    if not values:
-        mean = group.spreads()[name].mean - baseline.spreads()[name].mean
-        return Difference(mean, math.nan, 0)
-    spread = Spread.of(values)
-    return Difference(spread.mean, spread.deviation, spread.n, values)
+def differences(group: Group, baseline: Group) -> dict[str, Comparison]:
+    """The paired comparison of every score with the baseline's, over the seeds that both groups have."""
+    found = {name: compare(_by_seed(baseline, name), _by_seed(group, name)) for name in group.spreads()}
+    return {name: one for name, one in found.items() if one}
 
 
 def _by_seed(group: Group, name: str) -> dict[str, float]:

@@ -84,8 +84,6 @@ class StsTask(Task):
             "alignment": or_none(alignment(unit_rows(first), unit_rows(second))),
             "uniformity": or_none(uniformity(distinct)),
         }
-        if protocol.pairs:
-            scores |= {"similarity": np.round(similarity, 5).tolist(), "gold": self.gold.tolist()}
         return scores, self._undefined(similarity, found.subsets)
 
     def _undefined(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
