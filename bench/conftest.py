@@ -15,7 +15,7 @@ import pytest
 
 SIZES = (10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (1_000,)  # enough to see that a benchmark runs
-VERSIONS = ("una_fast", "numpy", "numba", "cython", "torch", "tokenizers", "nltk")
+VERSIONS = ("una_fast", "numpy", "cython", "torch", "tokenizers", "nltk")
 SYNTHETIC_WORDS = 200_000
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "probe",
 ]
 
-# Public names are imported at their first use (PEP 562): torch, Numba and transformers take 1.7 s to import, and the
+# Public names are imported at their first use (PEP 562): torch and transformers take 1.3 s to import, and the
 # commands' --help and error messages need none of them.
 _HOMES = {
     "Augmenter": "augment.una",

@@ -27,12 +27,16 @@ def n_cores(n_jobs: int | None) -> int:
 class Mapper(Protocol):
     """Applies a function to items: `Workers` on threads, `CallingThread` without them."""
 
+    n_jobs: int
+
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Each item with its result, in order."""
 
 
 class CallingThread:
     """`Workers.map` without threads: the caller runs the function."""
+
+    n_jobs = 1
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Each item with its result, in order."""

@@ -47,7 +47,7 @@ def read_options(
 
 def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     """The augmenter of the index in values["index"], with the options that are its arguments."""
-    import una_fast  # here, so that --help and errors of the command line do not wait for Numba
+    import una_fast  # here, so that --help and errors of the command line do not wait for it
 
     check_radius(values["radius"], values["window"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)

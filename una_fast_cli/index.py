@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
     if not values["output"]:
         raise InputError("--output is missing: give the folder to save the index in")
     check_unused(Path(values["output"]), KIND)
-    import una_fast  # here, so that --help and errors of the command line do not wait for Numba
+    import una_fast  # here, so that --help and errors of the command line do not wait for it
 
     build = Build(**{name: values[name] for name in options_of(Build)})
     with build.executor() as executor:

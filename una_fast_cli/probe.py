@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     for name in ("model", "corpus"):
         if not values[name]:
             raise InputError(f"--{name} is missing: give the {options[name].help}")
-    import una_fast  # here, so that --help and errors of the command line do not wait for Numba and torch
+    import una_fast  # here, so that --help and errors of the command line do not wait for torch
 
     index = una_fast.build_index(
         Path(values["corpus"]),

@@ -30,7 +30,6 @@ from pathlib import Path
 import psutil
 
 import una_fast
-from una_fast._kernels import csr
 from una_fast.index.staged.plan import Budget
 from una_fast.index.staged.tasks import Runner
 from una_fast.index.staged.work import work_folder
@@ -213,7 +212,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     moments, stops, flips, n_builds = random.Random(options.seed), Counter[str](), Counter[str](), 0
-    csr.warm_up()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary).resolve()
         corpus = options.corpus or small_corpus(place / "corpus", moments)

@@ -28,7 +28,8 @@ def read(corpus: str) -> tuple[list[str], Ragged]:
     with Workers(None) as workers:
         for source in open_sources(corpus, Reading()):
             table.read(source, workers, lambda block: None)
-    return list(table.chunks()), table.sentences()
+        chunks, sentences = table.result(workers)
+    return list(chunks), sentences
 
 
 def altered(chunks: list[str], copy: int) -> StringTable:

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from nltk import word_tokenize
 
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
+from una_fast.corpus.chunks import PLACES_A_TASK, ThreadSets
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError
@@ -119,6 +121,38 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
         assert found.tolist() == [numbers.setdefault(b, len(numbers)) for b in batch]
     utf8, offsets = strings.strings()
     assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)
+
+
+@given(st.lists(st.lists(st.binary(max_size=20), max_size=20), max_size=6))
+def test_sets_of_threads_join_to_the_numbers_of_one(batches: list[list[bytes]]) -> None:
+    sets, numbers = ThreadSets(), {}
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        found = []
+        for task, batch in enumerate(batches):
+            bounds = np.cumsum([0, *map(len, batch)], dtype=np.int64)
+            data = np.frombuffer(b"".join(batch), dtype=np.uint8)
+
+            def add(data=data, bounds=bounds, task=task):
+                strings = sets.of_this_thread()
+                return strings, strings.add(data, bounds[:-1], bounds[1:], PLACES_A_TASK * task)
+
+            found.append((one, other)[task % 3 % 2].submit(add).result())
+    table, labels = sets.joined()
+    expected = [[numbers.setdefault(b, len(numbers)) for b in batch] for batch in batches]
+    assert [labels[strings][ids].tolist() for strings, ids in found] == expected
+    assert [table.utf8[i:j].tobytes() for i, j in pairwise(table.offsets)] == list(numbers)
+
+
+@given(st.lists(st.lists(st.text(" ab,é", max_size=20) | st.just("x" * 33), max_size=5), max_size=5))
+def test_chunks_are_those_of_split(documents: list[list[str]]) -> None:
+    texts = [" ".join(words).encode() for words in documents]
+    bounds = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    strings = StringSet()
+    ids, lengths = strings.add_chunks(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:])
+    numbers: dict[bytes, int] = {}
+    chunks = [text.split(b" ") for text in texts]
+    assert ids.tolist() == [numbers.setdefault(chunk, len(numbers)) for line in chunks for chunk in line]
+    assert lengths.tolist() == [len(line) for line in chunks]
 
 
 def test_string_set_grows() -> None:

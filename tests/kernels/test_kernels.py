@@ -38,11 +38,6 @@ def test_rank_breaks_ties_by_first_appearance():
     assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
 
 
-@given(SENTENCES)
-def test_counts_are_those_of_a_counter(rows):
-    checks.check_counts(rows)
-
-
 @given(st.lists(st.integers(0, 20), max_size=50), st.permutations(range(21)))
 def test_relabel_replaces_each_value_by_its_label(values, labels):
     checks.check_relabel(values, labels)

@@ -13,7 +13,7 @@ import pytest
 from una_fast._kernels import one_process
 from una_fast._kernels.one_process import one_process_at_a_time, private_folder
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Numba's own retries have to do there")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="there is no fcntl")
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def cache(tmp_path, monkeypatch):
 
 
 def enter() -> bool:
-    with one_process_at_a_time("numba"):
+    with one_process_at_a_time("verify"):
         return True
 
 
 def test_the_lock_lies_in_a_folder_of_the_user_alone(cache):
     assert enter()
     assert stat.S_IMODE((cache / "una_fast").stat().st_mode) == 0o700
-    assert stat.S_IMODE((cache / "una_fast" / "numba.lock").stat().st_mode) == 0o600
+    assert stat.S_IMODE((cache / "una_fast" / "verify.lock").stat().st_mode) == 0o600
     (cache / "una_fast").chmod(0o777)
     assert enter()
     assert stat.S_IMODE((cache / "una_fast").stat().st_mode) == 0o700
@@ -42,7 +42,7 @@ def test_one_process_waits_for_another_and_then_goes_on(cache):
     script = """
 import sys
 from una_fast._kernels.one_process import one_process_at_a_time
-with one_process_at_a_time("numba"):
+with one_process_at_a_time("verify"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -51,7 +51,7 @@ with one_process_at_a_time("numba"):
         [sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout.readline() == b"held\n"
-        handle = one_process._open("numba")
+        handle = one_process._open("verify")
         with pytest.raises(BlockingIOError):
             one_process.fcntl.flock(handle, one_process.fcntl.LOCK_EX | one_process.fcntl.LOCK_NB)
         os.close(handle)
@@ -62,11 +62,11 @@ with one_process_at_a_time("numba"):
 def test_a_link_is_not_followed(cache, tmp_path):
     (cache / "una_fast").mkdir()
     (tmp_path / "victim").write_text("mine")
-    (cache / "una_fast" / "numba.lock").symlink_to(tmp_path / "victim")
+    (cache / "una_fast" / "verify.lock").symlink_to(tmp_path / "victim")
     assert enter()
-    assert one_process._open("numba") is None
-    (cache / "una_fast" / "numba.lock").unlink()
-    (cache / "una_fast" / "numba.lock").symlink_to(tmp_path / "new")
+    assert one_process._open("verify") is None
+    (cache / "una_fast" / "verify.lock").unlink()
+    (cache / "una_fast" / "verify.lock").symlink_to(tmp_path / "new")
     assert enter()
     assert not (tmp_path / "new").exists()
     assert (tmp_path / "victim").read_text() == "mine"
@@ -75,9 +75,9 @@ def test_a_link_is_not_followed(cache, tmp_path):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_a_folder_or_a_pipe_in_place_of_the_lock_is_left_alone(cache, make):
     (cache / "una_fast").mkdir()
-    make(cache / "una_fast" / "numba.lock")
+    make(cache / "una_fast" / "verify.lock")
     assert enter()
-    assert one_process._open("numba") is None
+    assert one_process._open("verify") is None
 
 
 def test_a_cache_folder_that_is_a_link_or_a_file_or_cannot_be_made_is_not_used(cache, tmp_path, monkeypatch):
@@ -107,8 +107,8 @@ def test_a_relative_cache_folder_is_not_used(monkeypatch, tmp_path):
 
 
 def test_an_error_under_the_lock_is_raised_and_unlocks(cache):
-    with pytest.raises(KeyError), one_process_at_a_time("numba"):
+    with pytest.raises(KeyError), one_process_at_a_time("verify"):
         raise KeyError
-    handle = one_process._open("numba")
+    handle = one_process._open("verify")
     one_process.fcntl.flock(handle, one_process.fcntl.LOCK_EX | one_process.fcntl.LOCK_NB)
     os.close(handle)

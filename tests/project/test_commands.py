@@ -17,7 +17,7 @@ try:
     runpy.run_module(sys.argv[0], run_name="__main__")
 except SystemExit as left:
     code = left.code
-heavy = {"numba", "scipy", "sklearn", "torch", "transformers"} & sys.modules.keys()
+heavy = {"scipy", "sklearn", "torch", "transformers"} & sys.modules.keys()
 sys.exit(f"imports {heavy}" if heavy else code)
 """
 REFUSED = {

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from support import reference
@@ -118,21 +116,9 @@ def check_scores(rows):
     assert np.all(np.diff(in_order) <= 0)
 
 
-def check_counts(rows):
-    words = ragged(rows)
-    indptr = np.empty(len(rows) + 1, dtype=POINTER)
-    indices, counts = np.empty((2, len(words.values)), dtype=ID)
-    csr.warm_up()
-    assert csr.count_terms(words.values, words.indptr, indptr, indices, counts) == indptr[-1]
-    for i, row in enumerate(rows):
-        found = zip(indices[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]], strict=True)
-        assert list(found) == sorted(Counter(row).items())
-
-
 def check_relabel(values, labels):
-    csr.warm_up()
     found = np.array(values, dtype=ID)
-    csr.relabel(found, np.array(labels, dtype=ID))
+    csr.relabel(found, np.array(labels, dtype=ID), found)
     assert found.tolist() == [labels[v] for v in values]
 
 

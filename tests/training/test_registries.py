@@ -20,7 +20,7 @@ from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 LIGHT = "train.config.run", "train.objective.registry", "una_fast.augment.registry", "train.evaluation.tasks.registry"
-HEAVY = {"torch", "numba", "transformers", "scipy"}
+HEAVY = {"torch", "transformers", "scipy"}
 
 
 def test_the_values_of_options() -> None:

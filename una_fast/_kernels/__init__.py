@@ -8,22 +8,22 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
 
     cache_lines  arrays that share no cache line with anything else
     one_process  the lock that lets processes compile one after the other
-    csr          scans over rows of terms: document frequency, highest tf, counts            (Numba)
-    logarithm    natural logarithms, correctly rounded, so the same on every processor        (Cython)
-    chunks       UTF-8 -> where lines and chunks start and stop                               (Cython)
-    strings      numbers distinct strings by first appearance; hashes of strings              (Cython)
-    entries      chunks -> entries, which are tokenised once; their words -> words of documents (Cython)
-    entry_words  entries -> words                                                             (Cython)
-    treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters (Cython)
-    random       the generator of all draws: a function of seed, epoch, row, position, number (Cython)
-    law          the term scores and the settings of one augmenter                            (Cython)
-    probability  rows of terms -> replacement probabilities, equations 3 and 4                (Cython)
-    replace      probabilities or their thresholds -> replaced terms, step 3                  (Cython)
-    frame        special tokens and padding around a text in a row of a batch                 (Cython)
-    emit         terms -> padded token ids                                                    (Cython)
-    rows         rows of the index -> augmented rows, in blocks that stay in cache            (Cython)
-    negatives    the draws of UNA for a block of rows                                         (Cython)
-    eda          the draws of EDA for a block of rows                                         (Cython)
-    spell        terms -> text                                                                (Cython)
-    encode       chunks -> token ids of the original sentences                                (Cython)
+    csr          scans over rows of terms: document frequency, highest tf, new labels
+    logarithm    natural logarithms, correctly rounded, so the same on every processor
+    chunks       UTF-8 -> where lines and chunks start and stop
+    strings      numbers distinct strings by first appearance; hashes of strings
+    entries      chunks -> entries, which are tokenised once; their words -> words of documents
+    entry_words  entries -> words
+    treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters
+    random       the generator of all draws: a function of seed, epoch, row, position, number
+    law          the term scores and the settings of one augmenter
+    probability  rows of terms -> replacement probabilities, equations 3 and 4
+    replace      probabilities or their thresholds -> replaced terms, step 3
+    frame        special tokens and padding around a text in a row of a batch
+    emit         terms -> padded token ids
+    rows         rows of the index -> augmented rows, in blocks that stay in cache
+    negatives    the draws of UNA for a block of rows
+    eda          the draws of EDA for a block of rows
+    spell        terms -> text
+    encode       chunks -> token ids of the original sentences
 """

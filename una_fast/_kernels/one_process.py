@@ -14,7 +14,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-TIMEOUT = 60.0  # s; the kernels compile in 5 s on a quiet core
+TIMEOUT = 60.0  # s
 PAUSE = 0.02  # s, between two looks at a lock that another process holds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from una_fast._kernels import csr
 from una_fast.arrays import ID
 
 
@@ -20,9 +21,6 @@ def score_windows(scores: np.ndarray, distance: float) -> tuple[np.ndarray, np.n
         start, stop: int32 (V,); the candidates of term i are the ids ``start[i] .. stop[i] - 1``, i among them.
 
     """
-    from una_fast._kernels import csr  # here, because Numba takes 0.4 s to import
-
-    csr.warm_up()
     start, stop = np.empty((2, len(scores)), dtype=ID)
     csr.score_windows(scores, distance, start, stop)
     ids = np.arange(len(scores), dtype=ID)

@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from una_fast._kernels.words.chunks import split_chunks
+from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Block, FileSource, Source
 from una_fast.errors import InputError, InputWarning
 from una_fast.parallel import Mapper, Workers
 
+PLACES_A_TASK = 1 << 32
+
+
+class ThreadSets:
+    """Distinct strings that several threads find, numbered by first appearance.
+
+    Each thread numbers strings in a set of its own. A string is added there with its place: the number of the task in
+    the upper 32 bits, in which a thread's tasks ascend. So the sets can be joined in the order of the places, and the
+    numbers depend neither on the threads nor on where the work is cut.
+    """
+
+    def __init__(self) -> None:
+        self._sets: dict[int, StringSet] = {}
+
+    def of_this_thread(self) -> StringSet:
+        """The set of the calling thread."""
+        thread = threading.get_ident()
+        if thread not in self._sets:
+            self._sets[thread] = StringSet()
+        return self._sets[thread]
+
+    def joined(self) -> tuple[StringTable, dict[StringSet, np.ndarray]]:
+        """The distinct strings of all sets, and for each set the number of each of its strings in them, int32."""
+        sets, self._sets = list(self._sets.values()), {}
+        if len(sets) == 1:
+            return StringTable(*sets[0].strings()), {sets[0]: np.arange(len(sets[0]), dtype=ID)}
+        together = StringTable.from_strings([])
+        for one in sets:
+            together = together.followed_by(StringTable(*one.strings()))
+        places = np.concatenate([np.empty(0, dtype=POINTER), *(one.first_places() for one in sets)])
+        order, joined = np.argsort(places, kind="stable"), StringSet()
+        numbers = np.empty(len(order), dtype=ID)
+        numbers[order] = joined.add(together.utf8, together.offsets[:-1][order], together.offsets[1:][order])
+        of_sets = np.split(numbers, np.cumsum([len(one) for one in sets])[:-1])
+        return StringTable(*joined.strings()), dict(zip(sets, of_sets, strict=True))
+
 
 class EncodedBlock(NamedTuple):
-    """A block in terms of its own distinct chunks, numbered by first appearance."""
+    """The chunks of a block by their numbers in a set."""
 
-    utf8: np.ndarray  # uint8: the distinct chunks
-    offsets: np.ndarray  # int64 (c + 1,)
+    chunks: StringSet
     ids: np.ndarray  # int32 (t,)
     lengths: np.ndarray  # int64 (n,), chunks of each document
 
 
 class ChunkTable:
-    """Distinct chunks of a corpus, and the corpus as their ids.
-
-    A thread numbers the chunks of a block in a table of their own, which fits its cache. Only the distinct chunks of a
-    block are then looked up in the common table, in the order of the blocks. So the numbers depend neither on the
-    threads nor on where blocks are cut.
-    """
+    """Distinct chunks of a corpus, and the corpus as their ids."""
 
     def __init__(self) -> None:
-        self._chunks = StringSet()
-        self._ids = [np.empty(0, dtype=ID)]
-        self._lengths = [np.empty(0, dtype=POINTER)]
+        self._chunks = ThreadSets()
+        self._blocks: list[EncodedBlock] = []
 
     def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
         """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
@@ -53,29 +83,33 @@ class ChunkTable:
     def add(self, blocks: Iterable[Block], workers: Mapper, each_block: Callable[[Block], None]) -> int:
         """Add the documents of all `blocks`, calling `each_block` in order. Returns how many there are."""
         n_documents = 0
-        for block, encoded in workers.map(encode_block, blocks):
-            numbers = self._chunks.add(encoded.utf8, encoded.offsets[:-1], encoded.offsets[1:])
-            check_id_range(len(self._chunks), "chunks")
-            self._ids.append(numbers[encoded.ids])
-            self._lengths.append(encoded.lengths)
+        for (_, block), encoded in workers.map(self._encode, enumerate(blocks, len(self._blocks))):
+            check_id_range(len(encoded.chunks), "chunks")
+            self._blocks.append(encoded)
             n_documents += len(encoded.lengths)
             each_block(block)
         return n_documents
 
-    def chunks(self) -> StringTable:
-        """The distinct chunks."""
-        return StringTable(*self._chunks.strings())
+    def result(self, workers: Mapper) -> tuple[StringTable, Ragged]:
+        """The distinct chunks, and int32 chunk ids of each document, at least one: an empty one has the empty chunk.
 
-    def sentences(self) -> Ragged:
-        """int32 chunk ids of each document, at least one: an empty document has one chunk, the empty text."""
-        ids, self._ids = np.concatenate(self._ids), []
-        return Ragged(ids, row_bounds(np.concatenate(self._lengths)))
+        The table is empty after that.
+        """
+        chunks, numbers = self._chunks.joined()
+        check_id_range(len(chunks), "chunks")
+        blocks, self._blocks = self._blocks, []
+        bounds = row_bounds([len(block.ids) for block in blocks])
+        ids = np.empty(bounds[-1], dtype=ID)
 
+        def fill(i: int) -> None:
+            relabel(blocks[i].ids, numbers[blocks[i].chunks], ids[bounds[i] : bounds[i + 1]])
 
-def encode_block(block: Block) -> EncodedBlock:
-    """Split the documents of a block, and number its chunks."""
-    starts, stops, indptr = split_chunks(block.data, block.starts, block.stops)
-    chunks = StringSet()
-    ids = chunks.add(block.data, starts, stops)
-    utf8, offsets = chunks.strings()
-    return EncodedBlock(utf8, offsets, ids, np.diff(indptr))
+        for _ in workers.map(fill, range(len(blocks))):
+            pass
+        lengths = [np.empty(0, dtype=POINTER), *(block.lengths for block in blocks)]
+        return chunks, Ragged(ids, row_bounds(np.concatenate(lengths)))
+
+    def _encode(self, numbered: tuple[int, Block]) -> EncodedBlock:
+        number, block = numbered
+        chunks = self._chunks.of_this_thread()
+        return EncodedBlock(chunks, *chunks.add_chunks(block.data, block.starts, block.stops, PLACES_A_TASK * number))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from una_fast.arrays import ID, Ragged, StringTable, row_bounds
-from una_fast.corpus.chunks import encode_block
+from una_fast.corpus.chunks import ChunkTable
 from una_fast.corpus.source import Block
 from una_fast.corpus.word_tokenizers import NAMED, WordTokenizer
 from una_fast.corpus.words import document_words
@@ -29,10 +29,13 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
 def split_at_once(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
     """As `split_texts`, for at least one text and a tokenizer of NAMED: each distinct chunk is split once."""
     bounds = row_bounds([len(text) for text in texts])
-    encoded = encode_block(Block(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:]))
-    chunks = StringTable(encoded.utf8, encoded.offsets)
-    sentences = Ragged(encoded.ids, row_bounds(encoded.lengths))
-    return document_words(CallingThread(), chunks, sentences, tokenizer)
+    block, table, here = (
+        Block(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:]),
+        ChunkTable(),
+        CallingThread(),
+    )
+    table.add([block], here, lambda block: None)
+    return document_words(here, *table.result(here), tokenizer)
 
 
 def _number(rows: list[list[str]]) -> tuple[StringTable, Ragged]:

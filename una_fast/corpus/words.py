@@ -26,17 +26,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from una_fast._kernels.words.chunks import join_chunks, split_chunks
-from una_fast._kernels.words.entries import closing_chunks, count_words, gather_words, number_entries
+from una_fast._kernels.csr import relabel
+from una_fast._kernels.words.chunks import join_chunks
+from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries
 from una_fast._kernels.words.entry_words import tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
-from una_fast.corpus.chunks import ChunkTable
+from una_fast.corpus.chunks import PLACES_A_TASK, ChunkTable, ThreadSets
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block
@@ -94,7 +96,7 @@ def parse_corpus(
                 one_by_one.add(block)
 
         summaries = [table.read(source, workers, each_block) for source in sources]
-        chunks, sentences = table.chunks(), table.sentences()
+        chunks, sentences = table.result(workers)
         if one_by_one is not None:
             vocabulary, words = one_by_one.result()
         else:
@@ -142,24 +144,43 @@ class SentenceWords:
 def document_words(
     workers: Mapper, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
 ) -> tuple[StringTable, Ragged]:
-    """Vocabulary and words of all documents. Entries are numbered by first appearance, so their words are too."""
+    """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
     treebank = tokenizer.name == "treebank"
     closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
-    entry_ids, entry_bounds, entries = number_entries(sentences.values, sentences.indptr, closing)
+    entries = _distinct_entries(workers, sentences, closing)
+    vocabulary, words = ThreadSets(), []
 
-    def tokenize(part: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return tokenize_entries(utf8, spans, sentences.values, part, treebank)
+    def tokenize(start: int) -> tuple[StringSet, np.ndarray, np.ndarray]:
+        part, place = entries[start : start + ENTRIES_PER_TASK], PLACES_A_TASK * (start // ENTRIES_PER_TASK)
+        text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
+        found = vocabulary.of_this_thread()
+        return found, found.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
 
-    vocabulary = StringSet()
-    ids, lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
-    parts = (entries[i : i + ENTRIES_PER_TASK] for i in range(0, len(entries), ENTRIES_PER_TASK))
-    for _, (words, offsets, indptr) in workers.map(tokenize, parts):
-        ids.append(vocabulary.add(words, offsets[:-1], offsets[1:]))
-        lengths.append(np.diff(indptr))
-        check_id_range(len(vocabulary), "words")
-    entry_words = Ragged(np.concatenate(ids), row_bounds(np.concatenate(lengths)))
-    return StringTable(*vocabulary.strings()), _gather(workers, Ragged(entry_ids, entry_bounds), entry_words)
+    for _, part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
+        words.append(part)
+    strings, numbers = vocabulary.joined()
+    check_id_range(len(strings), "words")
+    for found, ids, _ in words:
+        relabel(ids, numbers[found], ids)
+    values = np.concatenate([np.empty(0, dtype=ID), *(ids for _, ids, _ in words)])
+    indptr = row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(lengths for _, _, lengths in words)]))
+    return strings, _gather(workers, sentences, EntryWords(sentences.values, entries, closing, values, indptr))
+
+
+def _distinct_entries(workers: Mapper, sentences: Ragged, closing: np.ndarray) -> np.ndarray:
+    """int64 (E, 3), the distinct entries of all documents, as `find_entries` lists them; a thread for each part."""
+    cuts = np.linspace(0, len(sentences), workers.n_jobs + 1).astype(POINTER)
+    found, seen = [np.empty((0, 3), dtype=POINTER)], np.zeros(len(closing), dtype=np.uint8)
+
+    def find(rows: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        return find_entries(sentences.values, sentences.indptr[rows[0] : rows[1] + 1], closing)
+
+    for _, (entries, seen_there) in workers.map(find, pairwise(cuts.tolist())):
+        known = seen[sentences.values[entries[:, 0]]] >> entries[:, 2].astype(np.uint8) & 1
+        found.append(entries[(known == 0) | (entries[:, 1] - entries[:, 0] > 1)])
+        seen |= seen_there
+    return np.concatenate(found)
 
 
 def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
@@ -169,8 +190,9 @@ def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
     beyond_ascii = np.unique(np.searchsorted(chunks.offsets, np.flatnonzero(utf8 >= 0x80), side="right") - 1)
     text = join_chunks(utf8, spans[beyond_ascii]).tobytes().decode("utf-8").lower().encode("utf-8")
     lowered = np.frombuffer(text, dtype=np.uint8)
-    starts, stops, _ = split_chunks(lowered, np.array([0]), np.array([len(lowered)]))
-    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)[:-1]  # without the empty one at the end
+    stops = np.flatnonzero(lowered == ord(" "))
+    starts = np.concatenate([[0], stops[:-1] + 1])[: len(stops)]
+    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)
     return np.concatenate([utf8 + capitals * np.uint8(32), lowered]), spans
 
 
@@ -178,14 +200,13 @@ def _spans(offsets: np.ndarray) -> np.ndarray:
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
-def _gather(workers: Mapper, documents: Ragged, entry_words: Ragged) -> Ragged:
-    """The words of each document. documents: int32 entry ids; entry_words: int32 word ids of each entry."""
-    lengths = np.empty(len(documents), dtype=POINTER)
-    parts = [slice(row, min(row + ROWS_PER_TASK, len(documents))) for row in range(0, len(documents), ROWS_PER_TASK)]
+def _gather(workers: Mapper, sentences: Ragged, words: EntryWords) -> Ragged:
+    """The words of each document. sentences: int32 chunk ids."""
+    lengths = np.empty(len(sentences), dtype=POINTER)
+    parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 
     def count(rows: slice) -> None:
-        bounds = documents.indptr[rows.start : rows.stop + 1]
-        count_words(documents.values, bounds, entry_words.indptr, lengths[rows])
+        words.count(sentences.values, sentences.indptr[rows.start : rows.stop + 1], lengths[rows])
 
     for _ in workers.map(count, parts):
         pass
@@ -193,9 +214,8 @@ def _gather(workers: Mapper, documents: Ragged, entry_words: Ragged) -> Ragged:
     values = np.empty(indptr[-1], dtype=ID)
 
     def fill(rows: slice) -> None:
-        bounds = documents.indptr[rows.start : rows.stop + 1]
         out = values[indptr[rows.start] : indptr[rows.stop]]
-        gather_words(documents.values, bounds, entry_words.indptr, entry_words.values, out)
+        words.gather(sentences.values, sentences.indptr[rows.start : rows.stop + 1], out)
 
     for _ in workers.map(fill, parts):
         pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels import csr
+from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID
 from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer
@@ -91,7 +91,7 @@ def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jo
     order = rank(scores.max_tfidf)
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order), dtype=ID)
-    csr.relabel(parsed.words.values, ranks)
+    relabel(parsed.words.values, ranks, parsed.words.values)
     return Index(
         chunks=parsed.chunks,
         sentences=parsed.sentences,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.logarithm import fill_log, fill_log1p
 from una_fast.arrays import ID, POINTER, SCORE, Ragged
 
@@ -46,9 +47,6 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     ln(1 + x) never decreases, so the highest tf of a term is that of its highest n_t / n: one logarithm for each term
     instead of one for each word.
     """
-    from una_fast._kernels import csr  # here, because Numba takes 0.4 s to import and only a build needs it
-
-    csr.warm_up()
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     with ThreadPoolExecutor(n_jobs) as threads:
@@ -78,11 +76,9 @@ def _of_each(logarithm: Callable[[np.ndarray, np.ndarray], None], ratios: np.nda
 
 
 def _scan(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    from una_fast._kernels import csr
-
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
-    csr.document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
+    document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
     return document_frequency, highest_ratio
 
 

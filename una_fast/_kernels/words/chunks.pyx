@@ -1,4 +1,4 @@
-"""Bytes -> lines -> chunks, as the offsets where each starts and ends; only `join_chunks` copies the text itself."""
+"""Bytes -> lines, as the offsets where each starts and ends; where bytes are no UTF-8; chunks joined again."""
 
 import numpy as np
 
@@ -31,42 +31,18 @@ def split_lines(const unsigned char[::1] data):
     return starts_array[:line], stops_array[:line]
 
 
-def split_chunks(const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-    """Cut the documents ``data[starts[i]:stops[i]]`` at every space; two spaces in a row enclose an empty chunk.
-
-    Returns (chunk starts, chunk stops, indptr), int64: document i has the chunks indptr[i] to indptr[i + 1] - 1.
-    """
-    cdef Py_ssize_t n = starts.shape[0], i, at, chunk = 0
-    indptr_array = np.zeros(n + 1, dtype=np.int64)
-    cdef int64[::1] indptr = indptr_array
-    with nogil:
-        for i in range(n):
-            chunk += 1
-            for at in range(starts[i], stops[i]):
-                chunk += data[at] == c' '
-            indptr[i + 1] = chunk
-    bounds = np.empty((2, chunk), dtype=np.int64)
-    cdef int64[:, ::1] chunks = bounds
-    with nogil:
-        chunk = 0
-        for i in range(n):
-            chunks[0, chunk] = starts[i]
-            for at in range(starts[i], stops[i]):
-                if data[at] == c' ':
-                    chunks[1, chunk] = at
-                    chunk += 1
-                    chunks[0, chunk] = at + 1
-            chunks[1, chunk] = stops[i]
-            chunk += 1
-    return bounds[0], bounds[1], indptr_array
-
-
 def first_invalid_utf8(const unsigned char[::1] data):
     """The offset at which Python's strict UTF-8 decoder would find the first error in `data`; -1 if it is valid."""
     cdef Py_ssize_t n = data.shape[0], i = 0, k, n_more
     cdef unsigned int byte, second
+    cdef unsigned long long eight
     with nogil:
         while i < n:
+            if i + 8 <= n:
+                memcpy(&eight, &data[i], 8)
+                if eight & 0x8080808080808080ULL == 0:
+                    i += 8
+                    continue
             byte = data[i]
             if byte < 0x80:
                 i += 1

@@ -7,10 +7,17 @@ reasons.
 
 import numpy as np
 
+from libc.string cimport memcpy
+
+from una_fast._kernels.prefetch cimport una_prefetch
+from una_fast._kernels.words.entries cimport FIRST, LAST
 from una_fast._kernels.words.punctuation cimport is_closing
 from una_fast._kernels.words.rewriter cimport Rewriter, flip, put_utf8
 
 ctypedef long long int64
+
+cdef enum:
+    AHEAD = 24  # chunks whose codes are loaded before they are looked up
 
 
 def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
@@ -22,10 +29,15 @@ def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
     cdef Py_ssize_t n = spans.shape[0], i, k
     cdef Rewriter text = Rewriter()
     text.reserve(np.diff(spans).max(initial=0))
+    cdef unsigned char byte
     closing_array = np.ones(n, dtype=np.uint8)
     cdef unsigned char[::1] closing = closing_array
     with nogil:
         for i in range(n):
+            byte = utf8[spans[i, 0]] if spans[i, 0] < spans[i, 1] else c' '
+            if c'a' <= byte | 0x20 <= c'z' or c'0' <= byte <= c'9':  # most chunks
+                closing[i] = 0
+                continue
             put_utf8(text, utf8, spans[i, 0], spans[i, 1])
             flip(text)
             for k in range(text.length):
@@ -33,73 +45,128 @@ def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
     return closing_array
 
 
-def number_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
-    """Cut documents into pieces, each of which is an entry, and number the distinct entries by first appearance.
+def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
+    """Cut documents into pieces, each of which is an entry; list the distinct entries by first appearance.
 
-    chunks: int32 (T,), indptr: int64 (N + 1,): the chunks of each document, which has at least one; closing: uint8
-    (C,), as `closing_chunks` gives it.
+    chunks: int32 (T,), indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
+    one; closing: uint8 (C,), as `closing_chunks` gives it.
 
-    Returns (the entry of each piece int32 (U,), the bounds of each document's pieces int64 (N + 1,), entries int64
-    (E, 3)): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place entries[i, 2], the bits FIRST and LAST.
+    Returns (entries int64 (E, 3), seen uint8 (C,)): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place
+    entries[i, 2], the bits FIRST and LAST. seen: bit p of a chunk is set if it is an entry alone, in place p.
     """
-    cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_pieces = 0, n_entries = 0
-    capacity = min(chunks.shape[0], 4 * closing.shape[0]) + n
-    pieces_array = np.empty(chunks.shape[0], dtype=np.int32)
-    indptr_array = np.zeros(n + 1, dtype=np.int64)
-    entries_array = np.empty((capacity, 3), dtype=np.int64)
-    cdef int[::1] pieces = pieces_array
-    cdef int64[::1] piece_indptr = indptr_array
+    cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
+    capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
+    entries_array = np.empty((capacity, 3), dtype=np.int64)  # only the part that is filled takes memory
+    seen_array = np.zeros(closing.shape[0], dtype=np.uint8)
     cdef int64[:, ::1] entries = entries_array
-    cdef int[:, ::1] known = np.full((4, closing.shape[0]), -1, dtype=np.int32)
-    cdef int place
+    cdef unsigned char[::1] seen = seen_array
+    cdef unsigned char place
     with nogil:
         for row in range(n):
-            tail = indptr[row + 1] - 1
-            while tail > indptr[row] and closing[chunks[tail]]:
-                tail -= 1
+            tail = last_piece(chunks, indptr[row], indptr[row + 1], closing)
             for i in range(indptr[row], tail + 1):
                 place = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
-                if i == tail and tail + 1 < indptr[row + 1]:  # a run with closing chunks: rare, always a new entry
-                    pieces[n_pieces] = n_entries
-                elif known[place, chunks[i]] < 0:
-                    known[place, chunks[i]] = pieces[n_pieces] = n_entries
-                else:
-                    pieces[n_pieces] = known[place, chunks[i]]
-                if pieces[n_pieces] == n_entries:
-                    entries[n_entries, 0] = i
-                    entries[n_entries, 1] = indptr[row + 1] if i == tail else i + 1
-                    entries[n_entries, 2] = place
-                    n_entries += 1
-                n_pieces += 1
-            piece_indptr[row + 1] = n_pieces
-    return pieces_array[:n_pieces], indptr_array, entries_array[:n_entries]
+                if i < tail or tail + 1 == indptr[row + 1]:
+                    if seen[chunks[i]] >> place & 1:
+                        continue
+                    seen[chunks[i]] |= 1 << place
+                entries[n_entries, 0] = i
+                entries[n_entries, 1] = indptr[row + 1] if i == tail else i + 1
+                entries[n_entries, 2] = place
+                n_entries += 1
+    return entries_array[:n_entries].copy(), seen_array
 
 
-def count_words(const int[::1] pieces, const int64[::1] indptr, const int64[::1] entry_indptr, int64[::1] out):
-    """Fill `out`, int64 (n,), with the number of words of each of n documents.
+cdef inline Py_ssize_t last_piece(const int[::1] chunks, int64 start, int64 stop,
+                                  const unsigned char[::1] closing) noexcept nogil:
+    """Where the last entry of a document starts: it takes the closing chunks at the end with it.
 
-    pieces: int32, indptr: int64 (n + 1,): document i has the entries ``pieces[indptr[i]:indptr[i + 1]]``; entry_indptr:
-    int64 (E + 1,): entry e has the words entry_indptr[e] to entry_indptr[e + 1] - 1.
+    An entry of several chunks is rare, and always counts as a new one.
     """
-    cdef Py_ssize_t row, i
-    cdef int64 n
-    with nogil:
-        for row in range(out.shape[0]):
-            n = 0
-            for i in range(indptr[row], indptr[row + 1]):
-                n += entry_indptr[pieces[i] + 1] - entry_indptr[pieces[i]]
-            out[row] = n
+    cdef Py_ssize_t tail = stop - 1
+    while tail > start and closing[chunks[tail]]:
+        tail -= 1
+    return tail
 
 
-def gather_words(const int[::1] pieces, const int64[::1] indptr, const int64[::1] entry_indptr,
-                 const int[::1] entry_words, int[::1] out):
-    """Fill `out`, int32, with the words of the documents, one document after the other.
+cdef class EntryWords:
+    """The words of each entry, looked up by chunk and place.
 
-    pieces, indptr, entry_indptr: as in `count_words`; entry_words: int32, the words of all entries.
+    chunks: int32 (T,), entries: int64 (E, 3) and closing: uint8 (C,), as in `find_entries`, entries of all documents;
+    words: int32 (W,), indptr: int64 (E + 1,): entry e has the words ``words[indptr[e]:indptr[e + 1]]``.
     """
-    cdef Py_ssize_t i, word, filled = 0
-    with nogil:
-        for i in range(indptr[0], indptr[indptr.shape[0] - 1]):
-            for word in range(entry_indptr[pieces[i]], entry_indptr[pieces[i] + 1]):
-                out[filled] = entry_words[word]
-                filled += 1
+
+    cdef const unsigned char[::1] closing
+    cdef const int[::1] words
+    cdef const int64[::1] indptr
+    cdef int[:, :, ::1] codes  # for each place and chunk (word, -1), (word, word), or (-1 - e, -1) for entry e
+    cdef const int64[::1] runs  # the entries of several chunks
+    cdef const int64[::1] run_starts
+
+    def __init__(self, const int[::1] chunks, const int64[:, ::1] entries, const unsigned char[::1] closing,
+                 const int[::1] words, const int64[::1] indptr):
+        cdef Py_ssize_t e
+        cdef int64 n
+        cdef int* code
+        self.closing, self.words, self.indptr = closing, words, indptr
+        self.codes = np.empty((4, closing.shape[0], 2), dtype=np.int32)
+        table = np.asarray(entries)
+        runs = np.flatnonzero(table[:, 1] - table[:, 0] > 1)
+        self.runs, self.run_starts = runs, np.ascontiguousarray(table[runs, 0])
+        with nogil:
+            for e in range(entries.shape[0]):
+                if entries[e, 1] - entries[e, 0] == 1:
+                    n = indptr[e + 1] - indptr[e]
+                    code = &self.codes[entries[e, 2], chunks[entries[e, 0]], 0]
+                    code[0] = words[indptr[e]] if 1 <= n <= 2 else <int>(-1 - e)
+                    code[1] = words[indptr[e] + 1] if n == 2 else -1
+
+    def count(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] out):
+        """Fill `out`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`."""
+        cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
+        cdef int code[2]
+        cdef int64 n
+        with nogil:
+            for row in range(out.shape[0]):
+                tail = last_piece(chunks, indptr[row], indptr[row + 1], self.closing)
+                n = 0
+                for i in range(indptr[row], tail + 1):
+                    una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
+                    self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
+                    if code[0] >= 0:
+                        n += 1 + (code[1] >= 0)
+                    else:
+                        n += self.indptr[-code[0]] - self.indptr[-1 - code[0]]
+                out[row] = n
+
+    def gather(self, const int[::1] chunks, const int64[::1] indptr, int[::1] out):
+        """Fill `out`, int32, with the words of the documents, one document after the other."""
+        cdef Py_ssize_t row, i, tail, word, run = np.searchsorted(self.run_starts, indptr[0])
+        cdef Py_ssize_t filled = 0, last = chunks.shape[0] - 1, end = out.shape[0] - 1
+        cdef int code[2]
+        with nogil:
+            for row in range(indptr.shape[0] - 1):
+                tail = last_piece(chunks, indptr[row], indptr[row + 1], self.closing)
+                for i in range(indptr[row], tail + 1):
+                    una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
+                    self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
+                    if code[0] >= 0:
+                        out[filled] = code[0]
+                        if filled < end:  # the next word, or what the next word is written over
+                            out[filled + 1] = code[1]
+                        filled += 1 + (code[1] >= 0)
+                        continue
+                    for word in range(self.indptr[-1 - code[0]], self.indptr[-code[0]]):
+                        out[filled] = self.words[word]
+                        filled += 1
+
+    cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
+                             Py_ssize_t* run, int* code) noexcept nogil:
+        """Set `code` to that of the piece at `i` of the document from `start` to `stop`; its last starts at `tail`."""
+        cdef int place
+        if i < tail or tail + 1 == stop:
+            place = (FIRST if i == start else 0) | (LAST if i == tail else 0)
+            memcpy(code, &self.codes[place, chunks[i], 0], 8)
+        else:
+            code[0], code[1] = <int>(-1 - self.runs[run[0]]), -1
+            run[0] += 1

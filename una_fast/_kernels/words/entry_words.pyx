@@ -5,6 +5,8 @@ Where the entry has a neighbour in its document, the line has an "x" in place of
 
 import numpy as np
 
+from libc.string cimport memcpy
+
 from una_fast._kernels.words.characters cimport python_space
 from una_fast._kernels.words.entries cimport FIRST, LAST
 from una_fast._kernels.words.rewriter cimport Rewriter, at, flip, put, put_utf8, write_utf8
@@ -25,7 +27,8 @@ cdef class WordWriter:
         # A word has at least one byte, and for one byte of text no rule writes more than two bytes of words, as from
         # '"' to "``".
         self.utf8 = np.empty(2 * n_bytes, dtype=np.uint8)
-        self.offsets = np.zeros(2 * n_bytes + 1, dtype=np.int64)
+        self.offsets = np.empty(2 * n_bytes + 1, dtype=np.int64)  # only the part that is filled takes memory
+        self.offsets[0] = 0
 
     cdef int end_word(self) except -1 nogil:
         self.count += 1
@@ -33,10 +36,8 @@ cdef class WordWriter:
         return 0
 
     cdef int write_plain(self, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-        cdef Py_ssize_t i
-        for i in range(start, stop):
-            self.utf8[self.used] = utf8[i]
-            self.used += 1
+        memcpy(&self.utf8[self.used], &utf8[start], stop - start)
+        self.used += stop - start
         return self.end_word()
 
     cdef int write_split(self, Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
@@ -53,18 +54,28 @@ cdef class WordWriter:
         return self.end_word() if inside else 0
 
 
-cdef bint is_plain(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except? -1 nogil:
-    """Whether the chunk is a single word: it has only ASCII letters and digits, and not the length of a contraction.
+cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int place) noexcept nogil:
+    """Where the first word of a chunk ends, for the chunks that need no rule: the second word is the rest, if any.
 
-    The contractions of letters alone, such as "gonna" and "cannot", have 5 or 6 letters.
+    Such a chunk has only ASCII letters and digits, or one mark after them that every rule which names it makes a word
+    of its own; a period is one at the end of the document alone. The contractions of letters, such as "gonna" and
+    "cannot", have 5 or 6 letters, the first of them c, g, l or w. -1 for other chunks.
     """
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = start
     cdef unsigned char byte
-    for i in range(start, stop):
-        byte = utf8[i]
-        if not (c'a' <= byte | 0x20 <= c'z' or c'0' <= byte <= c'9'):
-            return False
-    return stop > start and not 5 <= stop - start <= 6
+    while i < stop and (c'a' <= utf8[i] | 0x20 <= c'z' or c'0' <= utf8[i] <= c'9'):
+        i += 1
+    if i == start or i < stop - 1:
+        return -1
+    byte = utf8[start] | 0x20
+    if 5 <= i - start <= 6 and (byte == c'c' or byte == c'g' or byte == c'l' or byte == c'w'):
+        return -1
+    if i == stop:
+        return stop
+    byte = utf8[i]
+    if byte == c'.':
+        return i if place & LAST else stop
+    return i if byte == c',' or byte == c':' or byte == c';' or byte == c'?' or byte == c'!' or byte == c')' else -1
 
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
@@ -77,7 +88,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
     Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
     indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
     """
-    cdef Py_ssize_t n = entries.shape[0], n_bytes = 0, longest = 0, e
+    cdef Py_ssize_t n = entries.shape[0], n_bytes = 0, longest = 0, e, word
     with nogil:
         measure(spans, chunks, entries, &n_bytes, &longest)
     cdef WordWriter out = WordWriter(n_bytes)
@@ -91,8 +102,12 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
         for e in range(n):
             span = spans[chunks[entries[e, 0]]]
             place = <int>entries[e, 2] if treebank else FIRST | LAST
-            if entries[e, 1] - entries[e, 0] == 1 and is_plain(utf8, span[0], span[1]):
+            word = plain_word(utf8, span[0], span[1], place) if entries[e, 1] - entries[e, 0] == 1 else -1
+            if word == span[1] or (word >= 0 and not treebank):
                 out.write_plain(utf8, span[0], span[1])
+            elif word >= 0:
+                out.write_plain(utf8, span[0], word)
+                out.write_plain(utf8, word, span[1])
             else:
                 put_entry(text, utf8, spans, chunks[entries[e, 0] : entries[e, 1]], place)
                 if treebank:

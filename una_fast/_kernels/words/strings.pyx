@@ -4,166 +4,312 @@ import numpy as np
 
 from libc.string cimport memcmp, memcpy
 
+from una_fast._kernels.cache_lines import on_own_lines
+
+from una_fast._kernels.prefetch cimport una_prefetch
+
 ctypedef unsigned long long uint64
 ctypedef long long int64
 
-
-cdef inline uint64 load(const unsigned char* at, Py_ssize_t n) noexcept nogil:
-    """A number made of the n <= 8 bytes at `at`: it differs for different strings of the same length.
-
-    No byte outside the string is read.
+cdef extern from *:
     """
-    cdef unsigned int low = 0, high = 0
-    cdef uint64 whole = 0
-    if n == 8:
-        memcpy(&whole, at, 8)
-        return whole
-    if n >= 4:
-        memcpy(&low, at, 4)
-        memcpy(&high, at + n - 4, 4)
-    elif n > 0:
-        low = at[0] | at[n >> 1] << 8 | at[n - 1] << 16
-    return low | <uint64>high << 32
-
-
-cdef inline unsigned int hash_bytes(const unsigned char* at, Py_ssize_t n) noexcept nogil:
-    """The upper 32 bits of a multiply-and-shift hash of n bytes.
-
-    Nothing is put in order by its value, so results do not depend on it.
+    #include <string.h>
+    static inline unsigned long long una_load(const unsigned char *at) {
+        unsigned long long word;
+        memcpy(&word, at, 8);
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
+        return word;
+    }
+    /* which of the 8 bytes is the first space, for a word that has one */
+    static inline unsigned long long una_spaces(unsigned long long word) {
+        word ^= 0x2020202020202020ULL;
+        return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
+    }
+    #if defined(__GNUC__)
+    #define una_first(spaces) (__builtin_ctzll(spaces) >> 3)
+    #else
+    static inline int una_first(unsigned long long spaces) {
+        int place = 0;
+        while (!(spaces & 0xff)) { spaces >>= 8; place++; }
+        return place;
+    }
+    #endif
     """
-    cdef uint64 h = <uint64>n * 0x9e3779b97f4a7c15ULL
-    while n > 8:
-        h = (h ^ load(at, 8)) * 0xff51afd7ed558ccdULL
-        h ^= h >> 32
+    uint64 una_load(const unsigned char* at) noexcept nogil
+    uint64 una_spaces(uint64 word) noexcept nogil
+    int una_first(uint64 spaces) noexcept nogil
+
+cdef enum:
+    GROUP = 128  # strings that are looked up together, so that their cache misses overlap; 32 take a third longer
+    FIRST_ROOM = 1 << 8  # strings
+
+cdef struct String:
+    const unsigned char* start
+    Py_ssize_t n
+    uint64 key
+
+
+cdef inline uint64 first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
+    """The n <= 8 bytes at `at` as a number, the first byte lowest. No byte from `end` on is read."""
+    cdef unsigned char padded[8]
+    cdef Py_ssize_t i
+    if n == 0:
+        return 0
+    if end - at >= 8:
+        return una_load(at) & (~<uint64>0 >> (64 - 8 * n))
+    for i in range(8):
+        padded[i] = at[i] if i < n else 0
+    return una_load(padded)
+
+
+cdef inline uint64 mixed(uint64 h) noexcept nogil:
+    h *= 0xff51afd7ed558ccdULL
+    return h ^ h >> 32
+
+
+cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
+    """The bytes of a string of n <= 8 bytes, so different strings of one length have different keys; else a hash."""
+    cdef uint64 h = 0
+    if n <= 8:
+        return first_bytes(at, n, end)
+    while n >= 8:
+        h = mixed(h ^ una_load(at))
         at += 8
         n -= 8
-    h = (h ^ load(at, n)) * 0xff51afd7ed558ccdULL
-    h = (h ^ h >> 32) * 0xc4ceb9fe1a85ec53ULL
-    return h >> 32
+    return mixed(h ^ first_bytes(at, n, end))
+
+
+cdef inline uint64 shown(Py_ssize_t n) noexcept nogil:
+    """The length as a slot holds it, in 32 bits."""
+    return <uint64>min(n, <Py_ssize_t>0xffffffff)
+
+
+cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
+    """32 bits of hash of a string. Nothing is put in order by them, so results do not depend on it."""
+    return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
+
+
+cdef inline const unsigned char* next_chunk(const unsigned char* at, const unsigned char* stop,
+                                            const unsigned char* end, String* found) noexcept nogil:
+    """Set `found` to the string from `at` up to the next space or to `stop`, and its key; returns where it ends.
+
+    No byte from `end` on is read.
+    """
+    cdef const unsigned char* start = at
+    cdef uint64 h = 0, word, spaces
+    cdef Py_ssize_t n = 0
+    while end - at >= 8:
+        word = una_load(at)
+        spaces = una_spaces(word)
+        n = una_first(spaces) if spaces else 8
+        if n > stop - at:
+            n = stop - at
+        if n < 8:
+            word = word & (~<uint64>0 >> (64 - 8 * n)) if n else 0
+        elif at == start and (stop - at == 8 or at[8] == c' '):
+            found.start, found.n, found.key = start, 8, word
+            return at + 8
+        if n < 8:
+            found.start, found.n = start, at + n - start
+            found.key = word if at == start else mixed(h ^ word)
+            return at + n
+        h = mixed(h ^ word)
+        at += 8
+    at = start
+    while at < stop and at[0] != c' ':
+        at += 1
+    found.start, found.n, found.key = start, at - start, key_of(start, at - start, end)
+    return at
 
 
 cdef class StringSet:
-    """Distinct strings, numbered 0, 1, ... by first appearance.
+    """Distinct strings, numbered 0, 1, ... by first appearance, each with the place where it appeared first.
 
-    The hash table has open addressing and is at most half full. A slot is 0 if it is empty; else it holds 32 bits of
-    hash and the number of the string plus 1. So a lookup costs one cache miss, and one more if it finds the string.
+    The hash table has open addressing and is at most half full. A slot holds the key of a string, its length and its
+    number plus 1; all are 0 in an empty slot. The key of up to 8 bytes is the string, so that most strings of a text
+    are found with one cache miss; strings are looked up in groups, whose misses overlap.
     """
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
-    cdef uint64[::1] slots
+    cdef int64[::1] places
+    cdef uint64[:, ::1] slots  # (key, length << 32 | number + 1)
+    cdef int[::1] scratch
     cdef Py_ssize_t count
 
     def __cinit__(self):
-        self.utf8 = np.empty(1 << 16, dtype=np.uint8)
-        self.offsets = np.zeros((1 << 13) + 1, dtype=np.int64)
-        self.slots = np.zeros(1 << 14, dtype=np.uint64)
+        self.utf8 = np.empty(8 * FIRST_ROOM, dtype=np.uint8)
+        self.offsets = np.zeros(FIRST_ROOM + 1, dtype=np.int64)
+        self.places = np.empty(FIRST_ROOM, dtype=np.int64)
+        self.slots = np.zeros((2 * FIRST_ROOM, 2), dtype=np.uint64)
+        self.scratch = np.empty(0, dtype=np.int32)
 
     def __len__(self):
         return self.count
 
-    def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
+    def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, int64 place=0):
         """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``; new strings are added to the set.
 
-        data: uint8; starts, stops: int64 (n,).
+        data: uint8; starts, stops: int64 (n,); place: of the first string, the next has the next place.
         """
-        numbers = np.empty(starts.shape[0], dtype=np.int32)
+        cdef Py_ssize_t n = starts.shape[0], i, filled = 0
+        cdef String group[GROUP]
+        cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+        cdef const unsigned char* end = text + data.shape[0]
+        numbers = np.empty(n, dtype=np.int32)
         cdef int[::1] out = numbers
-        cdef Py_ssize_t done = 0
-        while True:
-            with nogil:
-                done = self.add_from(data, starts, stops, out, done)
-            if done == starts.shape[0]:
-                return numbers
-            self.grow(stops[done] - starts[done])
+        with nogil:
+            for i in range(n):
+                group[filled].start, group[filled].n = text + starts[i], stops[i] - starts[i]
+                group[filled].key = key_of(text + starts[i], stops[i] - starts[i], end)
+                filled += 1
+                if filled == GROUP or i == n - 1:
+                    self.number_group(group, filled, place + i + 1 - filled, &out[i + 1 - filled])
+                    filled = 0
+        return numbers
+
+    def add_chunks(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops,
+                   int64 place=0):
+        """Cut the documents ``data[starts[i]:stops[i]]`` at every space; two spaces in a row enclose an empty chunk.
+
+        Returns (the numbers of the chunks int32 (T,), how many chunks each document has int64 (n,)). data: uint8;
+        starts, stops: int64 (n,); place: of the first chunk, the next has the next place.
+        """
+        cdef Py_ssize_t n = starts.shape[0], i, filled = 0, done = 0, before
+        cdef String group[GROUP]
+        cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
+        cdef const unsigned char* end = text + data.shape[0]
+        cdef const unsigned char* at
+        cdef const unsigned char* stop
+        lengths_array = np.empty(n, dtype=np.int64)
+        if self.scratch.shape[0] < data.shape[0] + n:
+            self.scratch = np.empty(data.shape[0] + n, dtype=np.int32)
+        cdef int64[::1] lengths = lengths_array
+        cdef int[::1] out = self.scratch
+        with nogil:
+            for i in range(n):
+                at, stop, before = text + starts[i], text + stops[i], done + filled
+                while True:
+                    at = next_chunk(at, stop, end, &group[filled])
+                    filled += 1
+                    if filled == GROUP:
+                        self.number_group(group, GROUP, place + done, &out[done])
+                        done += GROUP
+                        filled = 0
+                    if at == stop:
+                        break
+                    at += 1
+                lengths[i] = done + filled - before
+            if filled:
+                self.number_group(group, filled, place + done, &out[done])
+        return np.array(out[: done + filled]), lengths_array
 
     def strings(self):
         """(utf8 uint8, offsets int64): string i is ``utf8[offsets[i]:offsets[i + 1]]``; copies without spare room."""
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
-    cdef Py_ssize_t add_from(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops,
-                             int[::1] out, Py_ssize_t first) except -1 nogil:
-        """Number the strings from index `first` on.
+    def first_places(self):
+        """int64 (n,): the place where each string was added, by its number."""
+        return np.array(self.places[: self.count])
 
-        Returns the index of the first string for which there is no room, or the number of strings if all have room.
-        """
-        cdef Py_ssize_t i, n
-        cdef const unsigned char* string
-        for i in range(first, starts.shape[0]):
-            n = stops[i] - starts[i]
-            string = &data[starts[i]] if n else NULL
-            out[i] = self.number(string, n)
-            if out[i] < 0:
-                return i
-        return starts.shape[0]
+    cdef int number_group(self, String* group, Py_ssize_t n, int64 place, int* out) except -1 nogil:
+        """Number `n` strings, at most GROUP, and add those that are new. place: of the first of them."""
+        cdef unsigned int codes[GROUP]
+        cdef int64 found[GROUP]
+        cdef uint64 mask = self.slots.shape[0] - 1
+        cdef Py_ssize_t i, k, n_found = 0
+        for i in range(n):
+            codes[i] = code_of(group[i].key, shown(group[i].n))
+            una_prefetch(&self.slots[codes[i] & mask, 0])
+        for i in range(n):  # a string that the key is not is compared with the string that was found, if there is one
+            if group[i].n > 8 and self.slots[codes[i] & mask, 0] == group[i].key and self.slots[codes[i] & mask, 1]:
+                found[n_found] = <int64>(self.slots[codes[i] & mask, 1] & 0xffffffffU) - 1
+                una_prefetch(&self.offsets[found[n_found]])
+                n_found += 1
+        for k in range(n_found):
+            una_prefetch(&self.utf8[self.offsets[found[k]]])
+        for i in range(n):
+            out[i] = self.number(group[i], codes[i], place + i)
+        return 0
 
-    cdef int number(self, const unsigned char* string, Py_ssize_t n) except? -2 nogil:
-        """The number of a string of n bytes, which is added if it is new; -1 if there is no room for it."""
-        cdef unsigned int code = hash_bytes(string, n)
-        cdef uint64 mask = self.slots.shape[0] - 1, place = code & mask, slot
+    cdef int number(self, String string, unsigned int code, int64 place) except -1 nogil:
+        """The number of a string, which is added if it is new."""
+        cdef uint64* slots = &self.slots[0, 0]
+        cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
+        cdef uint64 length = shown(string.n) << 32
         cdef int64 start
         cdef int found
-        while True:
-            slot = self.slots[place]
-            if slot == 0:
-                break
-            if slot >> 32 == code:
-                found = <int>(slot & 0xffffffffU) - 1
-                start = self.offsets[found]
-                if self.offsets[found + 1] - start == n and (n == 0 or memcmp(&self.utf8[start], string, n) == 0):
+        while slots[2 * at + 1]:
+            if slots[2 * at] == string.key and (slots[2 * at + 1] ^ length) >> 32 == 0:
+                found = <int>(slots[2 * at + 1] & 0xffffffffU) - 1
+                if string.n <= 8:
                     return found
-            place = (place + 1) & mask
+                start = self.offsets[found]
+                if (self.offsets[found + 1] - start == string.n
+                        and memcmp(&self.utf8[start], string.start, string.n) == 0):
+                    return found
+            at = (at + 1) & mask
         start = self.offsets[self.count]
-        if self.count + 1 == self.offsets.shape[0] or start + n > self.utf8.shape[0]:
-            return -1
-        if n:
-            memcpy(&self.utf8[start], string, n)
-        self.slots[place] = <uint64>code << 32 | <uint64>(self.count + 1)
+        if self.count + 1 == self.offsets.shape[0] or start + string.n > self.utf8.shape[0]:
+            with gil:
+                self.grow(string.n)
+            return self.number(string, code, place)
+        if string.n:
+            memcpy(&self.utf8[start], string.start, string.n)
+        slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64>(self.count + 1)
+        self.places[self.count] = place
         self.count += 1
-        self.offsets[self.count] = start + n
+        self.offsets[self.count] = start + string.n
         return <int>self.count - 1
 
     cdef int grow(self, Py_ssize_t n) except -1:
-        """Double each array that is full, so that one more string of n bytes fits."""
+        """Make each array that is full larger, so that one more string of n bytes fits."""
         cdef Py_ssize_t used = self.offsets[self.count]
         if used + n > self.utf8.shape[0]:
-            utf8 = np.empty(2 * max(used, n), dtype=np.uint8)
-            utf8[:used] = self.utf8[:used]
-            self.utf8 = utf8
+            self.utf8 = _longer(self.utf8, used, 2 * max(used, n))
         if self.count + 1 == self.offsets.shape[0]:
-            offsets = np.empty(2 * self.count + 1, dtype=np.int64)
-            offsets[: self.count + 1] = self.offsets
-            self.offsets = offsets
-            self.rehash(np.zeros(4 * self.count, dtype=np.uint64))
+            self.offsets = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
+            self.places = _longer(self.places, self.count, 2 * self.count)
+            self.rehash(on_own_lines(8 * self.count, np.uint64).reshape(-1, 2))
         return 0
 
-    cdef int rehash(self, uint64[::1] slots) except -1:
-        cdef uint64 mask = slots.shape[0] - 1, place, slot
+    cdef int rehash(self, uint64[:, ::1] slots) except -1:
+        cdef uint64 mask = slots.shape[0] - 1, at
         cdef Py_ssize_t i
         for i in range(self.slots.shape[0]):
-            slot = self.slots[i]
-            if slot:
-                place = slot >> 32 & mask
-                while slots[place]:
-                    place = (place + 1) & mask
-                slots[place] = slot
+            if self.slots[i, 1]:
+                at = code_of(self.slots[i, 0], self.slots[i, 1] >> 32) & mask
+                while slots[at, 1]:
+                    at = (at + 1) & mask
+                slots[at, 0], slots[at, 1] = self.slots[i, 0], self.slots[i, 1]
         self.slots = slots
         return 0
 
 
-def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
-    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``.
+def _longer(array, Py_ssize_t used, Py_ssize_t n):
+    """The first `used` values of `array`, with room for n."""
+    longer = np.empty(n, dtype=np.asarray(array).dtype)
+    longer[:used] = array[:used]
+    return longer
 
-    Machines of the same byte order give the same hashes. utf8: uint8; offsets: int64 (n + 1,).
+
+def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
+    """uint32 (n,): a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, the same on every machine.
+
+    utf8: uint8; offsets: int64 (n + 1,).
     """
-    cdef Py_ssize_t i, n = offsets.shape[0] - 1
+    cdef Py_ssize_t i, n = offsets.shape[0] - 1, length
     hashes = np.empty(n, dtype=np.uint32)
     cdef unsigned int[::1] out = hashes
     cdef const unsigned char* start = &utf8[0] if utf8.shape[0] else NULL
+    cdef const unsigned char* end = start + utf8.shape[0]
     with nogil:
         for i in range(n):
-            out[i] = hash_bytes(start + offsets[i], offsets[i + 1] - offsets[i])
+            length = offsets[i + 1] - offsets[i]
+            out[i] = code_of(key_of(start + offsets[i], length, end), shown(length))
     return hashes
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
-from una_fast._kernels import csr
+from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID, POINTER
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
@@ -77,7 +77,6 @@ def write_split(
     labels: for terms and chunks, the files of stage label; document: its first row in the index; places: for terms and
     chunks, where its values start in the index.
     """
-    csr.warm_up()
     rows, _ = split.names
     if written.exists():  # a worker that was thought lost has written it
         return
@@ -88,7 +87,7 @@ def write_split(
             values = pack.read(f"{kind}_values")
             if wrong_ids(values, len(ranks)):
                 pack.refuse()
-            csr.relabel(values, ranks)
+            relabel(values, ranks, values)
             pieces[f"{name}_values"] = write_values(arrays, f"{name}_values", places[kind], values)
             bounds = np.cumsum(pack.read(f"{kind}_lengths"), dtype=POINTER)
             bounds += places[kind]

@@ -23,7 +23,7 @@ from una_fast.storage.packs import Pack, write_pack
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
-BASE = 300 << 20  # bytes: a process with numpy, pyarrow and Numba imported, and the tables of the coordinator
+BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
 LEAST = 512 << 20
 TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
 RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
@@ -31,6 +31,7 @@ SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones 
 MAX_PARTITIONS = 4096
 OF_ARRAYS = ("rank", "ranked", "written", "checksum")  # stages whose files are valid as long as the arrays are there
 STRING_KINDS = ("terms", "chunks")
+HASH = 2  # the version of `hash_strings`, which says what hash range a string is in
 
 
 def parse_memory(memory: str | int) -> int:
@@ -96,7 +97,7 @@ class Words:
 
     def key(self) -> Any:
         """Values of JSON that are equal for equal settings only."""
-        return [tokenizer_name(self.tokenizer), probe_words(self.tokenizer), self.lowercase]
+        return [tokenizer_name(self.tokenizer), probe_words(self.tokenizer), self.lowercase, HASH]
 
 
 @dataclass(frozen=True)

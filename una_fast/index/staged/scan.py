@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels import csr
+from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.words.strings import hash_strings
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.corpus.chunks import ChunkTable
@@ -38,13 +38,12 @@ def scan_tasks(plan: Plan) -> list[Task]:
 
 def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
     """The task of a split: writes the file of its runs, then that of its rows."""
-    csr.warm_up()
     chunks, sentences, vocabulary, word_ids, scripts = _parse(split, words)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
     counts, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
     frequency = np.zeros(len(vocabulary), dtype=np.int64)
-    csr.document_statistics(word_ids.values, word_ids.indptr, counts, frequency, ratio)
+    document_statistics(word_ids.values, word_ids.indptr, counts, frequency, ratio)
     term_order, term_bounds = _by_partition(vocabulary, n_partitions)
     chunk_order, chunk_bounds = _by_partition(chunks, n_partitions)
     rows, runs = split.names
@@ -86,8 +85,7 @@ def _parse(split: Split, words: Words) -> tuple[StringTable, Ragged, StringTable
 
     with _ONE_AT_A_TIME if one_by_one else nullcontext():
         table.add(split.source.blocks(), CallingThread(), each_block)
-    chunks, sentences = table.chunks(), table.sentences()
-    del table
+    chunks, sentences = table.result(CallingThread())
     if one_by_one is not None:
         return chunks, sentences, *one_by_one.result(), scripts
     return chunks, sentences, *document_words(CallingThread(), chunks, sentences, tokenizer), scripts

@@ -1,0 +1,55 @@
+"""Scans over rows of terms. A row is ``values[indptr[i]:indptr[i + 1]]``, term ids in document order."""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, int32_t[::1] counts,
+                        int64_t[::1] document_frequency, double[::1] highest_ratio):
+    """Documents that hold each term, and the highest n_t / n of each term.
+
+    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,) scratch, zeros before and after;
+    document_frequency: int64 (V,), to which these documents are added; highest_ratio: float64 (V,), raised where these
+    documents have a higher one. O(T) time.
+    """
+    cdef Py_ssize_t row, k
+    cdef int64_t start, stop
+    cdef int32_t term
+    cdef double ratio
+    with nogil:
+        for row in range(indptr.shape[0] - 1):
+            start, stop = indptr[row], indptr[row + 1]
+            for k in range(start, stop):
+                counts[values[k]] += 1
+            for k in range(start, stop):
+                term = values[k]
+                if counts[term] > 0:
+                    ratio = <double>counts[term] / <double>(stop - start)
+                    document_frequency[term] += 1
+                    if ratio > highest_ratio[term]:
+                        highest_ratio[term] = ratio
+                    counts[term] = 0
+
+
+def relabel(const int32_t[::1] values, const int32_t[::1] labels, int32_t[::1] out):
+    """Set ``out[k]`` to ``labels[values[k]]``; `out` may be `values`. values, out: int32 (T,); labels: int32 (V,)."""
+    cdef Py_ssize_t k
+    with nogil:
+        for k in range(values.shape[0]):
+            out[k] = labels[values[k]]
+
+
+def score_windows(const double[::1] scores, double distance, int32_t[::1] start, int32_t[::1] stop):
+    """Bounds of the terms whose score differs by at most `distance`, for every term.
+
+    scores: float64 (V,), never increasing; start, stop: int32 (V,), filled so that exactly the terms j of
+    ``start[i] <= j < stop[i]`` have ``|scores[i] - scores[j]| <= distance``. Both bounds only move forward: O(V).
+    """
+    cdef Py_ssize_t i, low = 0, high = 0, n = scores.shape[0]
+    with nogil:
+        for i in range(n):
+            while scores[low] - scores[i] > distance:
+                low += 1
+            while high < n and scores[i] - scores[high] <= distance:
+                high += 1
+            start[i] = <int32_t>low
+            stop[i] = <int32_t>high
