@@ -49,8 +49,8 @@ class ThreadSets:
         order, joined = np.argsort(places, kind="stable"), StringSet()
         numbers = np.empty(len(order), dtype=ID)
         numbers[order] = joined.add(together.utf8, together.offsets[:-1][order], together.offsets[1:][order])
-        of_sets = np.split(numbers, np.cumsum([len(one) for one in sets])[:-1])
-        return StringTable(*joined.strings()), dict(zip(sets, of_sets, strict=True))
+        bounds = row_bounds([len(one) for one in sets])
+        return StringTable(*joined.strings()), {one: numbers[bounds[i] : bounds[i + 1]] for i, one in enumerate(sets)}
 
 
 class EncodedBlock(NamedTuple):
