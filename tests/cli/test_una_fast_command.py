@@ -12,6 +12,9 @@ import pytest
 
 import una_fast
 from support.small_runs import options, write_corpus
+from support.staged import Killed
+from una_fast.index.staged import build as staged_build
+from una_fast.index.staged.work import work_folder
 from una_fast_cli.main import COMMANDS, main
 from una_fast_cli.writers import write
 
@@ -84,6 +87,30 @@ def test_help_names_the_command_as_it_was_called(capsys, name):
 def test_an_index_is_that_of_the_library(corpus, folder, capsys):
     assert una_fast.load_index(folder).fingerprint == una_fast.build_index(corpus).fingerprint
     assert "exists already" in refusal(capsys, "index", corpus, "--output", folder)
+
+
+def kill(_):
+    raise Killed
+
+
+def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_path, capsys, monkeypatch):
+    """The same command deletes what the build left; any other one is refused."""
+    folder = tmp_path / "index"
+    command = ["index", corpus, "--output", folder]
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(staged_build, "end_work", kill)
+        main(list(map(str, command)))
+    capsys.readouterr()
+    assert work_folder(folder).is_dir()
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "other.txt").write_text("another text")
+    assert "was made from" in refusal(capsys, "index", tmp_path / "other.txt", "--output", folder)
+    assert "exists already" in refusal(capsys, *command, "--no-lowercase")
+    assert work_folder(folder).is_dir()
+    assert main(list(map(str, command))) == 0
+    assert not work_folder(folder).exists()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    assert "exists already" in refusal(capsys, *command)
 
 
 def test_negatives_of_the_rows_are_those_of_the_library(folder, tmp_path, capsys):
