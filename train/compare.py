@@ -80,6 +80,7 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
         import_extra(package)
     output = Path(asked.output)
     settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(asked).items()}
+    del settings["output"]  # which may be moved, or named in another way
     if resume := is_own(output, COMPARISON):
         begun = read_mark(output)["settings"]
         if changed := [name for name in settings if begun.get(name) != settings[name]]:
@@ -159,7 +160,7 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
     write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
     page = make_page(every, baseline=output / REFERENCE, notes=list(lines))
-    write_page(output / "compare.html", page, about=str(output.resolve()))
+    write_page(output / "compare.html", page)
     sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))
     sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")
     return 0

@@ -13,7 +13,7 @@ from train.config.options import option, options_of
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import choices, task_names
-from train.record.folder import check_json, write_json
+from train.record.folder import SCORES, check_json, write_json
 from una_fast.errors import InputError
 
 
@@ -49,7 +49,7 @@ def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     if values["json"]:
-        check_json(Path(values["json"]))
+        check_json(Path(values["json"]), SCORES)
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
@@ -62,7 +62,7 @@ def _run(values: dict[str, Any]) -> int:
     print(format_results(results))
     print(f"\n{results.n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
     if values["json"]:
-        write_json(Path(values["json"]), results.to_json())
+        write_json(Path(values["json"]), results.to_json(), SCORES)
     return 0
 
 

@@ -35,6 +35,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     for name in ("model", "corpus"):
         if not values[name]:
             raise InputError(f"--{name} is missing: give the {options[name].help}")
+    from train.record.folder import PROBED, check_json, write_json
+
+    if values["json"]:
+        check_json(Path(values["json"]), PROBED)
     import una_fast  # here, so that --help and errors of the command line do not wait for torch
 
     index = una_fast.build_index(
@@ -46,9 +50,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     found = una_fast.probe(load_encode(values["model"]), index, values["n"], values["share"], values["seed"])
     sys.stdout.write(f"{values['model']}, {counted(len(found.usual), 'sentence')} of {values['corpus']}\n{found}\n")
     if values["json"]:
-        from train.record.folder import write_json
-
-        write_json(Path(values["json"]), {"model": values["model"], "corpus": values["corpus"], **found.to_dict()})
+        about = {"model": values["model"], "corpus": values["corpus"]}
+        write_json(Path(values["json"]), about | found.to_dict(), PROBED)
     return 0
 
 

@@ -41,7 +41,7 @@ def write(batches: Iterable[Records], name: str, total: int | None) -> None:
             return
         try:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
-            with new_file(Path(name)) as file:
+            with new_file(Path(name), replace=False) as file:
                 WRITERS[Path(name).suffix](shown, file)
         except OSError as error:
             raise unwritable(Path(name), error) from error

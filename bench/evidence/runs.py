@@ -18,10 +18,11 @@ from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines
 from train.evaluation.tasks.registry import suite
-from train.record.folder import EVALUATION, RUN, is_finished, is_own
+from train.record.folder import EVALUATION, RUN, is_finished, is_own, not_through_links
 from train.record.machine import machine, versions
 from train.report.records import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
+from una_fast.storage import is_saved
 
 
 class Workplace:
@@ -50,7 +51,7 @@ class Workplace:
     def index(self, n: int) -> Path:
         """The index of the first n sentences, built where it is not there yet."""
         folder = self.folder / f"index-{n}"
-        if not folder.is_dir():
+        if not is_saved(folder):
             una_fast.build_index(self.corpus(n)).save(folder)
         return folder
 
@@ -114,7 +115,7 @@ def _on_cores(command: Sequence[str], cores: set[int], folder: Path) -> int:
     """Run a command on some cores alone; what it prints is added to a log beside the folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
-    with folder.with_name(f"{folder.name}.log").open("ab") as log:
+    with open(folder.with_name(f"{folder.name}.log"), "ab", opener=not_through_links) as log:
         return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
 
 

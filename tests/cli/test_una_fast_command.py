@@ -12,7 +12,7 @@ import pytest
 
 import una_fast
 from support.small_runs import options, write_corpus
-from support.staged import Killed
+from support.staged import Killed, kill
 from una_fast.index.staged import build as staged_build
 from una_fast.index.staged.work import work_folder
 from una_fast_cli.main import COMMANDS, main
@@ -87,10 +87,6 @@ def test_help_names_the_command_as_it_was_called(capsys, name):
 def test_an_index_is_that_of_the_library(corpus, folder, capsys):
     assert una_fast.load_index(folder).fingerprint == una_fast.build_index(corpus).fingerprint
     assert "exists already" in refusal(capsys, "index", corpus, "--output", folder)
-
-
-def kill(_):
-    raise Killed
 
 
 def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_path, capsys, monkeypatch):

@@ -13,6 +13,7 @@ from train.evaluate import main
 from train.evaluation.model import load_model, pick_device
 from train.evaluation.senteval import Batcher, prepare
 from train.evaluation.tasks.registry import task_names
+from train.record.folder import write_json
 from una_fast.errors import InputError
 
 WORDS = "a man is playing the guitar while two dogs run in rain near old stone bridge".split()
@@ -204,6 +205,8 @@ def test_bad_models_and_options_are_refused(
     shutil.copytree(tiny_model, broken)
     (broken / "model.safetensors").write_bytes(b"cut")
     common = ("--data", data, "--tasks", "STSBenchmark")
+    summary = tmp_path / "run.json"  # of a run, and no scores
+    write_json(summary, {"status": "finished"})
     for arguments, message in (
         (("--model", without, *common), "has no tokenizer"),
         (("--model", broken, *common), "no weights in this folder that can be read"),
@@ -215,6 +218,7 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
         (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--model", tiny_model, *common, "--json", tmp_path), "choose another name"),
+        (("--model", tiny_model, *common, "--json", summary), "run.json: is not as this program wrote it, and stays"),
     ):
         code, _, err = run(capsys, *arguments)
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)

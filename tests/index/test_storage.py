@@ -214,6 +214,22 @@ def test_a_new_file_that_another_has_replaced_is_refused(tmp_path):
     assert left.read_text() == "theirs" and left.name.startswith(".file.")
 
 
+def test_what_killed_processes_left_is_deleted_and_what_is_being_written_stays(tmp_path):
+    left = tmp_path / f".words-0123456789abcdef.npy.{'0' * 32}.partial"
+    left.write_text("cut short")
+    with new_file(tmp_path / "file") as file:
+        save_arrays(tmp_path, "index", 3, {}, {"ids": np.array([1])})
+        file.write(b"whole")
+    assert not left.exists() and (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_a_file_that_comes_before_a_new_file_has_its_name_stays(tmp_path):
+    with pytest.raises(FileExistsError), new_file(tmp_path / "file", replace=False) as file:
+        file.write(b"ours")
+        (tmp_path / "file").write_text("theirs")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
+
+
 def test_a_link_at_the_name_of_a_new_file_is_not_followed(tmp_path):
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "file").symlink_to(tmp_path / "precious")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.small_runs import write_corpus
+from train.record.folder import write_json
 from una_fast.probing import BINS, Probe
 from una_fast_cli.main import main
 
@@ -107,6 +108,12 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     assert figures["n"] == 15 and figures["threshold"] is None and figures["model"] == str(tiny_model)
     assert main(["probe", *map(str, words), "--share", "0.25"]) == 0
     assert "25% of such near-misses pass a threshold of" in capsys.readouterr().out
+    kept.unlink()
+    write_json(kept, {"status": "finished"})
+    before = kept.read_bytes()
+    assert main(["probe", *map(str, words)]) == 2
+    assert "probe.json: is not as this program wrote it, and stays" in capsys.readouterr().err
+    assert kept.read_bytes() == before
 
 
 def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -243,3 +244,10 @@ def test_a_page_is_replaced_by_one_of_the_same_runs_alone(four_runs: Path, capsy
     assert main([una, none, "--output", str(page)]) == 2 and page.read_bytes() == before
     page.write_bytes(before.replace(b"<h1>", b"<h1>My ", 1))
     assert main([una, "--output", str(page)]) == 2 and b"<h1>My " in page.read_bytes()
+
+
+def test_a_folder_whose_name_is_no_utf_8_has_a_page(tmp_path: Path, four_runs: Path) -> None:
+    run = tmp_path / os.fsdecode(b"\xff")
+    shutil.copytree(four_runs / "una", run)
+    words = [str(run), "--output", str(tmp_path / "report.html")]
+    assert main(words) == main([*words, "--samples", "0"]) == 0

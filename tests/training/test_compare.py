@@ -80,6 +80,14 @@ def test_the_same_command_does_nothing_twice_and_another_is_refused(finished, mo
     assert "was begun with another --seeds" in capsys.readouterr().err
 
 
+def test_a_comparison_may_be_moved(finished, tmp_path, monkeypatch):
+    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+    monkeypatch.setattr("train.launch.launch.train_on_ranks", None)  # no run begins
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(output_of(finished), "moved")
+    assert call(finished, output="moved") == call(finished, output=tmp_path / "moved") == 0
+
+
 def test_a_folder_of_others_is_refused_before_a_byte_is_written(words, tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("kept")
     assert call(words, output=tmp_path) == 2

@@ -177,6 +177,13 @@ class TestResumeAlone:
         values = _with_saved({"resume": True, "output": output})
         assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])
 
+    def test_no_folder_asks_to_run_a_model_s_code(self, finished, tmp_path):
+        settings = {**finished, "trust_remote_code": True}
+        with OutputFolder(tmp_path / "run", RUN, False, settings):
+            pass
+        saved = saved_options(tmp_path / "run")
+        assert saved["batch_size"] == finished["batch_size"] and "trust_remote_code" not in saved
+
     def test_the_index_moves_with_the_folder_and_unknown_options_are_left_out(self, pointer):
         assert saved_options(pointer) == {"temperature": 0.05, "corpus": ("a.txt",)}
 
@@ -279,6 +286,13 @@ class TestTheRule:
         with pytest.raises(InputError, match="cannot be made or written: (No space left|File exists)"):
             OutputFolder(output, RUN, False)
         assert os.path.lexists(tmp_path / "a") == (left == "to_nowhere")
+
+    def test_what_another_command_is_writing_there_stays(self, tmp_path):
+        OutputFolder(tmp_path, RUN, False).close()
+        with new_file(tmp_path / "negatives.jsonl") as file:
+            file.write(b"whole")
+            OutputFolder(tmp_path, RUN, True).close()
+        assert (tmp_path / "negatives.jsonl").read_bytes() == b"whole"
 
     def test_of_two_commands_one_begins(self, tmp_path):
         output = tmp_path / "run"

@@ -11,6 +11,7 @@ import torch
 
 from support import small_runs as training
 from support.small_runs import metrics, options, train_here
+from support.staged import Killed, kill
 from train.config.run import make_run
 from train.ddp import main
 from train.launch.resolve import resolve_options
@@ -100,6 +101,15 @@ class TestBadInput:
         training.write_corpus(Path(values["corpus"][0]), seed=1)
         said = refusal(capsys, {**values, "output": str(tmp_path / "other")})
         assert "made from another corpus" in said
+
+    def test_index_whose_save_was_killed(self, values, monkeypatch):
+        """The folder holds the manifest of a save that began: the next start builds the index anew."""
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr("una_fast.storage.save.Save.publish", kill)
+            patch.setattr("una_fast.storage.save._clean", lambda *_: None)
+            train_here({**values, "max_steps": 1})
+        assert Path(values["index"], "manifest.json").exists()
+        assert train_here({**values, "max_steps": 1}).status == "finished"
 
     def test_index_with_a_changed_byte(self, capsys, values, tmp_path):
         train_here({**values, "max_steps": 1})

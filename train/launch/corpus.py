@@ -21,6 +21,8 @@ from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
+from una_fast.index.layout import KIND
+from una_fast.storage import check_unused, is_saved
 from una_fast.tokens.ids import TokenIds
 
 
@@ -97,7 +99,8 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
             content.
     """
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
-    if not Path(run.index).exists():
+    if not is_saved(Path(run.index)):
+        check_unused(Path(run.index), KIND)
         say(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written

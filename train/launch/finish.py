@@ -15,7 +15,7 @@ from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
 from train.record.card import write_card
-from train.record.folder import BEST, EVALUATION, LAST, check_json, read_object, read_summary, write_json
+from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
 from una_fast.errors import InputError
 
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
@@ -42,10 +42,10 @@ def is_scored(run: Run) -> bool:
 def score_best(run: Run, say: Callable[[str], None]) -> None:
     """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
-    check_json(output / EVALUATION)
+    check_json(output / EVALUATION, SCORES)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
-    write_json(output / EVALUATION, results.to_json())
+    write_json(output / EVALUATION, results.to_json(), SCORES)
     for note in results.notes:
         say(f"note: {note}")
     if read_summary(output).get("progress", {}).get("best_step") == 0:

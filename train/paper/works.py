@@ -24,6 +24,7 @@ from train.paper.request import Request
 from train.paper.tables import AVERAGE, CHECKPOINT, DEV, PAIRS, RUN, Cell, Scores, Source
 from train.record.folder import RUNS, is_finished, is_own, read_object, read_summary
 from train.report.records import STS_AVERAGE, read_evaluation, read_run
+from una_fast.storage import is_saved
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def drawing(request: Request, source: Source) -> Work:
         return 0
 
     def scores() -> Scores:
-        if not Path(run.index).exists():
+        if not is_saved(Path(run.index)):
             return {}
         index = open_index(run, sources(run))
         augmenters = {
@@ -148,4 +149,4 @@ def drawing(request: Request, source: Source) -> Work:
         return {seed: {source.kind: augmenter.augment([source.name])[0]} for seed, augmenter in augmenters.items()}
 
     command = shlex.join(["una-fast", "index", *request.corpus, "--output", run.index])
-    return Work(run.index, command, Path(run.index).exists, do, scores=scores)
+    return Work(run.index, command, lambda: is_saved(Path(run.index)), do, scores=scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,9 @@ CACHED = re.compile(r"models--((?:[^/]+--)?[^/]+)/snapshots/[0-9a-f]{40}/?")  # 
 
 
 def write_card(output: Path, repository: str = "") -> None:
-    """Write the card of the finished run in `output`; a README.md there that is not as a run wrote it stays.
+    """Write the card of the finished run in `output`.
+
+    A README.md there that is not as a run wrote it stays, and nothing is written through a link.
 
     repository: the model's name on the hub, if it is pushed.
 
@@ -32,7 +35,7 @@ def write_card(output: Path, repository: str = "") -> None:
         InputError: the folder cannot be written.
     """
     path = output / CARD
-    if path.exists() and not is_own_page(path):
+    if path.parent.is_symlink() or (os.path.lexists(path) and not is_own_page(path)):
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default

@@ -33,7 +33,7 @@ from typing import IO, Any
 import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import PARTIAL, new_file, read_bytes, unwritable
+from una_fast.storage.files import left_in, new_file, read_bytes, remove_left, unwritable
 from una_fast.storage.lock import lock
 
 MARK = ".una_fast.json"
@@ -43,6 +43,7 @@ BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
 COMPARISON = "train.compare"
+SCORES, PROBED = "scores", "probe"  # what files of JSON that a user names are about
 PAGE_SEAL = re.compile(rb"<!-- una_fast ([0-9a-f]{32}) -->\n\Z")
 
 
@@ -87,7 +88,7 @@ class OutputFolder:
     def remove(self) -> None:
         """Remove the mark, and the folders that were made for it, if nothing else is there."""
         with suppress(OSError):
-            ours = {_mark(self._path), *_left(self._path, MARK)}
+            ours = {_mark(self._path), *left_in(self._path, MARK)}
             if {*self._path.iterdir()} == ours:
                 for file in ours:
                     file.unlink()
@@ -124,7 +125,7 @@ def check_own(path: Path, command: str) -> None:
 def check_new(path: Path, command: str) -> None:
     """Refuse to begin in a folder that holds something."""
     try:
-        names = sorted(entry.name for entry in {*path.iterdir()} - _left(path, MARK))
+        names = sorted(entry.name for entry in {*path.iterdir()} - left_in(path, MARK))
     except FileNotFoundError:
         return
     except OSError as error:
@@ -170,10 +171,10 @@ def read_object(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_json` wrote; {} where the file is missing or was changed."""
+def read_sealed(path: Path, about: str = "") -> dict[str, Any]:
+    """What `write_json` wrote; {} where the file is missing, was changed, or is about something else."""
     content = read_object(path)
-    return content if content.pop("seal", None) == _seal(content) else {}
+    return content if content.pop("seal", None) == _seal(content, about) else {}
 
 
 def read_summary(output: Path) -> dict[str, Any]:
@@ -188,16 +189,21 @@ def is_finished(output: Path) -> bool:
     return read_summary(output).get("status") == "finished"
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write indented JSON with its seal, whole or not at all. Raises InputError as `check_json` and `write_file` do."""
-    check_json(path)
-    write_file(path, _sealed(content))
+def write_json(path: Path, content: Mapping[str, Any], about: str = "") -> None:
+    """Write indented JSON with its seal, whole or not at all. Raises InputError as `check_json` and `write_file` do.
+
+    about: what the file is, if a user names it: a file about something else is not replaced.
+    """
+    write_file(path, _sealed(content, about), replace=check_json(path, about))
 
 
-def check_json(path: Path) -> None:
-    """Refuse to replace a file that is not as `write_json` wrote it."""
-    if os.path.lexists(path) and not read_sealed(path):
+def check_json(path: Path, about: str = "") -> bool:
+    """True for a file as `write_json` wrote it, False where there is none. Raises InputError for any other one."""
+    if not os.path.lexists(path):
+        return False
+    if not read_sealed(path, about):
         raise _changed(path)
+    return True
 
 
 def write_page(path: Path, text: str, about: str = "") -> None:
@@ -206,12 +212,13 @@ def write_page(path: Path, text: str, about: str = "") -> None:
     Raises:
         InputError: a file is there that is not as it was written, or about something else; or none can be written.
     """
-    if os.path.lexists(path) and not is_own_page(path, about):
+    is_there = os.path.lexists(path)
+    if is_there and not is_own_page(path, about):
         raise _changed(path)
     content = text.encode("utf-8", "xmlcharrefreplace")  # a run's JSON may hold surrogates, which UTF-8 cannot encode
-    content += b"<!-- una_fast %s -->\n" % _checksum(about.encode() + content)
-    if not path.exists() or read_bytes(path) != content:
-        write_file(path, content)
+    content += b"<!-- una_fast %s -->\n" % _checksum(os.fsencode(about) + content)
+    if not is_there or read_bytes(path) != content:
+        write_file(path, content, replace=is_there)
 
 
 def is_own_page(path: Path, about: str = "") -> bool:
@@ -221,7 +228,7 @@ def is_own_page(path: Path, about: str = "") -> bool:
     except OSError:
         return False
     seal = PAGE_SEAL.search(content)
-    return bool(seal and seal[1] == _checksum(about.encode() + content[: seal.start()]))
+    return bool(seal and seal[1] == _checksum(os.fsencode(about) + content[: seal.start()]))
 
 
 @contextmanager
@@ -235,11 +242,11 @@ def partial_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file, whole or not at all. Raises InputError if the disk is full or the folder cannot be written."""
+def write_file(path: Path, content: bytes, replace: bool = True) -> None:
+    """Write a file, whole or not at all. Raises InputError if it cannot be written, or is there without `replace`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(path) as file:
+        with new_file(path, replace) as file:
             file.write(content)
     except OSError as error:
         raise unwritable(path, error) from error
@@ -266,25 +273,23 @@ def _changed(path: Path) -> InputError:
     return InputError(f"{path}: is not as this program wrote it, and stays: move it away, or choose another name")
 
 
-def _left(path: Path, of: str = "*") -> set[Path]:
-    """What killed processes left of the file `of`, or of all, in a folder: only they know such random digits."""
-    return {left for left in path.glob(f".{of}.*.partial") if PARTIAL.fullmatch(left.name)}
-
-
 def _remove_left(path: Path) -> None:
+    """Remove the temporary files and folders that killed processes left in an own folder and in its folders."""
     for folder in (path, *(one for one in path.iterdir() if one.is_dir() and not one.is_symlink())):
-        for left in _left(folder):
-            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        remove_left(folder)
+        for left in left_in(folder):
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
 
 
-def _sealed(content: Mapping[str, Any]) -> bytes:
+def _sealed(content: Mapping[str, Any], about: str = "") -> bytes:
     plain = json.loads(json.dumps(content, default=str))
-    return (json.dumps({**plain, "seal": _seal(plain)}, indent=2) + "\n").encode()
+    return (json.dumps({**plain, "seal": _seal(plain, about)}, indent=2) + "\n").encode()
 
 
-def _seal(content: Mapping[str, Any]) -> str:
+def _seal(content: Mapping[str, Any], about: str) -> str:
     """The checksum of a JSON object, which does not depend on the order of its keys or on spaces."""
-    return _checksum(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).decode()
+    return _checksum(f"{about}{json.dumps(content, sort_keys=True, separators=(',', ':'))}".encode()).decode()
 
 
 def _checksum(content: bytes) -> bytes:

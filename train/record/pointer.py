@@ -111,13 +111,16 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
 
 
 def saved_options(output: Path) -> dict[str, Any]:
-    """The option values that the run or runs in `output` were started with, without --output; {} if none are saved.
+    """The option values that the run or runs in `output` were started with; {} if none are saved.
+
+    --output and --trust-remote-code are not among them.
 
     Raises:
         InputError: the checkpoint is damaged.
     """
     settings: Any = read_pointer(output).settings if has_checkpoint(output) else read_mark(output).get("settings", {})
-    kept = {name for name, option in options().items() if option.role != "call"} & settings.keys() - {"output"}
+    kept = {name for name, option in options().items() if option.role != "call"} & settings.keys()
+    kept -= {"output", "trust_remote_code"}  # no folder, perhaps of somebody else, may ask to run a model's code
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
         kept -= {"index"}  # it moves with the folder
     values = {name: settings[name] for name in kept}

@@ -20,6 +20,7 @@ import numpy as np
 import xxhash
 
 from una_fast.errors import InputError
+from una_fast.storage.lock import lock
 
 REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
@@ -55,6 +56,7 @@ def new_file(path: Path, replace: bool = True) -> Iterator[IO[bytes]]:
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     with partial.open("xb") as file:
         made = os.fstat(file.fileno())
+        lock(file.fileno())  # so that `remove_left` knows that it is being written
         try:
             yield file
             sync_file(file)
@@ -72,6 +74,21 @@ def new_file(path: Path, replace: bool = True) -> Iterator[IO[bytes]]:
                     partial.unlink()
             raise
     sync_folder(path.parent)
+
+
+def left_in(folder: Path, of: str = "*") -> set[Path]:
+    """The temporary files and folders of the file `of`, or of all: only a process knows names with such digits."""
+    return {left for left in folder.glob(f".{of}.*.partial") if PARTIAL.fullmatch(left.name)}
+
+
+def remove_left(folder: Path) -> None:
+    """Delete the temporary files that killed processes left in a folder; one that is being written stays."""
+    for left in left_in(folder):
+        with suppress(OSError):
+            with left.open("r+b") as file:
+                is_free = lock(file.fileno())
+            if is_free:
+                left.unlink()
 
 
 def link(file: Path, name: Path) -> None:

@@ -14,12 +14,13 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import (
-    PARTIAL,
     array_parts,
     checked_path,
     file_checksum,
+    left_in,
     link,
     new_file,
+    remove_left,
     sync_folder,
     unwritable,
     write_bytes,
@@ -146,7 +147,7 @@ def check_own(folder: Path, kind: str) -> None:
     """
     if not os.path.lexists(folder):
         return
-    names = sorted(path.name for path in folder.iterdir() if not PARTIAL.fullmatch(path.name))
+    names = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
     manifest = find_manifest(folder)
     if names and manifest is None:
         raise InputError(
@@ -179,13 +180,14 @@ def _clean(folder: Path, before: Manifest | None, names: Iterable[str], is_new: 
     now = find_manifest(folder)
     earlier = before.checksums if before else {}
     array = re.compile(rf"(?:{'|'.join({*names, *earlier})})-[0-9a-f]{{16}}\.npy")
+    remove_left(folder)
     with suppress(OSError):
         for path in list(folder.iterdir()):
             if path.is_symlink() or now is None:
                 continue
             if path.is_dir():
                 _delete_part(path, now.seal)
-            elif (array.fullmatch(path.name) and path.name not in now.files) or PARTIAL.fullmatch(path.name):
+            elif array.fullmatch(path.name) and path.name not in now.files:
                 path.unlink()
         for name, checksum in earlier.items() if now != before else ():  # as older versions named them
             if _holds(folder / f"{name}.npy", checksum):
