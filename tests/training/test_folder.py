@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,6 @@ def test_a_finished_run_keeps_its_weights_and_no_optimiser(finished):
 
 
 def test_a_run_killed_before_it_said_finished_ends_with_resume(finished, tmp_path):
-    import shutil
-
     output = tmp_path / "copy"
     shutil.copytree(finished["output"], output)
     write_json(output / "run.json", {**read_sealed(output / "run.json"), "status": "running"})
@@ -127,8 +126,6 @@ def test_a_run_killed_before_it_said_finished_ends_with_resume(finished, tmp_pat
 @pytest.mark.parametrize("gone", ["last", "last/checkpoint.json"])
 def test_results_outlive_their_checkpoint(finished, capsys, tmp_path, gone):
     """If last/ was removed to save space, best/, scores and metrics stay, also when the new command is wrong."""
-    import shutil
-
     output = tmp_path / "copy"
     shutil.copytree(finished["output"], output)
     shutil.rmtree(output / gone) if (output / gone).is_dir() else (output / gone).unlink()
@@ -386,6 +383,16 @@ class TestChangesOfTheUser:
         assert train_here(stopped).status == "finished"
         assert "metrics.jsonl: 1 damaged line dropped" in capsys.readouterr().err
         assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(6)]
+
+    def test_no_card_is_written_into_a_folder_behind_a_link(self, finished, capsys, tmp_path):
+        output = tmp_path / "copy"
+        shutil.copytree(finished["output"], output)
+        (output / "best" / "README.md").unlink(missing_ok=True)
+        (output / "best").rename(tmp_path / "elsewhere")
+        (output / "best").symlink_to(tmp_path / "elsewhere")
+        before = content(tmp_path / "elsewhere")
+        assert main(["--resume", "--output", str(output)]) == 0
+        assert content(tmp_path / "elsewhere") == before
 
     def test_the_card_of_a_finished_run(self, finished, capsys):
         card = Path(finished["output"]) / "best" / "README.md"
