@@ -25,9 +25,9 @@ from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import table, write_between_marks
 from train.config.command import run_command
 from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import read_task
 from train.record.folder import write_json
 from una_fast.errors import InputError

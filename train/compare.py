@@ -126,7 +126,7 @@ def _texts(asked: Comparing) -> dict[str, Path]:
     """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
     if not asked.pairs:
         return {"corpus": Path(asked.corpus)}
-    from train.evaluation.senteval_files import read_columns
+    from train.evaluation.files import read_columns
     from train.record.folder import write_file
 
     rows = [pair for _, pair in read_columns(Path(asked.pairs), (0, 1))]
@@ -168,7 +168,7 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
 
 def _differences(without: Mapping[str, dict[str, float]], with_it: Mapping[str, dict[str, float]]) -> dict[str, Any]:
     """The comparison of each score, by name, over the seeds that both have."""
-    from train.report.paired import compare
+    from train.report.runs import compare
 
     def by_seed(scores: Mapping[str, dict[str, float]], name: str) -> dict[str, float]:
         return {seed: of[name] for seed, of in scores.items() if name in of}

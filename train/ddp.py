@@ -42,7 +42,7 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
             from train.launch.seeds import train_seeds
 
             return train_seeds(run)
-        from train.launch.launch import launch
+        from train.launch.run import launch
 
         return launch(run)
     except ModuleNotFoundError as error:
@@ -72,7 +72,7 @@ def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
     """With --resume: the option values of the run in --output, overridden by the given ones. Else the given ones."""
     if not (values.get("resume") and values.get("output")):
         return values
-    from train.record.pointer import saved_options
+    from train.record.checkpoint import saved_options
 
     saved = saved_options(Path(values["output"]))
     if "seeds" in values:
@@ -90,7 +90,7 @@ def _under_torchrun(run: Run) -> int:
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
             "or call torchrun once a seed, with --seed and an --output for each"
         )
-    from train.launch.launch import finish, report
+    from train.launch.run import finish, report
     from train.launch.worker import work_under_torchrun
 
     run, outcome = work_under_torchrun(run)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
-from train.evaluation.senteval_files import NEAR_MISSES, downstream_folder
+from train.evaluation.files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted

@@ -10,8 +10,8 @@ from typing import Any
 
 from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
+from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.senteval_files import downstream_folder
 from train.evaluation.tasks.registry import choices, task_names
 from train.record.folder import SCORES, check_json, write_json
 from una_fast.errors import InputError

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ge
 def _run(words: list[str], prog: str) -> int:
     job = read_job(words, prog)
     # imported late: --help and errors of the command line should not wait for torch
-    from train.generation.launch import launch
+    from train.generation.work import launch
 
     return launch(job)
 

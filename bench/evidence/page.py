@@ -8,8 +8,7 @@ from typing import Any
 from bench.evidence.conditions import BASES, Condition, find_conditions
 from bench.evidence.hardness import Hardness
 from bench.report import table
-from train.report.paired import Comparison, compare
-from train.report.runs import title
+from train.report.runs import Comparison, compare, title
 
 Evidence = Mapping[str, Any]  # "conditions" of evidence.json
 

@@ -19,7 +19,7 @@ from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines
 from train.evaluation.tasks.registry import suite
 from train.record.folder import EVALUATION, RUN, is_finished, is_own, not_through_links
-from train.record.machine import machine, versions
+from train.record.resources import machine, versions
 from train.report.records import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved

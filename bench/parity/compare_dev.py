@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 from train.encoder.cpu import packed_linears
 from train.encoder.encoder import load_encoder, without_unread_tokens
 from train.encoder.pretrained import load_config, load_tokenizer
-from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from una_fast.errors import InputError
 

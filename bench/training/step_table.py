@@ -11,7 +11,7 @@ from typing import Any
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.utilisation import FORMULA, peak, step_flops
 from train.encoder.pretrained import load_config
-from train.record.machine import machine, versions
+from train.record.resources import machine, versions
 from una_fast.text_table import aligned
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
+from bench.parity.senteval import Batcher, prepare
 from train.evaluate import main
 from train.evaluation.model import load_model, pick_device
-from train.evaluation.senteval import Batcher, prepare
 from train.evaluation.tasks.registry import task_names
 from train.record.folder import write_json
 from una_fast.errors import InputError

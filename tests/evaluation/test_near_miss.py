@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.evaluate import main
-from train.evaluation.measures.ranking import auc, recall
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import evaluate
+from train.evaluation.similarity import auc, recall
 from train.evaluation.tasks.near_miss import is_dev
 from train.evaluation.tasks.registry import read_task, suite, task_names
 from una_fast.errors import InputError

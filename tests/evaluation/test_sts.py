@@ -15,12 +15,10 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 from train.encoder.cpu import packed_linears
 from train.encoder.encoder import first_token_only
 from train.encoder.pooling import POOLINGS
-from train.evaluation.embed import Batches, DistinctSentences, batch_bounds
-from train.evaluation.measures.correlation import correlate, cosine, pearson, spearman
-from train.evaluation.measures.geometry import alignment, uniformity, unit_rows, whiten
+from train.evaluation.embed import Batches, DistinctSentences, PairScorer, batch_bounds
+from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.pair_scorer import PairScorer
-from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.similarity import alignment, correlate, cosine, pearson, spearman, uniformity, unit_rows, whiten
 from train.evaluation.tasks import sts
 from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.sts import StsTask, load_dev

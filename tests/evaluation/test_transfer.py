@@ -8,9 +8,19 @@ import pytest
 import torch
 from torch import nn
 
-from train.evaluation.measures.classifier import FAST, FULL, MAX_PASSES, SEED, FitSettings, fit_folds
-from train.evaluation.measures.validation import Labelled, cross_validated, nested_folds, split_validated
-from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.classifier import (
+    FAST,
+    FULL,
+    MAX_PASSES,
+    SEED,
+    FitSettings,
+    Labelled,
+    cross_validated,
+    fit_folds,
+    nested_folds,
+    split_validated,
+)
+from train.evaluation.files import downstream_folder
 from train.evaluation.tasks import transfer
 from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.transfer import Split, TransferTask, f1

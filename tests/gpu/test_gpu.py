@@ -17,7 +17,7 @@ from train.loop.distributed import Ranks, repeat_exactly
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, LateLosses
-from train.record.timing import Stopwatch
+from train.record.resources import Stopwatch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 COMPILE = ["off", "graphs"]

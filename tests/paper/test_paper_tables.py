@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def ranks_here(monkeypatch):
-    monkeypatch.setattr("train.launch.launch.train_on_ranks", small_runs.train_on_ranks_here)
+    monkeypatch.setattr("train.launch.run.train_on_ranks", small_runs.train_on_ranks_here)
 
 
 @pytest.fixture

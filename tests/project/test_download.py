@@ -14,7 +14,7 @@ import pytest
 
 from train import download
 from train.download import REPOSITORY, SENTEVAL, WIKI, check, fetch, has_checksum, main, unpack
-from train.evaluation.senteval_files import NEAR_MISSES
+from train.evaluation.files import NEAR_MISSES
 from train.evaluation.tasks import near_miss
 from train.evaluation.tasks.registry import TaskRow
 from una_fast.errors import InputError

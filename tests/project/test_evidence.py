@@ -26,7 +26,7 @@ from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from train.record.folder import OutputFolder
-from train.report.paired import compare
+from train.report.runs import compare
 from una_fast.errors import InputError
 
 

@@ -19,7 +19,7 @@ from train.launch import ranks
 from train.signals import STOP_SIGNALS
 
 PRELOADED = [
-    "train.launch.launch", "train.launch.seeds", "train.launch.finish", "support.prepared_commands",
+    "train.launch.run", "train.launch.seeds", "train.launch.finish", "support.prepared_commands",
     "transformers.models.bert.modeling_bert",  # takes half of a rank's import time
 ]  # fmt: skip
 

@@ -16,9 +16,9 @@ import torch
 
 from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
-from train.launch.launch import prepare
+from train.launch.run import prepare
 from train.launch.worker import work
-from train.record.pointer import has_checkpoint, read_pointer
+from train.record.checkpoint import has_checkpoint, read_pointer
 
 ROOT = Path(__file__).parents[2]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
@@ -69,7 +69,7 @@ def options(folder, model, **changes):
 
 
 def train_on_ranks_here(run):
-    """Stands in for train.launch.supervise.train_on_ranks: trains the run inside this process."""
+    """Stands in for train.launch.run.train_on_ranks: trains the run inside this process."""
     return work_here(run), 0
 
 

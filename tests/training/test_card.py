@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from support.run_folders import write_evaluation, write_run
 from train.config.command import given_values
 from train.config.run import make_parser, make_run
-from train.launch.launch import finish
+from train.launch.run import finish
 from train.record.card import hub_name
 
 SETTINGS = {

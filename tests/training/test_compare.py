@@ -33,7 +33,7 @@ def call(words, **changes):
 def finished(words, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("UNA_FAST_DATA", raising=False)
-        patch.setattr("train.launch.launch.train_on_ranks", training.train_on_ranks_here)
+        patch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
         assert call(words) == 0
     return words
 
@@ -71,7 +71,7 @@ def test_the_page_has_pictures_and_the_answer(finished):
 
 def test_the_same_command_does_nothing_twice_and_another_is_refused(finished, monkeypatch, capsys):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.launch.train_on_ranks", None)  # no run begins
+    monkeypatch.setattr("train.launch.run.train_on_ranks", None)  # no run begins
     before = (output_of(finished) / "compare.json").read_bytes()
     assert call(finished) == 0
     assert (output_of(finished) / "compare.json").read_bytes() == before
@@ -82,7 +82,7 @@ def test_the_same_command_does_nothing_twice_and_another_is_refused(finished, mo
 
 def test_a_comparison_may_be_moved(finished, tmp_path, monkeypatch):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.launch.train_on_ranks", None)  # no run begins
+    monkeypatch.setattr("train.launch.run.train_on_ranks", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
     assert call(finished, output="moved") == call(finished, output=tmp_path / "moved") == 0
@@ -105,7 +105,7 @@ def test_the_answer_follows_the_interval(low, high, said):
 
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.launch.train_on_ranks", training.train_on_ranks_here)
+    monkeypatch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
     lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line} again\n" for line in lines))
     assert call(finished, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3") == 0

@@ -11,8 +11,8 @@ from train.config.command import ELSEWHERE, flags, option_parser
 from train.config.options import Group, option, options_of
 from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
-from train.generation.options import Search
-from train.record.pointer import check_identity
+from train.generation.options import Options
+from train.record.checkpoint import check_identity
 from una_fast.errors import InputError
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -166,7 +166,7 @@ def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, her
 
 
 def test_what_is_suggested_is_there():
-    known = {*flags(make_parser()), *(option.flag for option in options_of(Search).values())}
+    known = {*flags(make_parser()), *(option.flag for option in options_of(Options).values())}
     for meant in set(ELSEWHERE.values()) - {"--pooling"}:
         assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
 

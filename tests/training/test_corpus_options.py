@@ -12,9 +12,9 @@ import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config.run import arguments_of, make_parser, make_run
 from train.launch.corpus import TrainingRows
-from train.launch.job import Job, batch_maker
-from train.launch.launch import prepare
 from train.launch.resolve import resolve_options
+from train.launch.run import prepare
+from train.launch.worker import Job, batch_maker
 from train.loop.distributed import Ranks
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main

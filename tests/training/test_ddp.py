@@ -29,11 +29,11 @@ def train_rank(rank, world, port, folder, model, settings, scale):
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
     )  # fmt: skip
     from train.encoder.encoder import load_encoder
+    from train.encoder.mlm import Masking
     from train.encoder.pretrained import load_config, quiet
     from train.loop import distributed
     from train.loop.data import BatchMaker, Plan
     from train.loop.trainer import Trainer
-    from train.objective.masking import Masking
 
     quiet()
     run = Run(model=model, output=folder, **settings)

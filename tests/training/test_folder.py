@@ -17,9 +17,9 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder
+from train.record.checkpoint import Pointer, Progress, read_pointer, saved_options, write_pointer
 from train.record.folder import MARK, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
 from train.record.metrics import keep_metrics_until
-from train.record.pointer import Pointer, Progress, read_pointer, saved_options, write_pointer
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file
 

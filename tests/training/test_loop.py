@@ -10,8 +10,8 @@ import torch
 from train.loop.distributed import FAILED, Ranks, StopAgreement
 from train.loop.loop import Loop
 from train.loop.trainer import Step, Trainer
-from train.record.pointer import Progress
-from train.record.timing import Stopwatch
+from train.record.checkpoint import Progress
+from train.record.resources import Stopwatch
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))

@@ -23,9 +23,9 @@ from support import reference
 from support.small_runs import assert_same_run, final_state, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
+from train.encoder.mlm import Masking, masking_of
 from train.encoder.pretrained import load_config
 from train.loop.trainer import Trainer
-from train.objective.masking import Masking, masking_of
 from una_fast.errors import InputError
 
 MASK, PAD, TOKENS = 103, 0, 500

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from support import reference
-from train.objective.draws import EmbeddingDraws, normals_like
+from train.objective.noise import EmbeddingDraws, normals_like
 
 SEEDS = st.integers(0, 2**64 - 1)
 ROWS = st.lists(st.integers(0, 2**40), min_size=2, max_size=9, unique=True).map(np.array)

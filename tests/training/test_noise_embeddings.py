@@ -9,8 +9,7 @@ from scipy import stats
 
 from train.config.run import make_run
 from train.loop.trainer import noise_of
-from train.objective.draws import EmbeddingDraws
-from train.objective.noise import noise_on
+from train.objective.noise import EmbeddingDraws, noise_on
 from train.objective.registry import NOISE_VIEWS, NOISES
 from una_fast.errors import InputError
 

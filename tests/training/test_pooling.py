@@ -15,14 +15,14 @@ from train.encoder.encoder import load_encoder, without_unread_tokens
 from train.encoder.modules import FLAGS, Modules, read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS
 from train.encoder.pretrained import load_config, load_tokenizer
+from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
-from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import _embed
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.sts import load_dev
-from train.launch.launch import report
 from train.launch.resolve import resolve_options
+from train.launch.run import report
 from train.record.best import save_encoder
 from una_fast.errors import InputError, InputWarning
 

@@ -13,7 +13,7 @@ import una_fast
 from support.small_runs import assert_same_run, metrics, options, train_here
 from train.config.run import POSITIVES, make_run
 from train.launch.corpus import TrainingRows
-from train.launch.job import Job, batch_maker
+from train.launch.worker import Job, batch_maker
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from una_fast.augment.registry import AUGMENTATIONS

@@ -9,7 +9,8 @@ from huggingface_hub import ModelCard, constants
 from support import hub as stand_in
 from support.run_folders import write_run
 from train.config.run import make_run
-from train.launch import launch, seeds
+from train.launch import run as launcher
+from train.launch import seeds
 from train.launch.finish import check_push
 from train.launch.resolve import resolve_options
 from una_fast.errors import InputError
@@ -43,7 +44,7 @@ def run(tmp_path: Path):
 
 
 def test_best_and_its_card_are_pushed(hub, run, capsys):
-    assert launch.finish(run) == 0
+    assert launcher.finish(run) == 0
     assert list(hub.repositories) == ["somebody/una-model"] and hub.private == {"somebody/una-model": False}
     files, best = hub.repositories["somebody/una-model"], Path(run.output) / "best"
     assert files == {
@@ -58,14 +59,14 @@ def test_best_and_its_card_are_pushed(hub, run, capsys):
 
 
 def test_a_repository_may_be_private_and_have_an_owner(hub, run):
-    assert launch.finish(dataclasses.replace(run, push_to="lab/una-model", push_private=True)) == 0
+    assert launcher.finish(dataclasses.replace(run, push_to="lab/una-model", push_private=True)) == 0
     assert hub.private == {"lab/una-model": True}
 
 
 def test_what_the_repository_holds_stays(hub, run):
-    launch.finish(run)
+    launcher.finish(run)
     hub.repositories["somebody/una-model"]["notes.txt"] = b"mine"
-    assert launch.finish(run) == 0
+    assert launcher.finish(run) == 0
     assert hub.repositories["somebody/una-model"]["notes.txt"] == b"mine" and len(hub.messages) == 2
 
 
@@ -76,17 +77,17 @@ def test_a_hub_that_refuses_costs_nothing(hub, run, capsys, monkeypatch, status,
     hub.refusal = status
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # the client waits before it tries again after a 500
     before = files_in(Path(run.output))
-    assert launch.finish(run) == launch.EXIT_NOT_PUSHED
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
     assert sentence in said and "best is complete, and the same command with --resume pushes it again" in said
     assert before < files_in(Path(run.output)) and "Traceback" not in said
     hub.refusal = None
-    assert launch.finish(run) == 0
+    assert launcher.finish(run) == 0
 
 
 def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert launch.finish(run) == launch.EXIT_NOT_PUSHED
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
     assert said.startswith("error: --push-to una-model: ") and "(http://127.0.0.1:9)" in said
     assert (Path(run.output) / "best" / "README.md").is_file()
@@ -94,7 +95,7 @@ def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch
 
 def test_a_wrong_token_is_said(hub, run, capsys, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_another")
-    assert launch.finish(run) == launch.EXIT_NOT_PUSHED
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     assert "does not accept the token" in capsys.readouterr().err and not hub.repositories
 
 

@@ -25,9 +25,8 @@ from support.small_runs import (
     wait_for_step,
 )
 from train.loop.trainer import Step, Trainer
-from train.record.checkpoint import HashedFile
+from train.record.checkpoint import HashedFile, read_pointer
 from train.record.folder import MARK, RUN, OutputFolder
-from train.record.pointer import read_pointer
 from una_fast.errors import InputError
 
 STEPS = 18

@@ -13,10 +13,10 @@ from support.small_runs import metrics, options, start_prepared, train_here, wai
 from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
-from train.launch.launch import launch
+from train.launch.run import launch
 from train.launch.seeds import as_text
+from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUNS, OutputFolder
-from train.record.pointer import has_checkpoint
 from train.report.runs import Group, RunRecord, find_runs
 
 

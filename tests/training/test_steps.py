@@ -13,13 +13,13 @@ from torch.nn.functional import cosine_similarity
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
 from train.encoder.encoder import load_encoder
+from train.encoder.mlm import Masking
 from train.encoder.pretrained import load_config
 from train.loop import data as batches
 from train.loop.data import BatchMaker, Plan, Views, rank_share, unchanged, usable_rows
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
-from train.objective.draws import on_device
-from train.objective.masking import Masking
+from train.objective.noise import on_device
 from una_fast.arrays import Ragged, row_bounds
 
 

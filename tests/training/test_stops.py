@@ -11,12 +11,12 @@ import pytest
 from support import rank_processes
 from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
-from train.launch import supervise
+from train.launch import run as launcher
 from train.launch.ranks import RankProcesses
-from train.launch.supervise import train_on_ranks
+from train.launch.run import train_on_ranks
 from train.launch.worker import TRAINING
 from train.loop.loop import Outcome
-from train.record.pointer import Progress, read_pointer
+from train.record.checkpoint import Progress, read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
 from una_fast.errors import InputError
 
@@ -140,8 +140,8 @@ class SlowRanks:
 
 @pytest.fixture
 def slow_ranks(monkeypatch):
-    monkeypatch.setattr(supervise, "RankProcesses", SlowRanks)
-    monkeypatch.setattr(supervise, "start_fork_server", lambda modules: None)
+    monkeypatch.setattr(launcher, "RankProcesses", SlowRanks)
+    monkeypatch.setattr(launcher, "start_fork_server", lambda modules: None)
 
 
 RUN = {"corpus": "c", "model": "m", "output": "o"}

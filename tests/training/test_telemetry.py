@@ -8,8 +8,8 @@ import torch
 from train.loop.telemetry import Telemetry
 from train.record import metrics, screen
 from train.record.metrics import Recorder
+from train.record.resources import Stopwatch
 from train.record.screen import FIRST_LINE, LINE, Screen
-from train.record.timing import Stopwatch
 
 
 class Event:

@@ -248,9 +248,8 @@ def show_warnings_as_lines() -> None:
     warnings.showwarning = show  # type: ignore[assignment]
 
 
-# option names of SimCSE, transformers and sentence-transformers -> the option of this command that does the same
+# option names of SimCSE, transformers and sentence-transformers that do not resemble the option that does the same
 ELSEWHERE = {
-    "base-model": "--model",
     "bf16": "--precision bf16",
     "cpu": "--device cpu",
     "cuda": "--device cuda",
@@ -264,31 +263,18 @@ ELSEWHERE = {
     "evaluation-steps": "--eval-every",
     "fp16": "--precision fp16",
     "gradient-accumulation-steps": "--grad-cache, which fits a large batch into memory",
-    "hidden-dropout-prob": "--dropout",
     "logging-steps": "nothing: metrics.jsonl holds every step",
     "lr": "--learning-rate",
-    "lr-scheduler-type": "--schedule",
-    "max-len": "--max-length",
-    "max-seq-length": "--max-length",
-    "max-train-steps": "--max-steps",
     "mini-batch-size": "--grad-cache",
-    "model-name": "--model",
     "model-name-or-path": "--model",
     "no-cuda": "--device cpu",
-    "nproc-per-node": "--nproc",
     "num-beams": "--beams",
-    "num-epochs": "--epochs",
-    "num-train-epochs": "--epochs",
-    "output-dir": "--output",
     "per-device-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
     "per-gpu-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
     "pooler-type": "--pooling",
-    "pooling-mode": "--pooling",
-    "random-seed": "--seed",
     "resume-from-checkpoint": "--resume",
     "save-steps": "--save-every",
     "scale": "--temperature, which is 1 / scale",
-    "scheduler": "--schedule",
     "tau": "--temperature",
     "temp": "--temperature",
     "train-batch-size": "--batch-size, which counts the sentences of all ranks together",

@@ -15,8 +15,8 @@ from typing import Any
 
 from train.config.run import Run
 from train.encoder.pooling import POOLINGS
+from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
-from train.evaluation.pair_scorer import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.record.folder import write_file
 from una_fast.errors import InputError

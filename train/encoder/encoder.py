@@ -16,11 +16,10 @@ from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_dropout, use_onednn
 from train.encoder.graphs import takes_ready_mask
-from train.encoder.mlm import MlmHead, load_mlm_head
+from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head, PoolingRow
 from train.encoder.pretrained import from_pretrained
-from train.objective.masking import Masked
 
 Replay = Callable[[int, dict[str, Tensor]], Tensor]  # (place of a part, part) -> embeddings, as `graphs.Graphs`
 

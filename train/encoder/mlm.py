@@ -1,21 +1,30 @@
-"""The masked-language-model head: from the states of masked tokens to the sum of their losses.
+"""Masked sentences and the masked-language-model loss that SimCSE adds to its own (Gao et al. 2021, section 3).
 
-Linear, GELU and LayerNorm, then the table of word embeddings as the last layer, and a bias for each token: BERT's,
-RoBERTa's and DistilBERT's heads, whose weights are taken where the checkpoint has them. It is trained with the
-encoder, and kept in checkpoints but not in best/. Letters: m masked tokens, D width of states, E of word embeddings,
-V tokens of the vocabulary.
+As in BERT (Devlin et al. 2019, section 3.1): 15 % of the tokens are to be predicted, special tokens never. Of these,
+80 % are replaced by the mask token, 10 % by a random token of the vocabulary, and 10 % stay. Each draw is a function of
+(seed, epoch, row, position).
+
+The head is a linear layer, GELU and LayerNorm, then the table of word embeddings as the last layer, and a bias for each
+token: BERT's, RoBERTa's and DistilBERT's heads, whose weights are taken where the checkpoint has them. It is trained
+with the encoder, and kept in checkpoints but not in best/. Letters: b sentences of a rank, L tokens, m masked tokens,
+D width of states, E of word embeddings, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+import xxhash
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForMaskedLM
 
 from train.encoder.pretrained import from_pretrained
+from una_fast.augment.row_draws import RowDraws
 from una_fast.errors import InputError
 
 # for each family: the names of the linear layer, of the normalisation and of the bias
@@ -66,3 +75,67 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
             head.load_state_dict({own: saved[other].float() for own, other in names.items()})
             return head
     return head
+
+
+SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
+CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Masked sentences of a rank.
+
+    part: token ids and mask (b, L). positions: int64 (m,), places of the masked tokens in the flattened (b L).
+    targets: int64 (m,), the original tokens at these places.
+    """
+
+    part: dict[str, Tensor]
+    positions: Tensor
+    targets: Tensor
+
+    def without_targets(self) -> Masked:
+        """A copy without tokens to predict, for a rank without sentences, which encodes one that enters no loss."""
+        return replace(self, positions=self.positions[:0], targets=self.targets[:0])
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Masks tokens of sentences. n_tokens: size of the vocabulary; special: ids that are never masked."""
+
+    seed: int
+    mask_id: int
+    n_tokens: int
+    special: tuple[int, ...]
+
+    def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
+        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
+        ids = part["input_ids"].numpy()
+        draws = RowDraws(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
+        width = ids.shape[1]
+        chosen = (draws.units(width, CHOICE) < SHARE) & ~np.isin(ids, self.special)
+        chosen &= part["attention_mask"].numpy().astype(bool)
+        kind = draws.units(width, KIND)
+        random = draws.below(self.n_tokens, width, TOKEN)
+        put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
+        masked = {**part, "input_ids": torch.from_numpy(np.where(chosen, put, ids))}
+        columns = _columns(part["attention_mask"])
+        places = torch.from_numpy(chosen)[:, columns].flatten().nonzero()[:, 0]
+        cut = {name: tensor[:, columns].contiguous() for name, tensor in masked.items()}
+        return Masked(cut, places, part["input_ids"][:, columns].flatten()[places])
+
+
+def masking_of(tokenizer: Any, seed: int) -> Masking:
+    """The Masking for sentences of a tokenizer.
+
+    Raises:
+        InputError: the tokenizer has no mask token.
+    """
+    if tokenizer.mask_token_id is None:
+        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
+    return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
+
+
+def _columns(mask: Tensor) -> slice:
+    """The columns from the first to the last in which some sentence has a token."""
+    used = mask.any(0).nonzero()[:, 0]
+    return slice(int(used[0]), int(used[-1]) + 1)

@@ -1,5 +1,6 @@
 """Sentences -> embeddings: each distinct sentence once, tokenised once, in batches of nearly equal length.
 
+`PairScorer` scores pairs under an encoder whose weights change: the dev evaluation of training.
 Letters of shapes: B sentences of a batch, L its longest, D the width of an embedding, n distinct sentences.
 """
 
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from train.evaluation.tasks.sts import StsTask
 
 Encode = Callable[[dict[str, Tensor]], Tensor]
 
@@ -132,3 +135,35 @@ def _pad(tokenizer: Any, ids: list[list[int]], device: torch.device) -> dict[str
     """A padded batch on the device: the tokenizer's int64 (B, L) tensors by name."""
     batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
     return {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+class PairScorer:
+    """Spearman of tasks: the sentences are tokenised and sorted once, and encoded at every call."""
+
+    def __init__(
+        self,
+        tasks: Iterable[StsTask],
+        tokenizer: Any,
+        max_length: int | None = None,
+        batch_tokens: int | None = None,
+        device: str | torch.device = "cpu",
+        prepared: Callable[[Sequence[str]], Sequence[str]] = list,
+    ) -> None:
+        """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
+        self.tasks: Sequence[StsTask] = list(tasks)
+        distinct = DistinctSentences()
+        self._rows = [(distinct.add(task.first), distinct.add(task.second)) for task in self.tasks]
+        self._batches = Batches(prepared(distinct.texts), tokenizer, max_length, batch_tokens, device)
+
+    def __call__(self, encode: Encode, threads: int | None = 1) -> dict[str, float]:
+        """Spearman over all pairs, by task name; NaN if the encoder gives every pair the same similarity.
+
+        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
+        in inference mode; the caller puts the model into eval mode. On the CPU, `threads` batches are encoded at once
+        (None: as many as PyTorch has threads), which must be 1 if `encode` communicates with other ranks.
+        """
+        embeddings = self._batches.embed(encode, threads).cpu().numpy()
+        return {
+            task.name: task.correlations(task.similarity(embeddings, rows)).spearman["all"]
+            for task, rows in zip(self.tasks, self._rows, strict=True)
+        }

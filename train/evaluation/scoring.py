@@ -15,11 +15,10 @@ from train.encoder.cpu import packed_linears
 from train.encoder.encoder import without_unread_tokens
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.embed import Batches, DistinctSentences
-from train.evaluation.measures.geometry import whiten
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.tasks.kind import Column, Scores, Task, mean_of
-from train.evaluation.tasks.registry import KINDS, TASKS, kind_of, read_task, suite
+from train.evaluation.similarity import whiten
+from train.evaluation.tasks.registry import KINDS, TASKS, Column, Scores, Task, kind_of, mean_of, read_task, suite
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 

@@ -1,4 +1,4 @@
-"""The options of paraphrase and of back-translation, the models that they name, and the job with a value for each.
+"""The options of paraphrase and of back-translation, the models that they name, and the job that they make.
 
 The presets are models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"); of the
 paraphrases it reports results of the first. The paper does not give its search settings. Beams and lengths of PEGASUS
@@ -11,63 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from train.config.options import Option, option, options_of
+from train.config.options import Group, Option, options_of
 from una_fast.errors import InputError
 
 MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30
 BEAMS = 4
-
-
-@dataclass(frozen=True)
-class Text:
-    """Input and output."""
-
-    corpus: tuple[str, ...] = option(
-        (), "files of sentences, of the kinds that training takes, in the order of its --corpus", role="source",
-        metavar="FILE",
-    )  # fmt: skip
-    column: str = option("text", "column of the sentences in a table", metavar="NAME")
-    output: str = option(
-        "", "file to write, a .txt: line i is made from sentence i of the corpus", role="running", metavar="FILE"
-    )
-
-
-@dataclass(frozen=True)
-class Search:
-    """How text is made.
-
-    By beam search without sampling: a sentence gives the same text each time.
-    """
-
-    beams: int | None = option(None, f"beams of the search; default: the preset's, else {BEAMS}", least=1, most=100)
-    max_source_length: int | None = option(
-        None, f"tokens of a sentence; longer ones are cut; default: the preset's, else {MAX_LENGTH}", least=3
-    )
-    max_target_length: int | None = option(
-        None, f"tokens that are written at most; default: the preset's, else {MAX_LENGTH}", least=3
-    )
-    precision: Literal["fp32", "bf16"] = option("fp32", "number format of the weights and of the arithmetic")
-
-
-@dataclass(frozen=True)
-class Running:
-    """Running.
-
-    Where and how the work is done. None of these changes the text.
-    """
-
-    nproc: int = option(
-        1, "ranks that share the lines: one for each GPU, or processes that share the CPU's cores", least=1,
-        role="running",
-    )  # fmt: skip
-    device: str = option("auto", "auto, cpu, cuda or cuda:N; auto: the GPUs if there are any", role="running")
-    batch_tokens: int | None = option(
-        None, "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768", least=1,
-        role="running",
-    )  # fmt: skip
-    resume: bool = option(False, "go on with what an earlier call left in OUTPUT.parts", role="call")
 
 
 @dataclass(frozen=True)
@@ -86,37 +36,68 @@ PARAPHRASERS = {
 }
 TRANSLATORS = {"opus-mt-fr": Preset(("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"))}
 
+FILES = Group("Input and output")
+MODEL = Group("Model")
+PREFIX, PAIR = Group("Prefix"), Group("Models of your own")
+SEARCH = Group("How text is made", "By beam search without sampling: a sentence gives the same text each time.")
+RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.")
+
 
 @dataclass(frozen=True)
-class Paraphraser:
-    """Model."""
+class Options:
+    """The options of `python -m train.generate`; a kind of text has some of their groups."""
 
-    model: str = option(
+    corpus: tuple[str, ...] = FILES.option(
+        (),
+        "files of sentences, of the kinds that training takes, in the order of its --corpus",
+        role="source",
+        metavar="FILE",
+    )
+    column: str = FILES.option("text", "column of the sentences in a table", metavar="NAME")
+    output: str = FILES.option(
+        "", "file to write, a .txt: line i is made from sentence i of the corpus", role="running", metavar="FILE"
+    )
+    model: str = MODEL.option(
         "",
-        f"{' or '.join(PARAPHRASERS)} (the paper's models, as presets), or any seq2seq model: its name on the Hugging "
-        "Face hub, or the folder that holds it",
+        f"a preset of the paper's models: {' or '.join(PARAPHRASERS)} for paraphrases, {' or '.join(TRANSLATORS)} for "
+        "back-translations; for paraphrases also any seq2seq model: its name on the Hugging Face hub, or its folder",
         role="source",
         metavar="NAME_OR_FOLDER",
     )
-    prefix: str | None = option(
+    prefix: str | None = PREFIX.option(
         None, "text to put before each sentence, as T5 models want it; default: the preset's, else none"
     )
-
-
-@dataclass(frozen=True)
-class Translators:
-    """Models."""
-
-    model: str = option(
-        "", f"a preset: {', '.join(TRANSLATORS)} (the paper's two models)", role="source", metavar="NAME"
-    )
-    forward: str = option(
+    forward: str = PAIR.option(
         "",
         "model that translates into the other language: its name on the Hugging Face hub, or the folder that holds it",
         role="source",
         metavar="NAME_OR_FOLDER",
     )
-    backward: str = option("", "model that translates back", role="source", metavar="NAME_OR_FOLDER")
+    backward: str = PAIR.option("", "model that translates back", role="source", metavar="NAME_OR_FOLDER")
+    beams: int | None = SEARCH.option(
+        None, f"beams of the search; default: the preset's, else {BEAMS}", least=1, most=100
+    )
+    max_source_length: int | None = SEARCH.option(
+        None, f"tokens of a sentence; longer ones are cut; default: the preset's, else {MAX_LENGTH}", least=3
+    )
+    max_target_length: int | None = SEARCH.option(
+        None, f"tokens that are written at most; default: the preset's, else {MAX_LENGTH}", least=3
+    )
+    precision: Literal["fp32", "bf16"] = SEARCH.option("fp32", "number format of the weights and of the arithmetic")
+    nproc: int = RUNNING.option(
+        1,
+        "ranks that share the lines: one for each GPU, or processes that share the CPU's cores",
+        least=1,
+        role="running",
+    )
+    device: str = RUNNING.option("auto", "auto, cpu, cuda or cuda:N; auto: the GPUs if there are any", role="running")
+    batch_tokens: int | None = RUNNING.option(
+        None,
+        "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768",
+        least=1,
+        role="running",
+    )
+    resume: bool = RUNNING.option(False, "go on with what an earlier call left in OUTPUT.parts", role="call")
 
 
 def _paraphraser(values: dict[str, Any]) -> Preset:
@@ -143,24 +124,21 @@ def _translators(values: dict[str, Any]) -> Preset:
     return Preset(pair)
 
 
-@dataclass(frozen=True)
-class TextKind:
-    """A kind of text. models: its options for models; choose: the preset that the values of these options name."""
+class TextKind(NamedTuple):
+    """A kind of text. own: its options that no other kind has; choose: the preset that its option values name."""
 
     about: str
-    models: type
+    own: Group
     choose: Callable[[dict[str, Any]], Preset]
 
 
 TEXT_KINDS = {
     "paraphrase": TextKind(
-        "Write a paraphrase of every sentence of a corpus, line by line, with a seq2seq model.",
-        Paraphraser,
-        _paraphraser,
+        "Write a paraphrase of every sentence of a corpus, line by line, with a seq2seq model.", PREFIX, _paraphraser
     ),
     "back-translation": TextKind(
         "Translate every sentence of a corpus into another language and back, line by line, with two seq2seq models.",
-        Translators,
+        PAIR,
         _translators,
     ),
 }
@@ -168,32 +146,24 @@ TEXT_KINDS = {
 
 def options_for(kind: str) -> dict[str, Option]:
     """The options of a kind of text, by field name."""
-    return options_of(Text) | options_of(TEXT_KINDS[kind].models) | options_of(Search) | options_of(Running)
+    return options_of(Options, FILES, MODEL, TEXT_KINDS[kind].own, SEARCH, RUNNING)
 
 
 @dataclass(frozen=True)
-class Job:
-    """A command with all its option values. The fields are the options of the same names."""
+class Job(Options):
+    """A command with a value for every option, and the models that it names."""
 
-    command: str
-    models: tuple[str, ...]
-    prefix: str
-    corpus: tuple[str, ...]
-    column: str
-    output: str
-    beams: int
-    max_source_length: int
-    max_target_length: int
-    precision: Literal["fp32", "bf16"]
-    nproc: int
-    device: str
-    batch_tokens: int | None
-    resume: bool
+    command: str = ""
+    models: tuple[str, ...] = ()
+    prefix: str = ""
+    beams: int = BEAMS
+    max_source_length: int = MAX_LENGTH
+    max_target_length: int = MAX_LENGTH
 
     def settings(self) -> dict[str, Any]:
         """The settings that change the text, which --resume must find unchanged, besides corpus and models."""
-        names = [name for group in (Text, Search) for name, one in options_of(group).items() if one.role == "result"]
-        return {"command": self.command, "prefix": self.prefix} | {name: getattr(self, name) for name in names}
+        names = [name for name, one in options_of(Options).items() if one.role == "result"]
+        return {"command": self.command} | {name: getattr(self, name) for name in names}
 
 
 def resolve_job(command: str, values: dict[str, Any]) -> Job:
@@ -205,17 +175,10 @@ def resolve_job(command: str, values: dict[str, Any]) -> Job:
     preset = TEXT_KINDS[command].choose(values)
     for name in ("corpus", "output"):
         if not values[name]:
-            raise InputError(f"--{name} is missing: give the {options_of(Text)[name].help.split(',')[0]}")
+            raise InputError(f"--{name} is missing: give the {options_of(Options)[name].help.split(',')[0]}")
     if not values["output"].endswith(".txt"):
         raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
-    prefix = values.get("prefix")
-    return Job(
-        command=command,
-        models=preset.models,
-        prefix=preset.prefix if prefix is None else prefix,
-        beams=values["beams"] or preset.beams,
-        max_source_length=values["max_source_length"] or preset.max_length,
-        max_target_length=values["max_target_length"] or preset.max_length,
-        corpus=tuple(values["corpus"]),
-        **{name: values[name] for name in "column output precision nproc device batch_tokens resume".split()},
-    )
+    usual: dict[str, Any] = {"prefix": preset.prefix, "beams": preset.beams}
+    usual |= dict.fromkeys(("max_source_length", "max_target_length"), preset.max_length)
+    given = {name: value for name, value in values.items() if value is not None}
+    return Job(**usual | given | {"corpus": tuple(values["corpus"])}, command=command, models=preset.models)

@@ -12,11 +12,11 @@ import torch
 from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import warn_of_slow_bf16
 from train.encoder.encoder import head_of, pooling_of
+from train.encoder.mlm import masking_of
 from train.encoder.modules import Modules
 from train.encoder.pooling import POOLINGS
 from train.encoder.pretrained import is_roberta, load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
-from train.objective.masking import masking_of
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
 from una_fast.augment.registry import load_augmentation

@@ -13,11 +13,11 @@ from typing import Any
 from train.config.run import Run
 from train.demo.demo import prepare_demo
 from train.launch.corpus import make_index
-from train.launch.job import encoder_of, identify
-from train.launch.launch import EXIT_NOT_PUSHED, launch
 from train.launch.resolve import resolve_options
+from train.launch.run import EXIT_NOT_PUSHED, launch
+from train.launch.worker import encoder_of, identify
+from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
-from train.record.pointer import check_identity, has_checkpoint, read_pointer
 from train.report.runs import Group, kept_start, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.text_table import aligned

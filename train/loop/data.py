@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.objective.masking import Masked, Masking
+from train.encoder.mlm import Masked, Masking
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole

@@ -11,15 +11,14 @@ from typing import Any
 
 from train.encoder.cpu import packed_linears
 from train.encoder.encoder import without_unread_tokens
-from train.evaluation.pair_scorer import PairScorer
+from train.evaluation.embed import PairScorer
 from train.loop.data import BatchMaker, Prefetcher
 from train.loop.distributed import FAILED, StopAgreement
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.best import save_encoder
-from train.record.checkpoint import CheckpointWriter
+from train.record.checkpoint import CheckpointWriter, Progress
 from train.record.folder import BEST, LAST
-from train.record.pointer import Progress
 from una_fast.errors import InputError
 
 

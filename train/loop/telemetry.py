@@ -10,9 +10,9 @@ from typing import Any
 from train.loop.data import Batch
 from train.loop.distributed import StopAgreement
 from train.loop.trainer import Step, Trainer, learning_rate
+from train.record.checkpoint import Progress
 from train.record.metrics import LateLosses, Recorder
-from train.record.pointer import Progress
-from train.record.timing import profile_table
+from train.record.resources import profile_table
 
 WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
 WAIT_STEPS = 20  # steps that are needed for a reliable share

@@ -17,12 +17,12 @@ from torch.nn import functional
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.graphs import TOLERANCE, Graphs, difference
+from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan, rank_share
 from train.loop.distributed import Ranks, averaging_gradients, gather, gather_rows
-from train.objective.masking import Masked
 from train.objective.noise import StepNoise, noise_on
 from train.objective.registry import loss_row
-from train.record.timing import Stopwatch
+from train.record.resources import Stopwatch
 from train.signals import tell_user
 from una_fast.losses import tie
 

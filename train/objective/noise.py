@@ -7,6 +7,9 @@ sentence's class. Without labels, that is the whole step. pca_jitter is the PCA 
 
 Each function gives embeddings (B, D) from embeddings z (B, D), B >= 2. pool: the same embeddings without gradients,
 from which partners and statistics come, as MODALS takes them from stored features.
+
+Random numbers are functions of (seed, epoch, row, position, number) alone, by the generator of
+una_fast/_kernels/draws/random.pxd for whole arrays. Letters: B sentences of a step, D width.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ import numpy as np
 import torch
 import xxhash
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from torch import Tensor
 from torch.nn import functional
 
-from train.objective.draws import EmbeddingDraws, normals_like, on_device
 from train.objective.registry import NOISE_VIEWS, NOISES
+from una_fast.augment.row_draws import RowDraws
 
 StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
 
@@ -86,3 +90,34 @@ def pca_jitter(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) 
     centred = unit - unit.mean(0)  # (B, D)
     jitter = normals_like(z, draws) @ centred.T @ centred / (len(pool) - 1)  # (B, D), rows C e
     return z + strength * z.norm(dim=1, keepdim=True) * jitter
+
+
+class EmbeddingDraws(RowDraws):
+    """Random numbers for the sentences of a step: for embeddings, and for pairs of sentences. rows: int64 (B,)."""
+
+    def normals(self, width: int) -> NDArray[np.float32]:
+        """float32 (B, width): independent standard normal draws, by the inverse of the distribution function."""
+        uniform = ((self.bits(width) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # inside (0, 1)
+        return ndtri(uniform).astype(np.float32)
+
+    def pairs(self) -> NDArray[np.int64]:
+        """int64 (B, 2): for each row the places of two distinct rows of the step, all pairs equally likely. B >= 2.
+
+        They are drawn among the rows in ascending order, so a row's pair does not depend on the order of the batch.
+        """
+        n = len(self.rows)
+        first = self.below(n, 1, 0)[:, 0]
+        second = self.below(n - 1, 1, 1)[:, 0]
+        second += second >= first
+        return np.argsort(self.rows)[np.stack([first, second], axis=1)]
+
+
+def normals_like(z: Tensor, draws: EmbeddingDraws) -> Tensor:
+    """Standard normal draws for embeddings (B, D), of their dtype and on their device."""
+    return on_device(draws.normals(z.shape[1]), z).to(z.dtype)
+
+
+def on_device(array: NDArray, like: Tensor) -> Tensor:
+    """The array as a tensor on the device of `like`; the copy to a GPU is asynchronous."""
+    tensor = torch.from_numpy(array)
+    return tensor if like.device.type == "cpu" else tensor.pin_memory().to(like.device, non_blocking=True)

@@ -16,10 +16,8 @@ from una_fast.imports import import_object
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from train.objective.draws import EmbeddingDraws
-
     LossFunction = Callable[..., Tensor]
-    NoiseFunction = Callable[[Tensor, Tensor, EmbeddingDraws, float], Tensor]
+    NoiseFunction = Callable[[Tensor, Tensor, Any, float], Tensor]
 
 
 class LossRow(NamedTuple):

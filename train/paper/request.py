@@ -12,7 +12,7 @@ from typing import Any
 from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
-from train.evaluation.senteval_files import downstream_folder
+from train.evaluation.files import downstream_folder
 from train.paper.tables import BERT, CHECKPOINT, ROBERTA, RUN, Cell, Source, cells_of, table_of
 from una_fast.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Folders -> the records of their runs -> groups of runs that differ by seed alone -> differences to a baseline."""
+"""Folders -> the records of their runs -> groups that differ by seed alone -> paired differences to a baseline."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS
 from train.record.folder import PAPER_RUNS, SUMMARY
-from train.report.paired import Comparison, compare
 from train.report.records import RunRecord, read_run
 from una_fast.errors import InputError
 
@@ -200,3 +201,43 @@ def _by_seed(group: Group, name: str) -> dict[str, float]:
         if name in run.scores:
             found.setdefault(str(run.seed), run.scores[name])
     return found
+
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A score of n seeds under two conditions; all but p in the unit of the scores.
+
+    difference: the mean over seeds of (with - without); deviation: of these differences (n - 1); low, high: the mean's
+    95 % interval by Student's t, which is honest about few seeds; p: of the two-sided paired t-test.
+    """
+
+    n: int
+    without: float
+    with_it: float
+    difference: float
+    deviation: float
+    low: float
+    high: float
+    p: float
+
+
+def compare(without: Mapping[str, float], with_it: Mapping[str, float]) -> Comparison | None:
+    """The comparison over the seeds that both have; None if there are none. Keys are seeds."""
+    from scipy import stats  # takes a second, and reports without a baseline need none
+
+    seeds = [seed for seed in with_it if seed in without]
+    if not seeds:
+        return None
+    first, second = (np.array([scores[seed] for seed in seeds]) for scores in (without, with_it))
+    differences = second - first
+    n, mean = len(seeds), float(differences.mean())
+    deviation = low = high = p = math.nan
+    if n > 1:
+        deviation = float(differences.std(ddof=1))
+        p = float(stats.ttest_rel(second, first).pvalue)
+        half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * deviation / math.sqrt(n)
+        low, high = mean - half, mean + half
+    return Comparison(n, float(first.mean()), float(second.mean()), mean, deviation, low, high, p)

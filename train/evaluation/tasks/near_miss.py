@@ -36,11 +36,10 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from train.evaluation.measures.correlation import cosine
-from train.evaluation.measures.ranking import auc, recall
+from train.evaluation.files import NEAR_MISSES, normalise_spaces, read_columns
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.senteval_files import NEAR_MISSES, normalise_spaces, read_columns
-from train.evaluation.tasks.kind import Column, Kind, Scores, Task, or_none
+from train.evaluation.similarity import auc, cosine, recall
+from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 

@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.evaluation.measures.correlation import Correlations, correlate, cosine
-from train.evaluation.measures.geometry import ALIGNMENT_SCORE, alignment, uniformity, unit_rows
+from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.senteval_files import normalise_spaces, number_in, read_columns, read_lines
-from train.evaluation.tasks.kind import Column, Kind, Scores, Task, or_none
+from train.evaluation.similarity import (
+    ALIGNMENT_SCORE,
+    Correlations,
+    alignment,
+    correlate,
+    cosine,
+    uniformity,
+    unit_rows,
+)
+from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute

@@ -12,11 +12,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.evaluation.measures.classifier import FAST, FULL, FitSettings
-from train.evaluation.measures.validation import Accuracies, Labelled, cross_validated, nested_folds, split_validated
+from train.evaluation.classifier import (
+    FAST,
+    FULL,
+    Accuracies,
+    FitSettings,
+    Labelled,
+    cross_validated,
+    nested_folds,
+    split_validated,
+)
+from train.evaluation.files import normalise_spaces, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.senteval_files import normalise_spaces, read_columns, read_lines
-from train.evaluation.tasks.kind import Column, Kind, Scores, Task
+from train.evaluation.tasks.registry import Column, Kind, Scores, Task
 from una_fast.errors import InputError
 
 BINARY_FILES = {  # folder: file of class 1, file of class 0

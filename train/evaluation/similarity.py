@@ -1,0 +1,156 @@
+"""Measures of embeddings: cosines of pairs and their correlation with gold scores, and the space that embeddings fill.
+
+Shapes: n sentences or pairs, D width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+Floats = NDArray[np.floating]
+
+
+def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
+    """Cosine of each pair of rows, float64 (n,); 0 where a row is all zero or not finite, as in SentEval.
+
+    first, second: (n, D).
+    """
+    first, second = np.nan_to_num(first), np.nan_to_num(second)
+    dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)
+    norms = _norms(first) * _norms(second)
+    return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+
+
+def _norms(rows: Floats) -> NDArray[np.float64]:
+    return np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of two (n,) arrays; NaN if either is constant, where it is not defined."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    x, y = x - x.mean(), y - y.mean()
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of the ranks, ties taking their mean rank; NaN if either is constant."""
+    return pearson(rankdata(x), rankdata(y))
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Pearson and Spearman of one task, by aggregate, and Spearman of each subset. NaN where undefined."""
+
+    pearson: dict[str, float]
+    spearman: dict[str, float]
+    subsets: dict[str, float]
+
+
+def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> Correlations:
+    """Correlation of a task's similarities (n,) with its gold scores (n,), by SentEval's three aggregates.
+
+    "all": over all pairs of the task at once; "mean": over subsets; "wmean": over subsets, weighted by pairs.
+    A subset whose correlation is undefined is left out of both means.
+    """
+    parts = dict(subsets) or {"all": slice(0, len(gold))}
+    sizes = np.array([len(gold[part]) for part in parts.values()])
+    by_subset = {
+        measure.__name__: np.array([measure(similarity[part], gold[part]) for part in parts.values()])
+        for measure in (pearson, spearman)
+    }
+    totals = {
+        measure.__name__: {
+            "all": measure(similarity, gold),
+            "mean": _defined_mean(by_subset[measure.__name__], np.ones(len(sizes))),
+            "wmean": _defined_mean(by_subset[measure.__name__], sizes),
+        }
+        for measure in (pearson, spearman)
+    }
+    return Correlations(
+        totals["pearson"], totals["spearman"], dict(zip(parts, by_subset["spearman"].tolist(), strict=True))
+    )
+
+
+def _defined_mean(values: Floats, weights: NDArray) -> float:
+    """Weighted mean of the values that are not NaN; NaN if all are."""
+    defined = ~np.isnan(values)
+    return float(np.average(values[defined], weights=weights[defined])) if defined.any() else float("nan")
+
+
+ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE's figure of STS-B
+
+
+def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
+    """Embeddings (n, D), transformed: the embeddings of `rows` have mean 0 and identity covariance (BERT-whitening).
+
+    rows: int64 (m,), one entry per occurrence of a sentence. Directions without variance become 0.
+    """
+    sample = embeddings[rows].astype(np.float64)
+    mean = sample.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(sample, rowvar=False, bias=True))  # (D,), (D, D)
+    kept = values > values[-1] * 1e-10
+    scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1)), 0)
+    return (embeddings - mean) @ (vectors * scale)
+
+
+def unit_rows(embeddings: NDArray) -> NDArray:
+    """Each row divided by its Euclidean norm; a row of zeros stays."""
+    norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
+    return embeddings / np.where(norms > 0, norms, 1)
+
+
+def alignment(first: NDArray, second: NDArray) -> float:
+    """Mean squared distance of positive pairs on the unit sphere, smaller is better; NaN without pairs.
+
+    first, second: (n, D) of unit rows.
+    """
+    return float(np.square(first - second).sum(axis=1).mean()) if len(first) else float("nan")
+
+
+def uniformity(embeddings: NDArray, block: int = 2048) -> float:
+    """The logarithm of the mean of exp(-2 d^2) over all pairs of rows; smaller is better.
+
+    embeddings: (n, D) of unit rows. O(n^2 D) time, O(block n) memory.
+    """
+    rows = torch.from_numpy(np.ascontiguousarray(embeddings, np.float32))
+    n = len(rows)
+    if n < 2:
+        return float("nan")
+    total = 0.0
+    for start in range(0, n, block):
+        # d^2 = 2 - 2 cos, so exp(-2 d^2) = exp(4 cos - 4); a row with itself gives 1, which is subtracted below
+        total += float(torch.exp(4 * (rows[start : start + block] @ rows.T) - 4).sum(dtype=torch.float64))
+    return float(np.log((total - n) / (n * (n - 1))))
+
+
+def auc(same: Floats, other: Floats) -> float:
+    """Chance that a pair of `same` has a higher cosine than a pair of `other`; equal cosines count half.
+
+    same: (n,), other: (m,). NaN if either is empty.
+    """
+    n, m = len(same), len(other)
+    if not n or not m:
+        return math.nan
+    ranks = rankdata(np.concatenate([same, other]))[:n]
+    return float((ranks.sum() - n * (n + 1) / 2) / (n * m))
+
+
+def recall(same: Floats, other: Floats, share: float) -> float:
+    """Share of `same` above the lowest threshold that at most `share` of `other` lie above.
+
+    The threshold is the (floor(share * m) + 1)-th highest of `other`; "above" is strict. same: (n,), other: (m,);
+    share: a fraction below 1. NaN if either is empty.
+    """
+    if not len(same) or not len(other):
+        return math.nan
+    threshold = np.sort(other)[-(math.floor(share * len(other)) + 1)]
+    return float(np.mean(same > threshold))
