@@ -12,17 +12,16 @@ import itertools
 import json
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 from bench.evidence.chart import draw
-from bench.evidence.conditions import SEEDS, Condition, find_conditions
+from bench.evidence.conditions import BASES, SEEDS, Condition, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.hardness import Hardness, hardness
-from bench.evidence.page import difference, hardness_table, sentence, summary_table, task_table
+from bench.evidence.page import difference, hardness_table, regimes_table, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
-from bench.report import EVIDENCE, README, WIDTH, write_between_marks
+from bench.report import EVIDENCE, README, write_between_marks
 from train.config.command import run_command, whole_numbers
 from train.record.folder import OutputFolder, is_own, write_file
 from una_fast.errors import InputError
@@ -30,7 +29,8 @@ from una_fast.errors import InputError
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
 CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-mlm: none; minilm-mlm: other sentences; minilm-mlm: una"
-MAIN_PAIR = find_conditions(DEFAULT)[2]  # shown by task, and in README
+REGIMES = find_conditions("minilm-mlm: una; minilm-cls: una")  # the rows of README
+MAIN_PAIR = REGIMES[0]  # shown by task
 COMMAND = "bench.evidence"
 TOLERANCE = 1e-3  # of a repeated score
 
@@ -104,14 +104,14 @@ def kept(found: dict[Condition, dict[str, Any]], cosines: Hardness) -> int:
 
 
 def write_page(content: dict[str, Any]) -> None:
-    """Put tables and chart of evidence.json into the page, a sentence of it into README, and print the tables."""
+    """Put tables and chart of evidence.json into the page, two rows into README, and print the tables."""
     conditions = content["conditions"]
     parts = [summary_table(conditions)]
     if difference(conditions, MAIN_PAIR):
-        parts += ["By task, for the first row:", task_table(conditions, MAIN_PAIR)]
+        parts += [f"By task, for {BASES[MAIN_PAIR.base].title}:", task_table(conditions, MAIN_PAIR)]
         parts += ["How near the encoders put negatives to their anchors:", hardness_table(content["hardness"])]
         draw(conditions, MAIN_PAIR, PAGE.parent / CHART)
-        write_between_marks(README, [textwrap.fill(sentence(conditions, MAIN_PAIR), WIDTH)], "evidence")
+        write_between_marks(README, [regimes_table(conditions, REGIMES)], "evidence")
     print("\n\n".join(parts))
     if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")

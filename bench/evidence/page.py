@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.evidence.conditions import BASES, Condition, find_conditions
@@ -11,6 +11,8 @@ from bench.report import table
 from train.report.runs import Comparison, compare, title
 
 Evidence = Mapping[str, Any]  # "conditions" of evidence.json
+MAIN, OTHER_SENTENCES = "una", "other sentences"  # the variation that is also compared with its control
+FIGURES = ("seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p")
 
 
 def seed_scores(conditions: Evidence, condition: Condition, task: str) -> dict[str, float]:
@@ -19,29 +21,42 @@ def seed_scores(conditions: Evidence, condition: Condition, task: str) -> dict[s
     return {seed: 100 * scores[task] for seed, scores in seeds.items() if task in scores}
 
 
-def difference(conditions: Evidence, condition: Condition, task: str = "average") -> Comparison | None:
-    """A condition against the same base without hard negatives."""
-    without, with_it = (seed_scores(conditions, one, task) for one in (condition.reference, condition))
+def difference(
+    conditions: Evidence, condition: Condition, task: str = "average", reference: Condition | None = None
+) -> Comparison | None:
+    """A condition against another, by default the same base without hard negatives."""
+    without, with_it = (seed_scores(conditions, one, task) for one in (reference or condition.reference, condition))
     return compare(without, with_it)
 
 
 def summary_table(conditions: Evidence) -> str:
-    """One row a condition that has pairs: STS average before, without, with, and their difference."""
+    """One row a condition and what it is compared with: STS average before, without, with, and their difference."""
     rows = []
     for condition in find_conditions(";".join(conditions)) if conditions else []:
-        found = difference(conditions, condition)
-        if condition != condition.reference and found is not None:
-            before = conditions[condition.name]["before"].get("average")
-            rows.append([
-                f"{BASES[condition.base].title}; {condition.variation}",
-                found.n,
-                "" if before is None else f"{100 * before:.2f}",
-                f"{found.without:.2f}",
-                f"{found.with_it:.2f}",
-                *cells(found),
-            ])  # fmt: skip
-    columns = ["encoder; setting", "seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p"]
-    return table(columns, rows)
+        controls = [Condition(condition.base, OTHER_SENTENCES)] if condition.variation == MAIN else []
+        for reference in (condition.reference, *controls):
+            found = difference(conditions, condition, reference=reference)
+            if condition != reference and found is not None:
+                title = f"{BASES[condition.base].title}; {condition.variation}"
+                rows.append([title, reference.variation, *figures(conditions, condition, found)])
+    return table(["encoder; setting", "against", *FIGURES], rows)
+
+
+def regimes_table(conditions: Evidence, main: Sequence[Condition]) -> str:
+    """One row for each of `main` that has pairs, for README."""
+    rows = []
+    for condition in main:
+        if found := difference(conditions, condition):
+            title = BASES[condition.base].title
+            rows.append([title, f"{condition.n_sentences():,}", *figures(conditions, condition, found)])
+    return table(["trained from", "sentences", *FIGURES], rows)
+
+
+def figures(conditions: Evidence, condition: Condition, found: Comparison) -> list[Any]:
+    """The columns FIGURES of a comparison."""
+    before = conditions[condition.name]["before"].get("average")
+    shown = "" if before is None else f"{100 * before:.2f}"
+    return [found.n, shown, f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
 
 
 def task_table(conditions: Evidence, condition: Condition) -> str:
@@ -61,18 +76,6 @@ def hardness_table(found: Hardness) -> str:
     return table(
         ["cosine of anchors with", *columns],
         [[title, *(f"{values[column]:.2f}" for column in columns)] for title, values in found.items()],
-    )
-
-
-def sentence(conditions: Evidence, condition: Condition) -> str:
-    """The comparison in one sentence, for README."""
-    found = difference(conditions, condition)
-    assert found is not None
-    before = 100 * conditions[condition.name]["before"]["average"]
-    return (
-        f"STS average of {BASES[condition.base].title}, trained on {condition.n_sentences():,} sentences of Wikipedia "
-        f"with {found.n} seeds: **{found.without:.2f} without UNA, {found.with_it:.2f} with it** (before training "
-        f"{before:.2f}; difference {found.difference:+.2f}, 95 % interval {found.low:+.2f} to {found.high:+.2f})."
     )
 
 

@@ -20,7 +20,7 @@ from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditi
 from bench.evidence.controls import OtherSentence
 from bench.evidence.corpora import write_lines
 from bench.evidence.hardness import cosines
-from bench.evidence.page import summary_table, task_table
+from bench.evidence.page import regimes_table, summary_table, task_table
 from bench.evidence.runs import with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
@@ -119,8 +119,18 @@ def test_unknown_conditions_are_named() -> None:
 
 def test_tables_show_pairs_alone() -> None:
     row = summary_table(content()).splitlines()[2]
-    assert row.startswith("| a language model, mean pooling; una | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
+    assert row.startswith("| a language model, mean pooling; una | none | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
+    control = {"minilm-mlm: other sentences": {"settings": {}, "before": {"average": 0.65}, "seeds": scores(-0.01)}}
+    rows = summary_table({**content(), **control}).splitlines()[2:]
+    assert rows[1].startswith(
+        "| a language model, mean pooling; una | other sentences | 5 | 65.00 | 69.20 | 71.10 | +1.90"
+    )
+    assert len(rows) == 3  # and other sentences against none
     assert task_table(content(), Condition("minilm-mlm", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
+    first = regimes_table(content(), find_conditions("minilm-cls: una; minilm-mlm: una")).splitlines()[2:]
+    assert len(first) == 1 and first[0].startswith(
+        "| a language model, mean pooling | 8,192 | 5 | 65.00 | 70.20 | 71.10 |"
+    )
     alone = {"minilm-mlm: una": content()["minilm-mlm: una"]}
     assert len(summary_table(alone).splitlines()) == 2
 
@@ -191,10 +201,7 @@ def test_the_pages_get_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, 
     assert {"STS12", "with UNA", "without UNA", "anchor and positive", "anchor and negative"} <= words
     said = readme.read_text()
     assert said.startswith("Before\n") and said.endswith("\nAfter\n") and "old" not in said
-    assert (
-        "with 2 seeds: **70.25 without UNA, 70.75 with it** (before training 65.00; difference +0.50"
-        in said.replace("\n", " ")
-    )
+    assert "| a language model, mean pooling | 8,192 | 2 | 65.00 | 70.25 | 70.75 | +0.50 ± 0.71 |" in said
     evidence.write_page(measured())
     assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes()) == (first, chart)
     assert readme.read_text() == said
