@@ -79,3 +79,29 @@ class Workers:
         while (item := future.result()) is not None:
             future = self._pool.submit(next, iterator, None)
             yield item
+
+
+class RowThreads:
+    """Threads that share the rows of a batch; they start with the first batch that is large enough."""
+
+    def __init__(self, n_jobs: int, least: int):
+        self._n_jobs, self._least = n_jobs, least
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_of = 0  # id of the process that made the threads
+
+    def run(self, fill: Callable[[slice], None], n_rows: int) -> None:
+        """Call `fill` for parts of the rows 0 .. n_rows - 1, at most one a thread, of at least `least` rows each."""
+        n_parts = max(1, min(self._n_jobs, n_rows // self._least))
+        bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
+        first, *others = map(slice, bounds, bounds[1:])
+        # The calling thread takes the first part, so that with two threads each writes the same half of the batch in
+        # every call, and finds its cache lines where it left them.
+        running = self._threads().map(fill, others) if others else ()
+        fill(first)
+        list(running)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None or self._pool_of != os.getpid():  # a forked process has none of these threads
+            self._pool = ThreadPoolExecutor(self._n_jobs - 1, thread_name_prefix="una_fast")
+            self._pool_of = os.getpid()
+        return self._pool

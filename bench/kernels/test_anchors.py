@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import una_fast
 from bench import peers
 from una_fast.tokens.ids import TokenIds
 
 BIND, GATHER = "anchors: encode", "anchors: gather a batch"
-BATCH = 4_096
+BATCH, LARGE_BATCH = 4_096, 65_536
 TOKENIZER_SENTENCES = 20_000
 
 
@@ -30,11 +31,13 @@ def test_tokenizer(note, size: int, lines: list[str], tokenizer: Any) -> None:
     note(BIND, size, "fast tokenizer, one batch call", len(sample), encode)
 
 
-def test_anchor_ids(note, size: int, index: Any, tokenizer: Any) -> None:
-    tokens = TokenIds(index, tokenizer)
-    rows = np.random.default_rng(0).integers(0, size, BATCH)
+@pytest.mark.parametrize(("batch", "n_jobs"), [(BATCH, 1), (LARGE_BATCH, 1), (LARGE_BATCH, 2)])
+def test_anchor_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_jobs: int) -> None:
+    tokens = TokenIds(index, tokenizer, n_jobs)
+    rows = np.random.default_rng(0).integers(0, size, batch)
     out = tokens.anchor_ids(rows)
-    note(GATHER, size, "una_fast", BATCH, lambda: tokens.anchor_ids(rows, out=out), rounds=20)
+    label = f"una_fast, batches of {batch:,}, {n_jobs} thread{'s' * (n_jobs > 1)}"
+    note(GATHER, size, label, batch, lambda: tokens.anchor_ids(rows, out=out), rounds=20)
 
 
 def test_anchor_tokenizer(note, size: int, lines: list[str], tokenizer: Any) -> None:

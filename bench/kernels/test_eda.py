@@ -21,10 +21,12 @@ def test_una_fast(note, size: int, index: Any, operation: str) -> None:
 
 
 @pytest.mark.parametrize("operation", ["swap", "delete"])
-def test_ids(note, size: int, index: Any, tokenizer: Any, operation: str) -> None:
-    eda = una_fast.EDA(index, operation, tokenizer=tokenizer, n_jobs=1)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ids(note, size: int, index: Any, tokenizer: Any, operation: str, n_jobs: int) -> None:
+    eda = una_fast.EDA(index, operation, tokenizer=tokenizer, n_jobs=n_jobs)
     rows = np.random.default_rng(0).integers(0, size, BATCH)
-    note(f"random {operation}", size, "una_fast, token ids", BATCH, lambda: eda.token_ids(rows), rounds=5)
+    out, label = eda.token_ids(rows), f"una_fast, token ids, {n_jobs} thread{'s' * (n_jobs > 1)}"
+    note(f"random {operation}", size, label, BATCH, lambda: eda.token_ids(rows, out=out), rounds=20)
 
 
 @pytest.mark.parametrize("operation", ["swap", "delete"])

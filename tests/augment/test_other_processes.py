@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 
+import numpy as np
 import pytest
 
 import una_fast
 from support.short_corpus import CORPUS
 from una_fast import InputError
+from una_fast.tokens.ids import ROWS_A_THREAD
 
 
 def test_a_saved_index_is_the_same_index(index, tmp_path):
@@ -57,6 +59,19 @@ def test_an_index_of_named_words_takes_no_function(index, tmp_path):
 
 def split_at_commas(text):
     return [part for part in text.split(",") if part]
+
+
+def test_anchors_are_the_same_on_several_threads(minilm):
+    from transformers import AutoTokenizer
+
+    index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 5)])
+    tokens = una_fast.TokenIds(index, AutoTokenizer.from_pretrained(minilm), n_jobs=3)
+    rows = np.random.default_rng(0).integers(0, index.n_documents, 3 * ROWS_A_THREAD + 7)
+    at_once = tokens.anchor_ids(rows)
+    for start in range(0, len(rows), ROWS_A_THREAD - 1):
+        part = slice(start, start + ROWS_A_THREAD - 1)
+        for name, found in tokens.anchor_ids(rows[part]).items():
+            assert found.equal(at_once[name][part])
 
 
 def test_a_forked_process_has_threads_of_its_own(minilm):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from una_fast.augment.spelling import spell
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
-from una_fast.parallel import n_cores
+from una_fast.parallel import RowThreads, n_cores
 
 if TYPE_CHECKING:
     import torch
@@ -37,8 +35,7 @@ class KernelAugmentation(TextAugmentation):
         self._n_jobs = n_cores(n_jobs)
         self._longest_row = int(index.word_ids.lengths().max())
         self._workspaces: list[Workspace] = []
-        self._threads: ThreadPoolExecutor | None = None
-        self._threads_of = 0  # id of the process that made the threads
+        self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
         self._irregular = np.zeros(0, dtype=ID)  # ids whose sub-words depend on the words around them
         self._by_text = np.zeros(0, dtype=POINTER)  # documents whose texts are made one by one, ascending
         self._kernel = self._make_kernel()
@@ -86,17 +83,7 @@ class KernelAugmentation(TextAugmentation):
             )
             self._workspaces.append(workspace)
 
-        n_parts = min(self._n_jobs, len(rows) // ROWS_A_THREAD)
-        if n_parts < 2:
-            fill(slice(None))
-        else:
-            bounds = [len(rows) * i // n_parts for i in range(n_parts + 1)]
-            first, *others = map(slice, bounds, bounds[1:])
-            # The calling thread takes the first part, so that with two threads each writes the same half of `out` in
-            # every call, and finds its cache lines where it left them.
-            running = self._thread_pool().map(fill, others)
-            fill(first)
-            list(running)
+        self._threads.run(fill, len(rows))
 
     def _read(self, sentences: Iterable[str]) -> TextRows:
         """The rows of any text."""
@@ -146,9 +133,3 @@ class KernelAugmentation(TextAugmentation):
             return self._workspaces.pop()
         except IndexError:
             return self._make_workspace()
-
-    def _thread_pool(self) -> ThreadPoolExecutor:
-        if self._threads is None or self._threads_of != os.getpid():  # a forked process has none of these threads
-            self._threads = ThreadPoolExecutor(self._n_jobs - 1, thread_name_prefix="una_fast")
-            self._threads_of = os.getpid()
-        return self._threads
