@@ -58,7 +58,7 @@ def loop_of(calls, stop, steps=3, blend=(), **answers):
         calls.append("score")
         return next(scores)
 
-    saves = {"best": lambda note: calls.append(f"best of {note['step']}"), **answers.get("saves", {})}
+    saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
     run = SimpleNamespace(eval_every=2, save_every=1, blend=blend)
     return Loop(
         SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device), blended=blended),
@@ -87,11 +87,12 @@ def test_the_order_of_calls(stop):
     save = ["telemetry.catch_up", "telemetry.flush", "saves.last"]
 
     def best(step):
-        return [*evaluation[:2], "saves.best", f"best of {step}", evaluation[2]]
+        return [*evaluation[:2], "saves.encoder", f"best of {step}", evaluation[2]]
 
     assert calls == [
         "telemetry.begin", *best(0), "saves.last", "step 0", "telemetry.step", *save, "step 1", "telemetry.step",
-        *best(2), *save, "step 2", "telemetry.step", *evaluation, *save, "saves.wait", "telemetry.close", "saves.wait",
+        *best(2), *save, "step 2", "telemetry.step", *evaluation, *save, "saves.encoder", "last of 3", "saves.wait",
+        "telemetry.close", "saves.wait",
     ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from support.small_runs import (
     train_here,
     wait_for_step,
 )
+from train.evaluation.embed import PairScorer
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import HashedFile, read_pointer
 from train.record.folder import MARK, RUN, OutputFolder
@@ -86,6 +87,30 @@ def test_a_signal_saves_and_leaves(folder, tiny_model, whole, interrupted, at, n
     interrupted(at, lambda: os.kill(os.getpid(), number))
     outcome = train_here(values)
     assert (outcome.status, outcome.code, outcome.progress.step) == ("stopped", number, at + 1)
+    assert train_here({**values, "resume": True}).status == "finished"
+    assert_same_run(values["output"], whole)
+
+
+@pytest.mark.parametrize(("number", "step"), [(0, 0), (2, 8), (5, 18)])
+def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatch, number, step):
+    """It is made up for before the next step, and scores, weights and lines are those of a run without a stop."""
+    values = options(folder, tiny_model, output=str(folder / f"evaluation{number}"))
+    plain, calls = PairScorer.__call__, []
+
+    def score(*arguments):
+        calls.append(arguments)
+        if len(calls) > number:
+            monkeypatch.undo()
+            monkeypatch.setattr(Trainer, "embed", None)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(*arguments)
+
+    monkeypatch.setattr(PairScorer, "__call__", score)
+    outcome = train_here(values)
+    monkeypatch.undo()
+    assert (outcome.status, outcome.progress.step, outcome.progress.evaluated_step) == (
+        "stopped", step, {0: None, 8: 4, 18: 16}[step],
+    )  # fmt: skip
     assert train_here({**values, "resume": True}).status == "finished"
     assert_same_run(values["output"], whole)
 

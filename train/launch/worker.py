@@ -113,8 +113,8 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     check_one_job(ranks, job.identity)
     job = with_start_of_rank_0(ranks, job)
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
-    score = partial(dev_score, trainer, job.scorer, job.tokenizer) if job.scorer else None
     with contextlib.closing(StopAgreement(ranks)) as stop:
+        score = partial(dev_score, trainer, job.scorer, job.tokenizer, stop) if job.scorer else None
         telemetry = Telemetry(trainer, job.progress, stop)
         saves = Saves(trainer, job.tokenizer, job.identity, stop)
         loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)

@@ -130,6 +130,14 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
         )
 
 
+class Abandoned(BaseException):
+    """All ranks have agreed to leave an evaluation. code: why, as `StopAgreement.now` gives it."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 class StopAgreement:
     """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
@@ -179,6 +187,11 @@ class StopAgreement:
         if self._world > 1:
             dist.all_reduce(codes, dist.ReduceOp.MAX)
         return int(codes)
+
+    def check(self) -> None:
+        """Raise Abandoned on all ranks if one of them got a signal or failed."""
+        if code := self.now():
+            raise Abandoned(code)
 
     def close(self) -> None:
         """Restore the previous signal handlers."""
