@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     found = una_fast.probe(load_encode(values["model"]), index, values["n"], values["share"], values["seed"])
     sys.stdout.write(f"{values['model']}, {counted(len(found.usual), 'sentence')} of {values['corpus']}\n{found}\n")
     if values["json"]:
-        about = {"model": values["model"], "corpus": values["corpus"]}
-        write_json(Path(values["json"]), about | found.to_dict(), PROBED)
+        source = {"model": values["model"], "corpus": values["corpus"]}
+        write_json(Path(values["json"]), source | found.to_dict(), PROBED)
     return 0
 
 

@@ -174,7 +174,7 @@ def measure_epoch(options: argparse.Namespace, corpus: str, model: str, compile:
             sys.executable, "-m", "train.ddp", "--nproc", "1", "--corpus", corpus, "--model", model, "--output", output,
             "--precision", "bf16", "--paper", "--dev", options.dev, "--eval-every", "100",
             "--batch-size", str(options.batch_size), "--device", options.device, "--compile",
-            compile if options.device == "cuda" else "off", "--profile",
+            compile if options.device == "cuda" else "off",
             *(["--max-steps", str(options.max_steps)] if options.max_steps else []),
         ]  # fmt: skip
         begun = time.perf_counter()

@@ -178,7 +178,7 @@ def test_graphs_and_plain_runs_are_the_same_run(shared, tiny_model):
 
 
 def test_run_json_has_the_gpus_time_and_memory(shared, tiny_model):
-    values = values_on_gpu(shared, tiny_model, output=str(shared / "profile"), profile=True)
+    values = values_on_gpu(shared, tiny_model, output=str(shared / "profile"))
     train_here(values)
     about = json.loads((shared / "profile" / "run.json").read_text())["this_process"]
     assert 0.2 < sum(about["share_of_time"].values()) < 1.05

@@ -178,11 +178,11 @@ def test_defaults_are_by_name():
 def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     file = tmp_path / "run.yaml"
     file.write_text(
-        "corpus: [a.txt, b.txt]\nmodel: encoder\noutput: run\nbatch-size: 32\nlearning_rate: 1e-4\nprofile: true\n"
+        "corpus: [a.txt, b.txt]\nmodel: encoder\noutput: run\nbatch-size: 32\nlearning_rate: 1e-4\nkeep_punctuation: true\n"
     )
     run = parse(["--config", str(file), "--batch-size", "16"])
-    assert (run.corpus, run.batch_size, run.learning_rate, run.profile) == (("a.txt", "b.txt"), 16, 1e-4, True)
-    assert not parse(["--config", str(file), "--no-profile"]).profile
+    assert (run.corpus, run.batch_size, run.learning_rate, run.keep_punctuation) == (("a.txt", "b.txt"), 16, 1e-4, True)
+    assert not parse(["--config", str(file), "--no-keep-punctuation"]).keep_punctuation
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("beta: much", "--beta: 'much' is not a number"),
         ("alpha: 2.5", "--alpha: '2.5' is not a whole number"),
         ("loss: triple", "--loss: invalid choice: 'triple' (choose from "),
-        ("profile: 1", "profile is 1, and must be true or false"),
+        ("keep_punctuation: 1", "keep_punctuation is 1, and must be true or false"),
         ("model: true", "model is True, and must be text"),
         ("alpha: true", "alpha is True, and must be a whole number"),
         ("beta: [1, 2]", "beta is [1, 2], and must be a number"),

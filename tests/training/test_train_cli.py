@@ -1,7 +1,6 @@
 """`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -213,15 +212,7 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
     note = json.loads((best / "best.json").read_text())
     run = json.loads((Path(values["output"]) / "run.json").read_text())
     assert (note["step"], note["stsb_dev"]) == (run["progress"]["best_step"], run["scores"]["stsb_dev"])
-
-
-@pytest.mark.slow
-def test_profile_shows_where_the_time_goes(tmp_path, tiny_model, capsys):
-    train_here(options(tmp_path, tiny_model, max_steps=4, profile=True))
-    said = capsys.readouterr().err
-    for phase in ("data", "forward", "backward", "optimiser", "evaluation"):
-        assert re.search(rf"^{phase} .* %$", said, re.MULTILINE)
-    assert "peak memory of rank 0" in said
+    assert {"data", "forward", "backward", "optimiser", "evaluation"} <= {*run["this_process"]["share_of_time"]}
 
 
 @pytest.mark.slow

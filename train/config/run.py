@@ -320,9 +320,6 @@ class Run:
         least=1,
         role="running",
     )
-    profile: bool = RUNNING.option(
-        False, "show the shares of time that data, forward, backward, optimiser and evaluation take", role="running"
-    )
     resume: bool = RUNNING.option(
         False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call"
     )

@@ -193,20 +193,16 @@ def announce(job: Job) -> None:
 
 
 def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:
-    """Write the run.json of a run that has ended; with --profile, also show where its time went."""
-    progress, memory = outcome.progress, peak_memory()
+    """Write the run.json of a run that has ended: its scores, where its time went, its peak memory."""
+    progress = outcome.progress
     content = {
         "status": outcome.status,
         **_about(job),
         "progress": vars(progress),
         "scores": {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score},
-        "this_process": {**telemetry.times(), "peak_memory": memory},
+        "this_process": {**telemetry.times(), "peak_memory": peak_memory()},
     }
     write_json(Path(job.run.output) / SUMMARY, content)
-    if job.run.profile:
-        telemetry.say_profile()
-        peak = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in memory.items())
-        telemetry.say(f"peak memory of rank 0: {peak}")
 
 
 def _about(job: Job) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from train.loop.distributed import StopAgreement
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.metrics import LateLosses, Recorder
-from train.record.resources import profile_table
 
 WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
 WAIT_STEPS = 20  # steps that are needed for a reliable share
@@ -110,12 +109,6 @@ class Telemetry:
             "idle_share": self._watch.idle_share(self._seconds),
             "share_of_time_making_batches_beside": self.batches_busy / self._seconds,
         }
-
-    def say_profile(self) -> None:
-        """Show the times as a table."""
-        idle = 100 * self._watch.idle_share(self._seconds)
-        self.say(f"the device waited for the host {idle:.1f} % of the time")
-        self.say(profile_table(dict(self._watch.seconds), self._seconds, self._steps, self.batches_busy))
 
     def _record(self, all_of_them: bool = False) -> None:
         for record in self._losses.due(all_of_them):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import sys
 import time
@@ -100,14 +99,3 @@ class Stopwatch:
     def _read(self) -> None:
         name, begins, ends = self._running.popleft()
         self.seconds[name] += begins.elapsed_time(ends) / 1000
-
-
-def profile_table(seconds: dict[str, float], total: float, steps: int, batches_busy: float) -> str:
-    """A text table of the phases' shares of the loop's time, and of the background thread's time for batches."""
-    rows = [("phase", "seconds", "ms/step", "share")]
-    rest = {**seconds, "other": total - sum(seconds.values())}
-    for name, spent in rest.items():
-        rows.append((name, f"{spent:.2f}", f"{1000 * spent / max(1, steps):.2f}", f"{100 * spent / total:.2f} %"))
-    rows.append(("(batches, beside)", f"{batches_busy:.2f}", f"{1000 * batches_busy / max(1, steps):.2f}",
-                 f"{100 * batches_busy / total:.2f} %"))  # fmt: skip
-    return os.linesep.join(f"{a:<18}{b:>10}{c:>10}{d:>10}" for a, b, c, d in rows)
