@@ -85,7 +85,7 @@ def leave_at_once(number: int) -> NoReturn:
 
 
 def tell_user(message: str) -> None:
-    """Write a line to stderr; that the terminal is gone, as after SIGHUP, is no error."""
+    """Write a line to stderr; a terminal that is gone, as after SIGHUP, raises nothing."""
     try:
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()

@@ -68,7 +68,7 @@ class Ragged:
         return np.unique(np.searchsorted(self.indptr, at, side="right") - 1)
 
     def followed_by(self, other: Ragged) -> Ragged:
-        """These rows, then those of `other`."""
+        """These rows, then the rows of `other`."""
         values = np.concatenate([self.values, other.values])
         return Ragged(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
 
@@ -103,7 +103,7 @@ class StringTable(Sequence[str]):
         return StringTable(utf8, offsets)
 
     def followed_by(self, other: StringTable) -> StringTable:
-        """These strings, then those of `other`."""
+        """These strings, then the strings of `other`."""
         utf8 = np.concatenate([self.utf8, other.utf8])
         return StringTable(utf8, np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]))
 

@@ -160,7 +160,7 @@ def test_what_has_a_wrong_type_is_left_out_with_a_note(tmp_path: Path) -> None:
         assert part in said
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "[" * 100_000, '{"a":' * 60 + "1" + "}" * 60, "\udcff"])
+@pytest.mark.parametrize("content", ["{", "[]", "[" * 100_000, "\udcff"])
 def test_a_run_that_cannot_be_read_is_refused_alone_and_left_out_beside_others(tmp_path: Path, content: str) -> None:
     broken = write_run(tmp_path / "broken", 0.5)
     (broken / "run.json").write_bytes(content.encode("utf-8", "surrogateescape"))

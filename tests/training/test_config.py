@@ -178,7 +178,8 @@ def test_defaults_are_by_name():
 def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     file = tmp_path / "run.yaml"
     file.write_text(
-        "corpus: [a.txt, b.txt]\nmodel: encoder\noutput: run\nbatch-size: 32\nlearning_rate: 1e-4\nkeep_punctuation: true\n"
+        "corpus: [a.txt, b.txt]\nmodel: encoder\noutput: run\nbatch-size: 32\nlearning_rate: 1e-4\n"
+        "keep_punctuation: true\n"
     )
     run = parse(["--config", str(file), "--batch-size", "16"])
     assert (run.corpus, run.batch_size, run.learning_rate, run.keep_punctuation) == (("a.txt", "b.txt"), 16, 1e-4, True)

@@ -64,7 +64,11 @@ def test_a_stopped_run_goes_on_where_other_machines_have_no_checkpoint(values, t
 @pytest.mark.parametrize(
     ("group", "name", "said"),
     [
-        ("corpus", "fingerprint", "rank 2 has the index of fingerprint b, and rank 0 that of a: copy one folder"),
+        (
+            "corpus",
+            "fingerprint",
+            "rank 2 has an index of fingerprint b, and rank 0 one of fingerprint a: copy one folder",
+        ),
         ("settings", "learning_rate", "rank 2 has --learning-rate b, and rank 0 a: give all machines the same options"),
         ("model", "digest", "rank 2 has a model whose digest is b, and rank 0 a: give all machines the same model"),
     ],

@@ -110,7 +110,7 @@ def whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers: write them as 42,0,1") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers: write them as 42,0,1") from None
 
 
 def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`--demo`: a whole training offline, on text that Python itself ships, with the packaged MiniLM encoder.
 
-The sentences are those of the language reference behind Python's own ``help()``; the graded pairs in
+The sentences come from the language reference behind Python's own ``help()``; the graded pairs in
 ``demo/pairs.tsv`` were written for this project. Both are small: the scores show that training works, not how good
 the method is.
 """

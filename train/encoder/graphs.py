@@ -1,6 +1,6 @@
 """Fewer kernel launches for an encoder: CUDA graphs of its forward and backward pass over a part of a batch.
 
-The plain kernels are captured once per shape and replayed; nothing is compiled. The dropout masks are those of the
+The plain kernels are captured once per shape and replayed; nothing is compiled. The dropout masks are as with
 plain kernels, because a replay reads the seed and offset that the device's generator has at that time.
 
 Letters: B rows, L tokens, D width.
@@ -79,7 +79,7 @@ class Captured:
         return self._output
 
     def backward(self, gradient: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of the trained weights, given that of the last output (B, D); overwritten by the next call."""
+        """Gradients of the weights from the gradient of the last output (B, D); the next call overwrites them."""
         self._gradient.copy_(gradient)
         self._backward.replay()
         return self._gradients

@@ -86,7 +86,7 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
     return states.gather(1, position[:, None, None].expand(-1, 1, states.shape[2]))[:, 0]
 
 
-# The names are those of SimCSE's evaluation; poolings that it lacks have sentence-transformers' names.
+# Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
 POOLINGS = {
     "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
     "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),

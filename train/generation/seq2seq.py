@@ -127,7 +127,7 @@ def _search(own: Any, job: Job) -> Any:
 
 
 def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
-    """from_pretrained; if a name of the hub is not found, the InputError says how to fetch the model."""
+    """from_pretrained, for a command that has no option to trust a model's code."""
     try:
         return from_pretrained(what, kind, name, **kwargs)
     except InputError as error:
@@ -135,8 +135,4 @@ def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
             raise InputError(
                 f"{name}: needs Python code that it brings along, and such code is not run here: give another model"
             ) from error
-        if Path(name).exists() or name.startswith((".", "/", "~")):
-            raise
-        raise InputError(
-            f"{error}; where there is a network, `hf download {name}` fetches it into the cache (HF_HOME)"
-        ) from error
+        raise

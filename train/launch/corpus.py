@@ -59,7 +59,7 @@ def open_index(run: Run, corpus: Any = None) -> Index:
 
 
 def open_indexes(run: Run) -> tuple[Index, Index | None]:
-    """The index of the sentences to train on, and that of the negatives if it is another one.
+    """The index of the sentences to train on, and the index of the negatives if it is another one.
 
     An --index that was made from other text gives the words of the negatives; the corpus is then indexed in memory.
     """

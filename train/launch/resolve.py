@@ -73,7 +73,7 @@ def _device(run: Run) -> Literal["cpu", "cuda"]:
 
 def _check_length(run: Run, config: Any) -> None:
     """Refuse texts longer than the positions of the model's configuration."""
-    # RoBERTa's first token has position 2, after that of padding
+    # RoBERTa's first token has position 2, after padding's position 1
     positions = config.max_position_embeddings - (2 if is_roberta(config) else 0)
     if run.max_length > positions:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")

@@ -82,7 +82,7 @@ def _train_each(runs: Sequence[Run]) -> int:
 
 
 def _check_begun(runs: Sequence[Run]) -> None:
-    """Refuse to go on with other settings than those of a seed that has a checkpoint."""
+    """Refuse to go on with settings that differ from the checkpoint of a seed."""
     begun = [one for one in runs if has_checkpoint(Path(one.output))]
     if begun:
         indexes = make_index(begun[0], tell_user)

@@ -178,7 +178,7 @@ def _of_all(ranks: Ranks, value: T) -> list[T]:
 def _difference(rank: int, group: str, name: str, value: object, first: object) -> str:
     if group == "corpus":
         return (
-            f"rank {rank} has the index of fingerprint {value}, and rank 0 that of {first}: "
+            f"rank {rank} has an index of fingerprint {value}, and rank 0 one of fingerprint {first}: "
             "copy one folder to all machines, or build it on each from the same corpus"
         )
     if group == "settings":
@@ -279,10 +279,10 @@ class Job:
 
 
 def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """The progress and the state in last/ on --resume; those of a new run without it.
+    """The progress and the state to begin with: on --resume from last/, else of a new run.
 
-    A run that was killed before its first step has no last/, and begins anew. On other machines than that of rank 0
-    last/ may be missing too; rank 0 then sends its own (`with_start_of_rank_0`).
+    A run that was killed before its first step has no last/, and begins anew. On a machine without rank 0 last/
+    may be missing too; rank 0 then sends its own (`with_start_of_rank_0`).
     """
     output = Path(run.output)
     if run.resume and (has_checkpoint(output) or (ranks.first and is_trained(output))):

@@ -46,8 +46,8 @@ def write_card(output: Path, repository: str = "") -> None:
 def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
     """The card of a run.
 
-    summary: the content of run.json. evaluation: that of evaluation.json, {} if there is none. name: the title. place:
-    the name or folder from which the card's example loads the model.
+    summary: the content of run.json. evaluation: the content of evaluation.json, {} if there is none. name: the title.
+    place: the name or folder from which the card's example loads the model.
     """
     settings = summary["settings"]
     scores = [*_dev_score(summary), *_sts_scores(evaluation)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -107,13 +106,9 @@ def templates() -> Environment:
     folder = FileSystemLoader(Path(__file__).parent)
     made = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    made.filters |= {"hundredfold": hundredfold, "heading": title, "json": _json}
+    made.filters |= {"hundredfold": hundredfold, "heading": title}
     made.globals |= {"colour": colour, "short": short, "median_speed": median_speed}
     return made
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def hundredfold(value: float, sign: str = "") -> str:

@@ -17,8 +17,6 @@ from una_fast.errors import InputError, counted
 
 STS_AVERAGE = "STS average"
 TRANSFER_AVERAGE = "transfer average"
-MOST_NESTED = 50  # levels of a JSON file; a run's files have 6
-TOO_DEEP = "cannot be read (objects or lists nested too deeply)"
 
 Point = tuple[float, float]
 
@@ -119,7 +117,7 @@ def _line(line: str) -> dict[str, Any]:
 
 
 def _step(place: int, record: dict[str, Any]) -> Step | None:
-    """The step of a line; None if its loss is no number. Another value of a wrong type counts as not recorded."""
+    """The step of a line; None if its loss is not a number. Another value of a wrong type counts as not recorded."""
     loss = number(record["loss"])
     if loss is None:
         return None
@@ -175,30 +173,16 @@ def average(scores: dict[str, float], kind: str, name: str) -> dict[str, float]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. InputError if there is none, or if it is nested too deeply."""
+    """The JSON object in a file. InputError if there is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: missing") from None
-    except RecursionError:
-        raise InputError(f"{path}: {TOO_DEEP}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a JSON object")
-    if _depth(content) > MOST_NESTED:
-        raise InputError(f"{path}: {TOO_DEEP}")
     return content
-
-
-def _depth(content: Any) -> int:
-    """Levels of objects and lists within each other."""
-    level, depth = [content], 0
-    while level:
-        level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
-        level = [child for child in level if isinstance(child, dict | list)]
-        depth += 1
-    return depth
 
 
 def number(value: Any) -> float | None:

@@ -71,7 +71,7 @@ class EDA(KernelAugmentation):
     possible, and leaves no sentence empty.
 
     Every draw is a function of (seed, epoch, draw set, row, position, number) alone, as in `Augmenter`. Each operation
-    has draws of its own, independent of those of the others and of `Augmenter`.
+    has draws of its own, independent of the other operations and of `Augmenter`.
 
     Args:
         index: the corpus.

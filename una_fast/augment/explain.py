@@ -37,7 +37,7 @@ class WordExplanation:
     p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates; candidates: some of
     them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the
     word is replaced where it is below p; replacement: the word that stands in the negative, None if it was kept. Under
-    variant "paper" a term has one draw, that of its first place.
+    variant "paper" a term has one draw, at its first place.
     """
 
     word: str

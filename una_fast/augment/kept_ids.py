@@ -1,4 +1,4 @@
-"""When the token ids of surface="kept" are those of the words joined by spaces, so that the kernel can write them.
+"""Which texts of surface="kept" have the token ids of their words joined by spaces, so that the kernel can write them.
 
 That is so for an uncased tokenizer that drops white space and splits at every punctuation mark (BERT's): it sees
 neither the case nor the spaces that "kept" keeps. Where two words stand without a space between, one of the two

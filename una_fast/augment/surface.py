@@ -30,7 +30,7 @@ class Spellings:
 
     marks: bytes of which a text that needs a look holds one; extra: the other spellings; order: int64 (V,): term i is
     spelled string ``order[i]`` of the terms and, after them, `extra`; strings: each term as it is spelled; by_text:
-    int64, ascending. Where the words are those of a caller's function, every term is spelled as it is.
+    int64, ascending. Where a caller's function makes the words, every term is spelled as it is.
     """
 
     def __init__(self, index: Index):
@@ -73,7 +73,7 @@ def keep_surface(text: str, words: Sequence[str], new: Sequence[str | None], low
     """`text` with its word k, one of `words`, replaced by ``new[k]`` in the case of that word, or kept where None.
 
     Where a new word and its neighbour would run together ("song," and "album" for the comma), a space is put between.
-    lowercase: whether the words are those of the lower-cased text. A text without words gives "".
+    lowercase: whether the words come from the lower-cased text. A text without words gives "".
 
     Raises:
         InputError: a word is not in the text, because the word tokenizer changes more than case and quotes.

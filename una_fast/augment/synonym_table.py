@@ -1,4 +1,4 @@
-"""The synonyms of an index's terms as ids; a synonym that is no term gets an id after those of the terms."""
+"""The synonyms of an index's terms as ids; a synonym that is not a term gets an id after the ids of the terms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SynonymTable:
 
         ids: int32 (n,), the id of each of `words`, -1 - k for unseen word k of `n_unseen`. Returns (the id of each
         number, int32; the numbers of each word's synonyms, n rows; the synonyms that have no id, which get the
-        negative ids that follow those of the unseen words).
+        negative ids that follow the ids of the unseen words).
         """
         found = [self._look_up(word) for word in words]
         new: dict[str, int] = {}

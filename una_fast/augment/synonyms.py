@@ -1,4 +1,4 @@
-"""Words -> their synonyms: WordNet's, or those of the user's own table."""
+"""Words -> their synonyms: from WordNet, or from a table of the user's own."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Augmenter(KernelAugmentation):
                 stacklevel=2,
             )
 
-    # other names, those of UNA, for two methods of every augmentation
+    # names of UNA for two methods of every augmentation
     negatives = KernelAugmentation.texts
     negative_ids = KernelAugmentation.token_ids
 

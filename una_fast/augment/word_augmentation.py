@@ -60,10 +60,10 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: RowDraws) -> list[str]:
-        """The words that replace `words`, of which there is at least one. draws: those of this sentence, B = 1."""
+        """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
-        """The words of `sentence` and those of `augment([sentence], epoch)`; prints as two lines."""
+        """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
         ((words, result),) = self._edit_texts([sentence], DrawSet(epoch, draw_set))
         return EditedWords(words, result)
 

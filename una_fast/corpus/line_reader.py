@@ -18,7 +18,7 @@ from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 SAMPLE_BYTES = 4096
-BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with that of UTF-16
+BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with the mark of UTF-16
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",

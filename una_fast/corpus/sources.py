@@ -50,7 +50,7 @@ def source_digests(corpus: Any, column: str = "text", quoting: bool | None = Non
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
-    """Raise InputError if the digests `given` differ from those `indexed`. folder: that of the index."""
+    """Raise InputError if the digests `given` differ from the digests `indexed`. folder: of the index."""
     if len(indexed) != len(given):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(given)}: build it again"

@@ -1,4 +1,4 @@
-"""Prompts before the texts of a view. Their ids are inserted into those of the kernel, so no text is encoded again."""
+"""Prompts before the texts of a view, whose ids are inserted into the ids of the kernel: no text is encoded again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Prompted(View):
         return batch
 
     def _with_prompt(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """`values` (B, L) of a feature, with those of the prompt behind the leading special tokens."""
+        """`values` (B, L) of a feature, with the values of the prompt behind the leading special tokens."""
         between = self._prompt_ids if name == "input_ids" else torch.full_like(self._prompt_ids, FILLING[name])
         at = len(self._augmenter.tokens.prefix)
         return torch.cat([values[:, :at], between.expand(len(values), -1), values[:, at:]], dim=1)

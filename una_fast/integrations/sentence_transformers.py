@@ -158,7 +158,7 @@ class ViewsLoss(nn.Module):
         # copies, since models write into their dict
         embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])
         if self.gather_across_devices and distributed.is_initialized():
-            # its backward sums over the ranks and DDP then averages: the gradient is that of one rank with all rows
+            # its backward sums over the ranks and DDP then averages: one rank with all rows has the same gradient
             embeddings = torch.cat(all_gather(embeddings), dim=1)
         return embeddings
 
@@ -195,7 +195,7 @@ class PairsLoss(ViewsLoss):
     """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
 
     The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
-    a positive, and for a negative the same text under another dropout mask. The arguments are those of `ViewsLoss`.
+    a positive, and for a negative the same text under another dropout mask. It takes the arguments of `ViewsLoss`.
     """
 
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):

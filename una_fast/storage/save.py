@@ -199,7 +199,7 @@ def _clean(folder: Path, before: Manifest | None, names: Iterable[str], is_new: 
 
 
 def _delete_part(folder: Path, seal: str) -> None:
-    """Delete a folder that belongs to another content than that of this seal; what others put there stays."""
+    """Delete a folder whose content is not the content of this seal; what others put there stays."""
     part = find_manifest(folder)
     if part and part.part_of not in (None, seal):
         for name in part.files - {MANIFEST}:

@@ -46,7 +46,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
-    """uint16 or int32 ids of each sentence: from those of its chunks, or as a whole if a chunk is not regular."""
+    """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular."""
     chunk_ids, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
     n_rows, chunks = len(index.sentences), index.sentences
     row_lengths = np.empty(n_rows, dtype=POINTER)

@@ -1,4 +1,4 @@
-"""A check at every bind: ids of some sentences, and of texts of random terms, against those of the tokenizer itself."""
+"""A check at every bind: ids of some sentences, and of texts of random terms, against the tokenizer's own."""
 
 from __future__ import annotations
 

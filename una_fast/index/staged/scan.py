@@ -37,7 +37,7 @@ def scan_tasks(plan: Plan) -> list[Task]:
 
 
 def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
-    """The task of a split: writes the file of its runs, then that of its rows."""
+    """The task of a split: writes the file of its runs, then the file of its rows."""
     chunks, sentences, vocabulary, word_ids, scripts = _parse(split, words)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
