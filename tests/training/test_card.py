@@ -71,7 +71,7 @@ def test_it_says_how_the_model_was_trained(output: Path) -> None:
         "trained with una_fast: contrastive learning with UNA's hard negatives",
         "- steps: 300 of 400, after which the dev score was best", "- seed: 42", "- ranks: 2",
         "- dev score before training: 70.00", "- dev score after the last step: 74.00",
-        "- hard negatives: una, in the first of every 5 steps (alpha)", "- beta: 0.25", "- radius: 235",
+        "- hard negatives: una, in every step", "- beta: 0.25", "- radius: 235",
         "- surface: lower",
     ):  # fmt: skip
         assert expected in text

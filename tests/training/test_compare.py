@@ -60,7 +60,7 @@ def test_differences_are_those_of_the_runs_by_seed(finished):
             each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
             assert found[score]["difference"] == pytest.approx(sum(each) / 2) and found[score]["n"] == 2
             assert found[score]["low"] <= found[score]["difference"] <= found[score]["high"]
-    assert len(content["answer"]) == 2 and all("the dev score changes by" in line for line in content["answer"])
+    assert all("the dev score changes by" in line for line in content["answer"][:2])
     assert content["before"][PROBE] > 0
 
 

@@ -160,7 +160,9 @@ def _training_facts(summary: Mapping[str, Any]) -> dict[str, str]:
             facts[f"dev score {name}"] = f"{100 * score:.2f}"
     if not _has_negatives(settings):
         return facts | {"hard negatives": "none"}
-    facts["hard negatives"] = f"{settings['augment']}, in the first of every {settings['alpha']} steps (alpha)"
+    alpha = settings["alpha"]
+    steps = "in every step" if alpha == 1 else f"in the first of every {alpha} steps (alpha)"
+    facts["hard negatives"] = f"{settings['augment']}, {steps}"
     if settings["augment"] == "una":
         radius = (summary.get("resolved") or {}).get("radius", settings["radius"])
         facts |= {"beta": str(settings["beta"]), "radius": str(radius), "surface": settings["surface"]}
