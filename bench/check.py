@@ -3,8 +3,9 @@
     python -m bench.check           # a minute; exit code 1 if a kernel takes longer than its tolerance allows
     python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine
 
-Both times are processor time, the least of several rounds that alternate, of one thread, on made-up sentences. A
-processor of another kind has other ratios: --factor widens the tolerance there.
+Both times are processor time, the least of several rounds that alternate, on made-up sentences, of one thread or of
+two: those take the same, or they wait for each other's cache lines. A processor of another kind has other ratios:
+--factor widens the tolerance there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bench.conftest import processor, synthetic_sentences
 from una_fast.errors import InputError
 
 FILE = Path(__file__).parent / "results" / "check.json"
-SENTENCES, BATCH, SAMPLE = 50_000, 4_096, 1_000
+SENTENCES, BATCH, SAMPLE = 50_000, 8_192, 1_000
 ROUNDS, RUNS = 7, 5  # rounds of a run; runs of --save, whose spread gives the tolerance
 LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15 % longer, or three times the spread of the runs
 
@@ -39,6 +40,9 @@ REFERENCES = {  # kernel: what its time is divided by
     "negative_ids, probabilities computed": "tokenizer",
     "EDA.token_ids": "tokenizer",
     "anchor_ids": "memory",
+    "negative_ids, 2 threads": "negative_ids",  # above 1 if the threads write common cache lines
+    "EDA.token_ids, 2 threads": "EDA.token_ids",
+    "anchor_ids, 2 threads": "anchor_ids",
 }
 
 
@@ -52,9 +56,9 @@ def works() -> tuple[Works, dict[str, int]]:
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
     lines = list(synthetic_sentences(SENTENCES))
     index = una_fast.build_index(lines, n_jobs=1)
-    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1)
+    una, una_2 = (una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs) for n_jobs in (1, 2))
     computed = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, keep_probabilities=False)
-    eda = una_fast.EDA(index, "swap", tokenizer=tokenizer, n_jobs=1)
+    eda, eda_2 = (una_fast.EDA(index, "swap", tokenizer=tokenizer, n_jobs=n_jobs) for n_jobs in (1, 2))
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
     out = una.negative_ids(batch)
@@ -69,6 +73,9 @@ def works() -> tuple[Works, dict[str, int]]:
         "negative_ids, probabilities computed": lambda: computed.negative_ids(batch, out=out),
         "EDA.token_ids": lambda: eda.token_ids(batch, out=out),
         "anchor_ids": lambda: una.tokens.anchor_ids(batch, out=out),
+        "negative_ids, 2 threads": lambda: una_2.negative_ids(batch, out=out),
+        "EDA.token_ids, 2 threads": lambda: eda_2.token_ids(batch, out=out),
+        "anchor_ids, 2 threads": lambda: una_2.tokens.anchor_ids(batch, out=out),
     }
     handled = dict.fromkeys(made, BATCH) | dict.fromkeys(("nltk", "tokenizer", "augment"), SAMPLE)
     return made, handled | {"index": 5 * SAMPLE}

@@ -65,7 +65,7 @@ class TokenIds:
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
         check_settings(tokenizer)
-        self._threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
+        self.threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
         self._encoder: SubwordEncoder | None = None
@@ -162,7 +162,7 @@ class TokenIds:
             def fill(part: slice) -> None:
                 pad_rows[f"{values.dtype}_t"](values, bounds, checked[part], self.frame, ids[part], mask[part])
 
-            self._threads.run(fill, len(checked))
+            self.threads.run(fill, len(checked))
         return batch
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
@@ -220,7 +220,8 @@ def token_tensors(
         for name in names:
             _check_tensor(name, out[name], (n_rows, max_length))
     if tokens.has_token_type_ids:
-        out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then spin beside the kernel's
+        types = out["token_type_ids"].numpy()  # torch's zero_ wakes threads that then spin beside the kernel's
+        tokens.threads.run(lambda part: types[part].fill(0), n_rows)
     return out
 
 
