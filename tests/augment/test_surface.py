@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.alphabet import nasty_text, text
-from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
+from support.tokenizer_families import FAMILIES, bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.surface import QUOTES, runs_together, take_case, word_spans
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
@@ -117,6 +120,9 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused_with_its_word():
         una_fast.Augmenter(index, surface="x")
 
 
+made = cache(lambda family: FAMILIES[family]())
+
+
 def spell_backwards(sentence):
     return [word[::-1] for word in sentence.split()]
 
@@ -131,6 +137,43 @@ def test_no_replacement_glues_to_its_neighbour(index, surface, keep_punctuation)
         known = {*re.findall(r"\w+", f"{written} {index.sentence(row)}".lower())}
         found = una.augment([index.sentence(row)])[0].lower()
         assert {*re.findall(r"\w+", found)} <= known, (negative, found)
+
+
+@pytest.mark.parametrize("settings", [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}])
+def test_the_kernels_texts_are_those_written_one_by_one(settings):
+    lines = [
+        *LINES,
+        *SPECIAL,
+        'He said "Don\'t  STOP!" (twice) ,',
+        "\u0130stanbul Σας",
+        "a\tb c",
+        " lead",
+        "",
+        "caf\u00e9, ΣΑΣ!",
+    ]
+    index = una_fast.build_index(lines, **settings)
+    una = una_fast.Augmenter(index, surface="kept", radius=500)
+    by_kernel = 0
+    for epoch in range(3):
+        drawn = una._draw_rows(np.arange(len(lines)), DrawSet(epoch, 0))
+        texts = una.negatives(range(len(lines)), epoch)
+        assert texts == [una._write_row(row, drawn[row]) for row in range(len(lines))]
+        by_kernel += sum(text is not None for text in una._kept_texts.spell(np.arange(len(lines)), drawn))
+    assert by_kernel > 2 * len(lines)
+
+
+def test_few_rows_are_left_for_the_tokenizer():
+    """They take 100 us each, the others 1 us."""
+    words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
+    groups = [words[i : i + 5] for i in range(0, len(words) - 5, 5)]
+    lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
+    una = una_fast.Augmenter(
+        una_fast.build_index(lines), tokenizer=roberta(), surface="kept", keep_punctuation=True, radius=10
+    )
+    rows, batch = np.arange(len(lines)), una.negative_ids(range(len(lines)))
+    drawn = una._draw_rows(rows, DrawSet(0, 0))
+    left = una._kept.write(rows, drawn, batch["input_ids"].numpy(), batch["attention_mask"].numpy())
+    assert len(left) < len(lines) / 20
 
 
 def test_opening_marks_stay_with_their_word():
@@ -152,19 +195,21 @@ SPECIAL = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize(
+    "family", ["bert_uncased", "roberta", *(pytest.param(one, marks=pytest.mark.slow) for one in ("llama3", "gemma"))]
+)
+@settings(max_examples=8, deadline=None)
 @given(
     sentences=st.lists(text | st.sampled_from([*LINES, *SPECIAL]), min_size=3, max_size=12),
     keep=st.booleans(),
     epoch=st.integers(0, 9),
 )
-def test_the_kernels_ids_of_an_uncased_tokenizer_are_the_tokenizers(sentences, keep, epoch):
-    tokenizer = bert_uncased()
+def test_the_kernels_ids_are_the_tokenizers(family, sentences, keep, epoch):
+    tokenizer = made(family)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         index = una_fast.build_index([*sentences, *SPECIAL])
         una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer, surface="kept", keep_punctuation=keep)
-    assert una.by_kernel and len(una._by_text) < index.n_documents
     rows = list(range(index.n_documents))
     texts = una.negatives(rows, epoch)
     expected = tokenizer(texts, truncation=True, padding="max_length", max_length=40, return_tensors="pt")

@@ -37,13 +37,15 @@ def index(lines):
 def test_sentences_and_negatives_of_wikipedia_are_the_tokenizers(family, lines, index):
     tokenizer = FAMILIES[family]()
     una = una_fast.Augmenter(index, tokenizer=tokenizer)
+    kept = una_fast.Augmenter(index, tokenizer=tokenizer, surface="kept")
     assert una.tokens.by_word
     rows = np.arange(LINES)
     for found, texts in (
         (una.tokens.anchor_ids(rows, 64), lines),
         (una.negative_ids(rows, 1, 64), una.negatives(rows, 1)),
+        (kept.negative_ids(rows, 1, 40), kept.negatives(rows, 1)),
     ):
-        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=64)
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=found["input_ids"].shape[1])
         for name, ids in found.items():
             different = np.flatnonzero((ids.numpy() != np.array(expected[name])).any(1))
             assert not len(different), (name, texts[different[0]])

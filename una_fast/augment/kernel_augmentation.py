@@ -28,7 +28,6 @@ class KernelAugmentation(TextAugmentation):
     """An augmentation whose kernel draws rows of the index; `_draw_text` does the same for any other text."""
 
     growth = 1  # the most words that a word of a row can become
-    by_kernel = True  # whether the kernel makes the ids of texts; False: the tokenizer does
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         super().__init__(index, tokenizer, n_jobs, settings)
@@ -66,15 +65,12 @@ class KernelAugmentation(TextAugmentation):
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         """Write token ids into `out`: by the kernel, or by the tokenizer where they depend on neighbouring words."""
-        if not self.by_kernel:
-            super()._fill(rows, draws, out)
-            return
         self._write_ids(rows, draws, out["input_ids"].numpy(), out["attention_mask"].numpy())
         if len(self._irregular) or len(self._by_text):
             self._write_irregular(rows, draws, out)
 
     def _write_ids(self, rows: np.ndarray, draws: DrawSet, input_ids: np.ndarray, attention_mask: np.ndarray) -> None:
-        """Fill input_ids and attention_mask, int64 (B, L): by the kernel, on several threads for many rows."""
+        """Fill input_ids and attention_mask, int64 (B, L), by the kernel."""
 
         def fill(part: slice) -> None:
             workspace = self._take_workspace()

@@ -19,6 +19,7 @@ from una_fast.index.index import Index
 
 # the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text
 QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}
+CASES = ("as it is", "lower", "Title", "UPPER")
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
 
 
@@ -134,11 +135,25 @@ def _find(text: str, word: str, start: int) -> tuple[int, str]:
 
 def take_case(word: str, model: str) -> str:
     """`word` in the case of `model`: lower, Title or UPPER; as it is where `model` is none of these."""
-    cased = [character for character in model if character.lower() != character.upper()]
+    return in_case(word, CASES[case_of(model)])
+
+
+def case_of(word: str) -> int:
+    """The number in CASES of the case of a word."""
+    cased = [character for character in word if character.lower() != character.upper()]
     if not cased:
-        return word
-    if model.islower():
-        return word.lower()
+        return 0
+    if word.islower():
+        return 1
     if cased[0].isupper() and all(character.islower() for character in cased[1:]):
+        return 2
+    return 3 if word.isupper() else 0
+
+
+def in_case(word: str, case: str) -> str:
+    """`word` in one of CASES."""
+    if case == "lower":
+        return word.lower()
+    if case == "Title":
         return word[:1].upper() + word[1:].lower()
-    return word.upper() if model.isupper() else word
+    return word.upper() if case == "UPPER" else word

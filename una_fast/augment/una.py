@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import warnings
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
-from una_fast.augment.kept_ids import are_by_words, rows_apart, terms_apart
+from una_fast.augment.kept_ids import KeptIds
+from una_fast.augment.kept_text import KeptTexts
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
@@ -27,6 +28,9 @@ from una_fast.augment.text_rows import TextRows
 from una_fast.augment.thresholds import kept_thresholds
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Augmenter(KernelAugmentation):
@@ -52,9 +56,7 @@ class Augmenter(KernelAugmentation):
         surface: "lower": the words as the index has them, joined by spaces, and quotation marks as they are written (a
             drawn one is '"'); "paper": quotation marks too as the index has them, NLTK's `` and '', as in the paper and
             its code, so "lower" is the same with variant="released"; or "kept": the sentence as it is written, except
-            for replaced words, which take the case of the word that they replace. The draws are the same. The kernel
-            makes the ids of "kept" for an uncased tokenizer of BERT's kind; for others the tokenizer does, which takes
-            some 80 us a sentence.
+            for replaced words, which take the case of the word that they replace. The draws are the same.
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
             the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
@@ -110,6 +112,10 @@ class Augmenter(KernelAugmentation):
         self._keeps_probabilities = bool(keep_probabilities)
         settings = {**law, "surface": surface, "keep_probabilities": keep_probabilities}
         super().__init__(index, tokenizer, n_jobs, settings)
+        self._kept: KeptIds | None = None
+        self._kept_texts: KeptTexts | None = None
+        if self._keeps and self.tokens is not None and self.tokens.by_word:
+            self._kept = KeptIds(index, self.tokens, self._strings, self._n_jobs)
         lower = self._spellings is not None and not self._keeps and index.lowercase
         if lower and self.tokens is not None and self.tokens.cased:
             warnings.warn(
@@ -160,25 +166,37 @@ class Augmenter(KernelAugmentation):
 
     def _make_kernel(self) -> RowKernel:
         tokens, thresholds = self._term_tokens(), None
-        if self._keeps_probabilities and self.tokens is not None and self.tokens.by_word and self.by_kernel:
+        if self._keeps_probabilities and self.tokens is not None and self.tokens.by_word:
             thresholds = kept_thresholds(self.index, self._law, self._n_jobs)
         return Negatives(self.index.word_ids, self._law, tokens, thresholds)
 
     def _term_tokens(self) -> TermTokens | None:
         if self.tokens is None or self._spellings is None:
             return super()._term_tokens()
+        if self._keeps and self.tokens.by_word:
+            return None  # `KeptIds` writes the ids
         terms, first_terms, irregular = self.tokens.with_terms(self._spellings.extra)
         order = self._spellings.order
         self._irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
         self._by_text = self._spellings.by_text
         spelled = terms.take(order)
-        if self._keeps:
-            self.by_kernel = are_by_words(self.tokens)
-        if self._keeps and self.by_kernel:
-            self._irregular = np.union1d(self._irregular, terms_apart(self.index.terms, self.tokens.added)).astype(ID)
-            self._by_text = np.union1d(self._by_text, rows_apart(self.index, self.tokens, spelled))
         first_spelled = spelled if first_terms is terms else first_terms.take(order)
         return TermTokens(spelled, first_spelled, self.tokens.frame, self._irregular)
+
+    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+        kept, tokens = self._kept, self.tokens
+        if kept is None or tokens is None:
+            super()._fill(rows, draws, out)
+            return
+        input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
+
+        def fill(part: slice) -> None:
+            drawn = self._draw_rows(rows[part], draws)
+            left = kept.write(rows[part], drawn, input_ids[part], attention_mask[part])
+            texts = self._spell_rows(rows[part][left], drawn.take(left)) if len(left) else []
+            tokens.write_texts(texts, left + (part.start or 0), out)
+
+        self._threads.run(fill, len(rows))
 
     def _make_workspace(self) -> Workspace:
         return NegativesWorkspace(self._longest_row)
@@ -192,7 +210,10 @@ class Augmenter(KernelAugmentation):
 
     def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         if self._keeps:
-            return [self._write_row(row, drawn[i]) for i, row in enumerate(rows.tolist())]
+            if self._kept_texts is None:
+                self._kept_texts = KeptTexts(self.index, self._strings)
+            found = zip(self._kept_texts.spell(rows, drawn), rows.tolist(), strict=True)
+            return [self._write_row(row, drawn[i]) if one is None else one for i, (one, row) in enumerate(found)]
         texts = spell(drawn, self._strings)
         if self._spellings is not None:
             for i in np.flatnonzero(np.isin(rows, self._spellings.by_text)).tolist():

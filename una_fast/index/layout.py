@@ -14,6 +14,7 @@ SCORE_LAW = 2  # how scores are rounded: 2, correctly, so equal on all processor
 # kinds of folders inside it, each beside its arrays
 TOKENS = "token ids"
 THRESHOLDS = "thresholds"
+KEPT = "kept ids"
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {

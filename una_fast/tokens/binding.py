@@ -47,7 +47,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
     """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular."""
-    chunk_ids, lengths, first_offset = _encode_chunks(index, encoder, n_jobs)
+    chunk_ids, lengths, first_offset = encode_chunks(index, encoder, n_jobs)
     n_rows, chunks = len(index.sentences), index.sentences
     row_lengths = np.empty(n_rows, dtype=POINTER)
 
@@ -113,7 +113,7 @@ def _checked_places(ids: dict[str, Ragged]) -> dict[str, Ragged]:
     return ids
 
 
-def _encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
+def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
     """Ids of each distinct chunk in the contexts in which it stands.
 
     Returns:

@@ -44,8 +44,7 @@ class TokenIds:
 
     context_free: bool, whether every text has the same ids after a space as alone.
     cased: bool, whether capital letters have other ids than small ones.
-    splits_punctuation: bool, whether white space is dropped and every punctuation mark is a word of its own (BERT's).
-    added: the texts of the added tokens, if `by_word`.
+    added: the texts of the added tokens, if `by_word`. encoder: the tokenizer as a function of chunks, if `by_word`.
     by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
     the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
     and every term is irregular.
@@ -68,9 +67,9 @@ class TokenIds:
         self.threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
-        self._encoder: SubwordEncoder | None = None
+        self.encoder: SubwordEncoder | None = None
         self._whole: WholeText | None = None
-        self.context_free = self.splits_punctuation = False
+        self.context_free = False
         self.added: list[str] = []
         try:
             ids = self._bind_by_word(tokenizer, n_cores(n_jobs))
@@ -94,11 +93,11 @@ class TokenIds:
         if not len(extra):
             return self.terms, self.first_terms, self.irregular
         n, every = len(self.terms), np.arange(len(extra), dtype=ID)
-        if self._encoder is None:
+        if self.encoder is None:
             none = Ragged(np.zeros(0, dtype=ID), np.zeros(len(extra) + 1, dtype=POINTER))
             ids = {"terms": none, "irregular": Ragged(every, row_bounds([len(every)]))}
         else:
-            ids = encode_table(extra, self._encoder, 1)
+            ids = encode_table(extra, self.encoder, 1)
         terms = self.terms.followed_by(ids["terms"])
         same = self.first_terms is self.terms and "first_terms" not in ids
         first = terms if same else self.first_terms.followed_by(ids.get("first_terms", ids["terms"]))
@@ -108,10 +107,10 @@ class TokenIds:
         encoder = SubwordEncoder(tokenizer)
         ids = bind(self._index, encoder, n_jobs)
         compare_with_tokenizer(ids, self._index, encoder, tokenizer)
-        self._encoder, self.frame = encoder, encoder.frame
+        self.encoder, self.frame = encoder, encoder.frame
         self.prefix, self.suffix = encoder.prefix, encoder.suffix
         self.context_free = encoder.pipeline.context_free
-        self.splits_punctuation, self.added = encoder.pipeline.splits_punctuation, encoder.pipeline.added
+        self.added = encoder.pipeline.added
         cases = encoder.encode_texts([CASES])
         self.cased = not np.array_equal(cases[0], cases[1])
         return ids
@@ -173,8 +172,8 @@ class TokenIds:
         if self._whole is not None:
             self._whole.write(texts, rows, arrays)
             return
-        assert self._encoder is not None
-        whole = self._encoder.encode_texts([texts])
+        assert self.encoder is not None
+        whole = self.encoder.encode_texts([texts])
         ids, mask = np.empty((2, len(texts), arrays["input_ids"].shape[1]), dtype=TOKEN)
         pad_rows["int32_t"](whole.values, whole.indptr, np.arange(len(texts)), self.frame, ids, mask)
         arrays["input_ids"][rows], arrays["attention_mask"][rows] = ids, mask

@@ -28,6 +28,7 @@ import numpy as np
 
 from una_fast.arrays import StringTable
 from una_fast.errors import InputError
+from una_fast.tokens.joins import WordJoins
 from una_fast.tokens.pipelines import PIPELINES, SPACE_MARK, Ends, PipelineRow, Step
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; splits_punctuation: white space
-    is dropped, and each punctuation mark is a word of its own; added: the texts of the added tokens.
+    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; added: the texts of the added
+    tokens; joins: where a new sub-word begins within a chunk.
 
     Raises:
         NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
@@ -75,10 +76,7 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
-        self.splits_punctuation = [step["type"] for step in normalizers + splits] == [
-            "BertNormalizer",
-            "BertPreTokenizer",
-        ]
+        self.joins = WordJoins(splits, description["model"], self._normalize)
         self._check_plain_ascii()
 
     def regular(self, table: StringTable) -> np.ndarray:
