@@ -77,7 +77,7 @@ cdef inline bint is_one_of(int32_t word, const int32_t[::1] few) noexcept nogil:
 def find_chunks(const int32_t[::1] chunks, const int64_t[::1] chunk_bounds, const int64_t[::1] word_bounds,
                 const uint16_t[::1] counts, const uint8_t[::1] whole, int64_t first_offset, int64_t[::1] places,
                 uint16_t[::1] lengths):
-    """Set places[e], int64, to the place of the first word of entry e where it stands first, and lengths[e] to its words.
+    """Set places[e], int64, to the place of the first word of entry e where it stands first, lengths[e] to its words.
 
     Entry c is chunk c after a space, entry ``first_offset + c`` as the first of a row. places: filled with -1 before.
     """

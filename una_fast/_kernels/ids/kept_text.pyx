@@ -27,8 +27,8 @@ def spell_kept(const int32_t[::1] chunks, const int64_t[::1] chunk_bounds, const
     chunks, chunk_bounds, utf8, offsets: the chunks of the rows and their strings; lowered: those in lower case, if the
     words are; refused: uint8, the chunks that are left; words, word_bounds: the terms of the rows; term_utf8,
     term_offsets: their strings; drawn_utf8, drawn_offsets: the same as they are spelled where they are drawn; cased:
-    int32 (V,), for a term beyond ASCII the first of its four strings in cased_utf8, cased_offsets, -1 for others; quotes:
-    the terms that stand for '"'; rows: int64 (B,); drawn, drawn_bounds: the terms of their negatives.
+    int32 (V,), for a term beyond ASCII the first of its four strings in cased_utf8, cased_offsets, -1 for others;
+    quotes: the terms that stand for '"'; rows: int64 (B,); drawn, drawn_bounds: the terms of their negatives.
     """
     cdef int64_t i, j, k, n, row, w, string, at, stop, start, capacity = 0, end = 0, n_rows = rows.shape[0]
     cdef bint fits, changed, last_changed, glued
