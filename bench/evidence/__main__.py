@@ -27,10 +27,12 @@ from train.record.folder import OutputFolder, is_own, write_file
 from una_fast.errors import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
+NEAR_MISS_PAGE = PAGE.with_name("near-misses.md")
 CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-mlm: none; minilm-mlm: other sentences; minilm-mlm: una"
 REGIMES = find_conditions("minilm-mlm: una; minilm-cls: una")  # the rows of README
 MAIN_PAIR = REGIMES[0]  # shown by task
+NEAR_MISSES = find_conditions("minilm-near: una")[0]  # shown by task in the page on near-misses
 COMMAND = "bench.evidence"
 TOLERANCE = 1e-3  # of a repeated score
 
@@ -69,11 +71,11 @@ def compare_all(options: argparse.Namespace, conditions: list[Condition], seeds:
         (condition, seed)  # seed by seed, so that pairs are there early
         for seed in seeds
         for condition in conditions
-        if options.check or str(seed) not in kept_seeds(condition)
+        if not condition.is_untrained and (options.check or str(seed) not in kept_seeds(condition))
     ]
     failed = run_all(place, missing, lambda line: print(line, flush=True))
     found = {condition: results(place, condition, seeds) for condition in conditions}
-    code = compared(found) if options.check else kept(found, hardness(place, MAIN_PAIR))
+    code = compared(found) if options.check else kept(found, hardness(place, MAIN_PAIR) if MAIN_PAIR in found else {})
     for line in failed:
         print(f"error: {line}", file=sys.stderr)
     return 1 if failed else code
@@ -81,16 +83,19 @@ def compare_all(options: argparse.Namespace, conditions: list[Condition], seeds:
 
 def results(place: Workplace, condition: Condition, seeds: list[int]) -> dict[str, Any]:
     """A condition as evidence.json keeps it."""
+    before = scores_before(place, condition.base)
+    if condition.is_untrained:
+        same = {str(seed): before for seed in seeds}
+        return {"settings": condition.settings(), "before": before, "seeds": same, "dev": {}, "cosines": {}, "run": {}}
     done = {str(seed): result for seed in seeds if (result := result_of(place, condition, seed)) is not None}
     parts = {name: {seed: result[name] for seed, result in done.items()} for name in ("dev", "cosines", "run")}
     scores = {seed: result["scores"] for seed, result in done.items()}
-    before = scores_before(place, condition.base)
     return {"settings": condition.settings(), "before": before, "seeds": scores, **parts}
 
 
 def kept(found: dict[Condition, dict[str, Any]], cosines: Hardness) -> int:
     """Add the results to evidence.json, in place of the same seeds of before, and write the page's tables."""
-    content = read_evidence() | {"hardness": cosines}
+    content = read_evidence() | ({"hardness": cosines} if cosines else {})
     for condition, result in found.items():
         earlier = content["conditions"].get(condition.name)
         if earlier and earlier["settings"] == result["settings"]:
@@ -112,6 +117,8 @@ def write_page(content: dict[str, Any]) -> None:
         parts += ["How near the encoders put negatives to their anchors:", hardness_table(content["hardness"])]
         draw(conditions, MAIN_PAIR, PAGE.parent / CHART)
         write_between_marks(README, [regimes_table(conditions, REGIMES)], "evidence")
+    if difference(conditions, NEAR_MISSES, "replace"):
+        write_between_marks(NEAR_MISS_PAGE, [task_table(conditions, NEAR_MISSES)], "training")
     print("\n\n".join(parts))
     if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")

@@ -32,6 +32,21 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a 
     "eval_every": 128,
     "precision": "bf16",
 }
+NEAR_MISS: dict[str, Any] = {  # one important word of a sentence replaced; all other similarities stay
+    "batch_size": 32,
+    "max_steps": 160,
+    "max_length": 32,
+    "learning_rate": 2e-5,
+    "loss": "margin",
+    "tie_weight": 10,
+    "alpha": 1,
+    "beta": 0,
+    "radius": "1%",
+    "surface": "kept",
+    "keep_punctuation": True,
+    "precision": "bf16",
+    "tasks": "sts,near-miss",
+}
 OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 
 VARIATIONS: dict[str, dict[str, Any]] = {
@@ -68,6 +83,8 @@ class Base:
 
     pooling: of `train.ddp`; before: the pooling of `train.evaluate` that reads the same embedding before training.
     mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
+    words: fewest and most words of the sentences to train on, or None for all sentences.
+    untrained: the variation "none" is the encoder before training, because the loss has no other term.
     """
 
     title: str
@@ -75,11 +92,14 @@ class Base:
     before: str
     shared: Mapping[str, Any]
     mlm_steps: int = 0
+    words: tuple[int, int] | None = None
+    untrained: bool = False
 
 
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
+    "minilm-near": Base("the packaged MiniLM, near-misses", "auto", "auto", NEAR_MISS, words=(6, 14), untrained=True),
     "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, 1600),
     "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, 1600),
     "minilm-mlm-256": Base(
@@ -112,9 +132,16 @@ class Condition:
         """The condition that it is compared with."""
         return Condition(self.base, REFERENCE)
 
+    @property
+    def is_untrained(self) -> bool:
+        """Whether its scores are the base's before training."""
+        return BASES[self.base].untrained and self.variation == REFERENCE
+
     def settings(self) -> dict[str, Any]:
         """All options of `train.ddp` that decide its scores, the seed and the files apart."""
         base = BASES[self.base]
+        if self.is_untrained:
+            return {"max_steps": 0}
         return {**base.shared, "pooling": base.pooling, **VARIATIONS[self.variation]}
 
     def n_sentences(self) -> int:

@@ -27,8 +27,10 @@ def corpus_of(data: Path) -> Path:
     )
 
 
-def write_lines(source: Path, path: Path, first: int, number: int) -> Path:
+def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[int, int] | None = None) -> Path:
     """Write `number` lines of `source` from line `first` on to `path`, if it is not there, and return it.
+
+    words: fewest and most words, between spaces, of a line that counts; None: every line counts.
 
     Raises:
         InputError: `source` is damaged or has fewer lines.
@@ -37,10 +39,11 @@ def write_lines(source: Path, path: Path, first: int, number: int) -> Path:
         return path
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
-            lines = list(itertools.islice(file, first, first + number))
+            kept = (line for line in file if words is None or words[0] <= len(line.split()) <= words[1])
+            lines = list(itertools.islice(kept, first, first + number))
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{source}: damaged or cut short ({error}): fetch it again") from error
     if len(lines) < number:
-        raise InputError(f"{source}: has fewer than {first + number:,} lines: give the whole file")
+        raise InputError(f"{source}: has fewer than {first + number:,} such lines: give the whole file")
     write_file(path, b"".join(lines))
     return path

@@ -31,9 +31,8 @@ def hardness(place: Workplace, condition: Condition) -> Hardness:
         folder = place.run_folder(one, SEEDS[0])
         if is_done(folder):
             models[title] = (folder / "best", "auto")
-    n = condition.n_sentences()
-    index = una_fast.load_index(place.index(n))
-    with place.corpus(n).open(encoding="utf-8") as file:
+    index = una_fast.load_index(place.index(condition))
+    with place.corpus(condition).open(encoding="utf-8") as file:
         anchors = [line.rstrip("\n") for line, _ in zip(file, range(N_ANCHORS), strict=False)]
     negatives = {f"beta {beta:g}": negatives_of(index, beta, len(anchors)) for beta in BETAS}
     return {title: cosines(path, pooling, anchors, negatives) for title, (path, pooling) in models.items()}

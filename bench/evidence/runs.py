@@ -17,6 +17,8 @@ import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines
+from train.config.command import as_arguments
+from train.config.run import options
 from train.evaluation.tasks.registry import suite
 from train.record.folder import EVALUATION, RUN, is_finished, is_own, not_through_links
 from train.record.resources import machine, versions
@@ -44,16 +46,22 @@ class Workplace:
         """Where a run lies."""
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
 
-    def corpus(self, n: int) -> Path:
-        """A file of the first n sentences, written where it is not there yet."""
-        return write_lines(self.source, self.folder / f"corpus-{n}.txt", 0, n)
+    def corpus(self, condition: Condition) -> Path:
+        """A file of the sentences that a condition trains on, written where it is not there yet."""
+        words = BASES[condition.base].words
+        path = self.folder / f"{self._sentences('corpus', condition)}.txt"
+        return write_lines(self.source, path, 0, condition.n_sentences(), words)
 
-    def index(self, n: int) -> Path:
-        """The index of the first n sentences, built where it is not there yet."""
-        folder = self.folder / f"index-{n}"
+    def index(self, condition: Condition) -> Path:
+        """The index of these sentences, built where it is not there yet."""
+        folder = self.folder / self._sentences("index", condition)
         if not is_saved(folder):
-            una_fast.build_index(self.corpus(n)).save(folder)
+            una_fast.build_index(self.corpus(condition)).save(folder)
         return folder
+
+    def _sentences(self, what: str, condition: Condition) -> str:
+        words = BASES[condition.base].words
+        return "-".join(map(str, (what, condition.n_sentences(), *(words or ()))))
 
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
@@ -61,19 +69,19 @@ class Workplace:
 
     def command(self, condition: Condition, seed: int) -> list[str]:
         """The command that makes or goes on with a run."""
-        output = self.run_folder(condition, seed)
-        options = {
-            "corpus": self.corpus(condition.n_sentences()),
-            "index": self.index(condition.n_sentences()),
+        base, output = BASES[condition.base], self.run_folder(condition, seed)
+        values = {  # without dev pairs best/ is the encoder after the last step
+            "corpus": [str(self.corpus(condition))],
+            "index": self.index(condition),
             "model": self.base(condition.base),
-            "dev": self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
+            "dev": None if base.untrained else self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
             "evaluate": self.data / "senteval",
             "output": output,
             "seed": seed,
             **condition.settings(),
         }
         words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
-        return words + [str(word) for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+        return words + [word for name, value in values.items() for word in as_arguments(options()[name], value)]
 
 
 def is_done(folder: Path) -> bool:
@@ -124,8 +132,9 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        options = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "json": kept}
-        words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
+        tasks = BASES[name].shared.get("tasks", "sts")
+        given = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "tasks": tasks}
+        words = [str(word) for key, value in {**given, "json": kept}.items() for word in (f"--{key}", value)]
         subprocess.run([sys.executable, "-m", "train.evaluate", *words], check=True, stdout=subprocess.DEVNULL)
     return with_average(read_evaluation(kept, []))
 
