@@ -25,7 +25,7 @@ ways:
 
 You need not choose: una_fast reads the pipeline from your tokenizer, because a model's pipeline depends on the version
 of transformers. Each time a tokenizer is bound to an index, the ids of some hundred sentences and texts of random words
-are compared with those of the tokenizer itself.
+are compared with the tokenizer's own.
 
 `python tools/make_tokenizer_table.py` writes this page from the tokenizers of the tests, small ones with the pipelines
 of the models named here. "Lines compared" counts sentences of Wikipedia on which every id was equal, for tokenizers
