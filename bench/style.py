@@ -52,8 +52,8 @@ A negative helps only if its meaning is what gives it away. This table says how 
 
 - **accuracy** of a logistic regression that tells the negatives of {sentences:,} sentences from the sentences, trained
   on one half of them and scored on the other. 0.500 is a coin's.
-- **perplexity** of the negatives over that of the sentences, by a language model of words (bigrams) of {others:,} other
-  sentences.
+- **perplexity** of the negatives over the perplexity of the sentences, by a language model of words (bigrams) of
+  {others:,} other sentences.
 - **as read**: in small letters, with spaces around punctuation, as an uncased BERT has it; **as written**: the text.
 
 """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from train.config.command import checked_values, option_parser
-from train.config.options import Option, option
-from train.config.run import arguments_of, check_radius
+from train.config.options import Option, option, options_of
+from train.config.run import DRAWS, PAPER_SETTINGS, Run, arguments_of, check_radius
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ class Source:
     )
     seed: int = option(42, "seed of the draws", least=0)
     epoch: int = option(0, "number of the epoch: each epoch has other negatives", least=0)
+
+
+def draw_options() -> dict[str, Option]:
+    """The options of the draws by field name; beta is the paper's unless given, as in `una_fast.Augmenter`."""
+    options = options_of(Run, DRAWS)
+    return options | {"beta": replace(options["beta"], default=PAPER_SETTINGS["beta"])}
 
 
 def read_options(

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from train.config.options import option, options_of
-from train.config.run import DRAWS, Run
-from una_fast_cli.draws import Source, augmenter_of, read_options
+from una_fast_cli.draws import Source, augmenter_of, draw_options, read_options
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Explain:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast explain") -> int:
     """Print why each word of the sentences is replaced or kept; the exit code."""
     about = "Show why each word of a sentence is replaced or kept, and the negative that comes of it."
-    options = options_of(Source) | options_of(Run, DRAWS) | options_of(Explain)
+    options = options_of(Source) | draw_options() | options_of(Explain)
     values, sentences = read_options(prog, about, options, arguments, words="SENTENCE")
     augmenter = augmenter_of(values)
     for sentence in sentences:

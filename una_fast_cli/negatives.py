@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from train.config.options import option, options_of
-from train.config.run import DRAWS, FILES, Run, reading_arguments
+from train.config.run import FILES, Run, reading_arguments
 from una_fast.integrations.checks import negative_names
-from una_fast_cli.draws import Source, augmenter_of, read_options
+from una_fast_cli.draws import Source, augmenter_of, draw_options, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Output:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
     """Write the negatives of every sentence; the exit code."""
     about = "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one."
-    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS)
+    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | draw_options()
     values, _ = read_options(prog, about, options, arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = _load_tokenizer(values["tokenizer"]) if values["tokenizer"] else None

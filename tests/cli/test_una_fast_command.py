@@ -13,6 +13,7 @@ import pytest
 import una_fast
 from support.small_runs import options, write_corpus
 from support.staged import Killed, kill
+from una_fast.errors import InputError
 from una_fast.index.staged import build as staged_build
 from una_fast.index.staged.work import work_folder
 from una_fast_cli.main import COMMANDS, main
@@ -229,7 +230,7 @@ def test_a_file_that_is_there_is_kept(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "txt", "parquet"])
-def test_two_commands_with_one_output_leave_the_whole_file_of_the_last_one(tmp_path, kind):
+def test_of_two_commands_with_one_output_the_later_one_is_refused(tmp_path, kind):
     path, alone = tmp_path / f"neg.{kind}", tmp_path / f"alone.{kind}"
 
     def batches(name, meanwhile=lambda: None):
@@ -238,8 +239,9 @@ def test_two_commands_with_one_output_leave_the_whole_file_of_the_last_one(tmp_p
             if row == 1:
                 meanwhile()
 
-    write(batches("a"), str(alone), None)
-    write(batches("a", lambda: write(batches("b"), str(path), None)), str(path), None)
+    write(batches("b"), str(alone), None)
+    with pytest.raises(InputError, match="exists"):
+        write(batches("a", lambda: write(batches("b"), str(path), None)), str(path), None)
     assert path.read_bytes() == alone.read_bytes()
     assert sorted(tmp_path.iterdir()) == [alone, path]
 

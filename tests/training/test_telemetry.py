@@ -7,6 +7,7 @@ import torch
 
 from train.loop.telemetry import Telemetry
 from train.record import metrics, screen
+from train.record.checkpoint import Progress
 from train.record.metrics import Recorder
 from train.record.resources import Stopwatch
 from train.record.screen import FIRST_LINE, LINE, Screen
@@ -81,7 +82,7 @@ def test_the_idle_share_is_what_no_phase_of_the_device_fills():
 def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
     seconds = [0.0]
     monkeypatch.setattr(metrics.time, "monotonic", lambda: seconds[0])
-    recorder = Recorder(tmp_path, True, 0, 100)
+    recorder = Recorder(tmp_path, True, Progress(), 100)
     recorder.step(0, 1.0, 1e-3, False, 10.0)
     assert not (tmp_path / "metrics.jsonl").read_text()
     seconds[0] = metrics.FLUSH_SECONDS + 0.1

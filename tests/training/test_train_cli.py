@@ -53,7 +53,7 @@ class TestBadInput:
 
     def test_model_that_is_not_there(self, capsys, values, tmp_path):
         assert "there is no such folder" in refusal(capsys, {**values, "model": str(tmp_path / "none")})
-        assert ", and there is no such folder: " in refusal(capsys, {**values, "model": "none/here"})
+        assert ", and there is no such folder (" in refusal(capsys, {**values, "model": "none/here"})
 
     def test_model_by_name_without_a_network(self, capsys, values):
         assert "model no-such/encoder: no configuration" in refusal(capsys, {**values, "model": "no-such/encoder"})

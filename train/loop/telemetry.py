@@ -26,7 +26,7 @@ class Telemetry:
         self._run, self._ranks, self._watch = trainer.run, trainer.ranks, trainer.watch
         self._first_step, self._n_steps = start.step, trainer.plan.n_steps
         output, first = Path(trainer.run.output), trainer.ranks.first
-        self._recorder = Recorder(output, first, start.step, self._n_steps, start.start_score)
+        self._recorder = Recorder(output, first, start, self._n_steps)
         self._losses = LateLosses(trainer.ranks.device)
         self._stop = stop
         self._steps = 0  # taken by this process

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from train.record.checkpoint import Progress
 from train.record.folder import METRICS, TENSORBOARD, not_through_links, subfolder, write_file
 from train.record.screen import Screen
 from una_fast.errors import InputError, counted
@@ -22,11 +23,11 @@ FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other p
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
-def keep_metrics_until(path: Path, step: int) -> int:
+def keep_metrics_until(path: Path, step: int, evaluated: bool = True) -> int:
     """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and damaged lines.
 
-    The line of an evaluation after `step` steps stays, because it is not repeated, unless `step` is 0. Returns the
-    number of damaged lines; a last line that a kill cut short does not count.
+    The line of an evaluation after `step` steps stays if the run has its score (`evaluated`) and does not repeat it.
+    Returns the number of damaged lines; a last line that a kill cut short does not count.
     """
     try:
         lines = read_bytes(path).splitlines(keepends=True)
@@ -38,7 +39,7 @@ def keep_metrics_until(path: Path, step: int) -> int:
     for line in lines:
         try:
             record = json.loads(line)
-            if record["step"] < step or (record["step"] == step > 0 and "loss" not in record):
+            if record["step"] < step or (evaluated and record["step"] == step and "loss" not in record):
                 kept.append(line)
         except (ValueError, KeyError, TypeError, RecursionError):
             damaged += line.endswith(b"\n")
@@ -49,20 +50,20 @@ def keep_metrics_until(path: Path, step: int) -> int:
 class Recorder:
     """metrics.jsonl, TensorBoard events and the bar of one run; on ranks other than the first it does nothing."""
 
-    def __init__(self, output: Path, active: bool, start: int, n_steps: int, start_score: float | None = None) -> None:
-        self.active, self._start_score, self._flushed = active, start_score, time.monotonic()
+    def __init__(self, output: Path, active: bool, start: Progress, n_steps: int) -> None:
+        self.active, self._start_score, self._flushed = active, start.start_score, time.monotonic()
         if not active:
             return
         from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
         path = output / METRICS
-        damaged = keep_metrics_until(path, start)
+        damaged = keep_metrics_until(path, start.step, start.evaluated_step == start.step)
         try:
             self._file = open(path, "a", encoding="utf-8", opener=not_through_links)
         except OSError as error:
             raise unwritable(path, error) from error
-        self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start)
-        self._screen = Screen(start, n_steps)
+        self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)
+        self._screen = Screen(start.step, n_steps)
         if damaged:
             self.say(f"warning: {path}: {counted(damaged, 'damaged line')} dropped")
 
