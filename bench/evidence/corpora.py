@@ -44,6 +44,7 @@ def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{source}: damaged or cut short ({error}): fetch it again") from error
     if len(lines) < number:
-        raise InputError(f"{source}: has fewer than {first + number:,} such lines: give the whole file")
+        which = " of that length" if words else ""
+        raise InputError(f"{source}: has fewer than {first + number:,} lines{which}: give the whole file")
     write_file(path, b"".join(lines))
     return path

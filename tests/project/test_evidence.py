@@ -70,8 +70,16 @@ def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
     assert 50 <= inside < 60  # expected: 57; fewer than 50 has a chance below 0.1 %, all 60 one below 5 %
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("variation", VARIATIONS)
+# where the reference is not trained, a run needs negatives in every step
+NEED_NEGATIVES = {
+    name for name, one in VARIATIONS.items() if not {"alpha", "variant"} & {*one} and one["augment"] != "none"
+}
+
+
+@pytest.mark.parametrize(
+    ("base", "variation"),
+    [(b, v) for b in BASES for v in VARIATIONS if not BASES[b].untrained or v in NEED_NEGATIVES],
+)
 def test_every_condition_is_a_run_of_train_ddp(base: str, variation: str) -> None:
     (condition,) = find_conditions(f"{base}: {variation}")
     run = make_run({"corpus": ["c.txt"], "model": "m", "output": "o", **condition.settings()})
@@ -251,3 +259,18 @@ def test_sentences_come_from_a_whole_file(tmp_path) -> None:
         with pytest.raises(InputError, match=rf"{name}: {said}"):
             write_lines(tmp_path / name, tmp_path / "new.txt", 1, 2000)
     assert not (tmp_path / "new.txt").exists()
+
+
+def test_sentences_may_be_of_some_lengths_alone(tmp_path) -> None:
+    (tmp_path / "text.txt").write_text("a\na b\na b c\na b c d\n")
+    assert write_lines(tmp_path / "text.txt", tmp_path / "some.txt", 0, 2, (2, 3)).read_text() == "a b\na b c\n"
+    with pytest.raises(InputError, match="has fewer than 3 lines of that length"):
+        write_lines(tmp_path / "text.txt", tmp_path / "more.txt", 0, 3, (2, 3))
+
+
+def test_a_reference_that_is_not_trained_has_the_scores_before(monkeypatch) -> None:
+    (none,) = find_conditions("minilm-near: none")
+    before = {"replace": 0.7}
+    monkeypatch.setattr(evidence, "scores_before", lambda place, base: before)
+    assert none.is_untrained and none.settings() == {"max_steps": 0}
+    assert evidence.results(None, none, [42, 0])["seeds"] == {"42": before, "0": before}
