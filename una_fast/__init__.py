@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from una_fast.augment.word_augmentation import WordAugmentation
     from una_fast.errors import InputError, InputWarning
     from una_fast.index.build import build_index
-    from una_fast.index.index import Index
-    from una_fast.index.load import load_index
+    from una_fast.index.index import Index, load_index
     from una_fast.probing import probe
     from una_fast.tokens.ids import TokenIds
 
@@ -46,7 +45,7 @@ _HOMES = {
     "TokenIds": "tokens.ids",
     "WordAugmentation": "augment.word_augmentation",
     "build_index": "index.build",
-    "load_index": "index.load",
+    "load_index": "index.index",
     "probe": "probing",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from train.config.command import checked_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
-from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, counted
+from una_fast.extras import naming_extras
 from una_fast.index.layout import KIND
-from una_fast.index.staged.work import end_work, open_work, work_folder
-from una_fast.storage import check_unused, is_saved
+from una_fast.index.staged.work import work_folder
+from una_fast.storage import check_unused
 
 if TYPE_CHECKING:
     from una_fast import Index
+
+TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,6 @@ class Build:
         metavar="ADDRESS",
     )
 
-    @contextmanager
-    def executor(self) -> Iterator[Any]:
-        """The client of the cluster, or None."""
-        if not self.cluster:
-            yield None
-            return
-        from una_fast.integrations.dask import connected
-
-        with connected(self.cluster) as client:
-            yield client
-
 
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -> int:
     """Build the index of a corpus and save it; the exit code."""
@@ -68,43 +59,49 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
     values = checked_values(parser, options, arguments)
     if not values["output"]:
         raise InputError("--output is missing: give the folder to save the index in")
-    index = _built_before(values) or _build(values)
+    index = _build(values)
     said = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {said}\n")
     return 0
 
 
 def _build(values: dict[str, Any]) -> Index:
-    check_unused(Path(values["output"]), KIND)
+    if not work_folder(Path(values["output"])).is_dir():  # else the same command was stopped, and goes on
+        check_unused(Path(values["output"]), KIND)
     import una_fast  # here, so that --help and errors of the command line do not wait for it
 
-    build = Build(**{name: values[name] for name in options_of(Build)})
-    with build.executor() as executor:
+    with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
         return una_fast.build_index(
             [Path(path) for path in values["corpus"]],
             word_tokenizer=values["word_tokenizer"],
             lowercase=values["lowercase"],
             progress=True,
             folder=values["output"],
-            memory=build.memory or None,
+            memory=values["memory"] or None,
             executor=executor,
             **reading_arguments(values),
         )
 
 
-def _built_before(values: dict[str, Any]) -> Index | None:
-    """The index that the same command has built, if that was killed before it deleted its work folder."""
-    folder = Path(values["output"])
-    if not (is_saved(folder) and work_folder(folder).is_dir()):
-        return None
-    from una_fast import load_index
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786"), or of one in the file of this name.
 
-    name = values["word_tokenizer"]
-    function = name if ":" in name else None  # which an index does not hold
-    corpus = [Path(path) for path in values["corpus"]]
-    index = load_index(folder, corpus, values["column"], function, quoting=values["quoting"])
-    if (tokenizer_name(index.word_tokenizer), index.lowercase) != (name, values["lowercase"]):
-        return None
-    with open_work(folder) as work:
-        end_work(work)
-    return index
+    Raises:
+        InputError: no scheduler answers there, or it is of another version of Dask that does not understand this one.
+    """
+    with naming_extras("cluster"):
+        from distributed import Client
+    place = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
+    try:
+        if "scheduler_file" in place and not Path(address).exists():  # Dask would wait for it forever
+            raise FileNotFoundError("no such file")
+        client = Client(**place, timeout=TIMEOUT)
+    except (OSError, ValueError, TypeError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"no Dask scheduler answers at {address} ({said}): start one with `dask scheduler`, and give the address "
+            "that it prints"
+        ) from error
+    with client:
+        yield client

@@ -27,7 +27,10 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Command:
-    """A module with `main(arguments, prog) -> exit code`, imported when its command is called."""
+    """A function(arguments, prog) -> exit code; its module is imported when the command is called.
+
+    module: with the function `main`, or "module:function".
+    """
 
     module: str
     about: str
@@ -44,8 +47,8 @@ COMMANDS = {
     "compare": Command("train.compare", "train with and without hard negatives on your text, and compare", "train"),
     "probe": Command("una_fast_cli.probe", "show how near an encoder puts near-misses of your text", "integrations"),
     "index": Command("una_fast_cli.index", "build the index of a corpus"),
-    "upload": Command("una_fast_cli.upload", "copy an index to s3, gs, hdfs or another address"),
-    "fetch": Command("una_fast_cli.fetch", "copy an index from an address to this machine"),
+    "upload": Command("una_fast_cli.copies:upload", "copy an index to s3, gs, hdfs or another address", "remote"),
+    "fetch": Command("una_fast_cli.copies:fetch", "copy an index from an address to this machine", "remote"),
     "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
     "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),
 }
@@ -83,7 +86,8 @@ def _run(words: list[str]) -> int:
     check_not_hidden("train")
     _show_warnings()
     try:
-        return import_module(COMMANDS[name].module).main(rest, prog=f"una-fast {name}")
+        module, _, function = COMMANDS[name].module.partition(":")
+        return getattr(import_module(module), function or "main")(rest, prog=f"una-fast {name}")
     except ModuleNotFoundError as error:
         raise missing_package(error, COMMANDS[name].extra) or error from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from train.config.options import option, options_of
 from train.config.run import FILES, Run, reading_arguments
-from una_fast.integrations.checks import negative_names
+from una_fast.integrations.epochs import negative_names
 from una_fast_cli.draws import Source, augmenter_of, draw_options, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 

@@ -30,8 +30,7 @@ from pathlib import Path
 import psutil
 
 import una_fast
-from una_fast.index.staged.plan import Budget
-from una_fast.index.staged.tasks import Runner
+from una_fast.index.staged.executors import Budget, Runner
 from una_fast.index.staged.work import work_folder
 from una_fast.storage import is_saved
 
@@ -67,9 +66,9 @@ def cut_finely(split_bytes: int) -> None:
     os.fsync = lambda handle: None
     Budget.split_bytes = lambda self: split_bytes
     Budget.n_partitions = Budget.n_ranges = lambda self, n_bytes: 3
-    import una_fast.index.staged.sources as sources
+    import una_fast.index.staged.read as read
 
-    sources.SMALLEST = split_bytes
+    read.SMALLEST = split_bytes
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:

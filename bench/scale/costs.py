@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from una_fast.index.staged.plan import LARGEST, TEXT_FACTOR, Budget
+from una_fast.index.staged.executors import LARGEST, TEXT_FACTOR, Budget
 
 RESULTS = Path(__file__).parents[1] / "results" / "cluster.json"
 MEASURED_AT = 1_000_000  # sentences

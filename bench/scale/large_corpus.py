@@ -27,7 +27,8 @@ def read(corpus: str) -> tuple[list[str], Ragged]:
     table = ChunkTable()
     with Workers(None) as workers:
         for source in open_sources(corpus, Reading()):
-            table.read(source, workers, lambda block: None)
+            for _ in table.add(source.blocks(), workers):
+                pass
         chunks, sentences = table.result(workers)
     return list(chunks), sentences
 

@@ -19,7 +19,7 @@ import psutil
 
 import una_fast
 from una_fast.index.index import Index
-from una_fast.index.staged.tasks import Runner
+from una_fast.index.staged.executors import Runner
 from una_fast.index.staged.work import work_folder
 
 INTERVAL = 0.1  # s

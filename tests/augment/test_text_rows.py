@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import una_fast
-import una_fast.corpus.texts
+import una_fast.corpus.words
 from support.alphabet import text
 from support.tokenizer_families import training_lines
 from una_fast._kernels.draws.probability import replacement_probabilities
@@ -26,7 +26,7 @@ def augmenters():
     """Augmenters of both variants; here even a few texts are split all at once."""
     index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(una_fast.corpus.texts, "FEW", 0)
+        patch.setattr(una_fast.corpus.words, "FEW", 0)
         yield [
             una_fast.Augmenter(index, radius=20, variant=variant, surface="paper") for variant in ("paper", "released")
         ]

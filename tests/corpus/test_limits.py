@@ -12,7 +12,7 @@ import pytest
 
 import una_fast
 from support.corpus_files import read, written
-from una_fast.corpus.line_reader import LineReader
+from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError
 
 MIB = 1 << 20

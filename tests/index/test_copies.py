@@ -8,6 +8,7 @@ import signal
 import threading
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -97,17 +98,31 @@ class Stopped(KeyboardInterrupt):
 
 def stopping_at(monkeypatch, number):
     """Stop the copy when half of file `number` is written; returns the list of names written so far."""
-    copy, written = copies._copy, []
+    opened, written = copies.file_system, []
 
-    def half(source, name, target, place):
-        written.append(name)
-        copy(source, name, target, place)
-        if len(written) > number:
-            with target.open_output_stream(place) as stream:
-                stream.write(b"half of it")
-            raise Stopped
+    def stopping(address):
+        files, place = opened(address)
+        put, get = files.put_file, files.get_file
 
-    monkeypatch.setattr(copies, "_copy", half)
+        def put_half(source, copy):
+            written.append(source)
+            if len(written) > number:
+                files.pipe_file(copy, b"half of it")
+                raise Stopped
+            put(source, copy)
+
+        def get_half(source, copy):
+            written.append(source)
+            if len(written) > number:
+                Path(copy).write_bytes(b"half of it")
+                raise Stopped
+            get(source, copy)
+
+        monkeypatch.setattr(files, "put_file", put_half)
+        monkeypatch.setattr(files, "get_file", get_half)
+        return files, place
+
+    monkeypatch.setattr(copies, "file_system", stopping)
     return written
 
 
@@ -147,10 +162,13 @@ def test_files_of_others_in_the_target_stay(built, tmp_path, in_memory):
         other = tmp_path / f"with-{name}"
         other.mkdir()
         (other / name).write_text("mine")
-        for copy in (upload_index, fetch_index):
-            with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
-                copy(built, other)
+        with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
+            fetch_index(built, other)
         assert content(other) == {name: b"mine"}
+    with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder, or delete it"):
+        upload_index(built, tmp_path / f"with-{MANIFEST}")
+    upload_index(built, tmp_path / "with-notes.txt")
+    assert content(tmp_path / "with-notes.txt") == {**content(built), "notes.txt": b"mine"}
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file: cannot be written"):
         fetch_index(built, tmp_path / "file")
@@ -159,9 +177,10 @@ def test_files_of_others_in_the_target_stay(built, tmp_path, in_memory):
 def test_another_index_is_not_overwritten(built, tmp_path, in_memory):
     una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
     before = content(tmp_path / "other")
-    for copy in (upload_index, fetch_index):
-        with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
-            copy(built, tmp_path / "other")
+    with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
+        fetch_index(built, tmp_path / "other")
+    with pytest.raises(InputError, match=r"other: holds 'manifest\.json' already; give another folder"):
+        upload_index(built, tmp_path / "other")
     assert content(tmp_path / "other") == before
     upload_index(tmp_path / "other", in_memory)
     with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder"):
@@ -209,7 +228,7 @@ def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
         with pytest.raises(InputError, match="not a saved index"):
             upload_index(empty, tmp_path / "copy")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file/below: cannot be written "):
+    with pytest.raises(InputError, match="file/below cannot be written: "):
         upload_index(built, tmp_path / "file" / "below")
 
 

@@ -12,7 +12,7 @@ import una_fast
 from una_fast._kernels.one_process import private_folder
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION
-from una_fast.storage import load, load_arrays, save_arrays, verified
+from una_fast.storage import load, load_arrays, save_arrays
 
 TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
 
@@ -21,8 +21,8 @@ TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
 def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The names of files that were read whole, in order; here small and new files get marks too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(verified, "SMALLEST", 0)
-    monkeypatch.setattr(verified, "SETTLED", 0)
+    monkeypatch.setattr(load, "SMALLEST", 0)
+    monkeypatch.setattr(load, "SETTLED", 0)
     files: list[str] = []
     verify = load.verify_checksum
 
@@ -104,13 +104,13 @@ def test_who_only_reads_checksums_marks_nothing_for_who_checks_content(folder: P
 
 
 def test_new_files_and_small_ones_are_read_each_time(folder: Path, read: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(verified, "SETTLED", 10**12)
+    monkeypatch.setattr(load, "SETTLED", 10**12)
     for _ in range(2):
         read.clear()
         una_fast.load_index(folder)
         assert len(read) == 11
-    monkeypatch.setattr(verified, "SETTLED", 0)
-    monkeypatch.setattr(verified, "SMALLEST", 1 << 20)
+    monkeypatch.setattr(load, "SETTLED", 0)
+    monkeypatch.setattr(load, "SMALLEST", 1 << 20)
     una_fast.load_index(folder)
     assert len(read) == 22
 
@@ -125,14 +125,14 @@ def test_without_a_cache_folder_every_load_reads(folder: Path, read: list[str], 
 
 
 def test_old_marks_are_forgotten(folder: Path, read: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(verified, "MOST_MARKS", 4)
+    monkeypatch.setattr(load, "MOST_MARKS", 4)
     for number in range(9):
         load_arrays(folder, KIND, VERSION, context=str(number))
         assert len(list((private_folder() / "verified").iterdir())) <= 4
 
 
 def load_beside(folder: Path, start, read) -> None:
-    verified.SMALLEST = verified.SETTLED = 0
+    load.SMALLEST = load.SETTLED = 0
     verify = load.verify_checksum
 
     def counted(file, checksum):

@@ -9,7 +9,7 @@ from index.test_staged import LINES, built, same
 from support.staged import cut
 from una_fast.errors import InputError
 from una_fast.index.staged import executors
-from una_fast.integrations.dask import connected
+from una_fast_cli.index import connected
 from una_fast_cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_the_command_builds_on_a_cluster(cluster, corpus, tmp_path, capsys):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here", "missing.json"])
 def test_an_unreachable_scheduler_is_said_with_a_sentence(address, monkeypatch):
-    monkeypatch.setattr("una_fast.integrations.dask.TIMEOUT", 0.2)
+    monkeypatch.setattr("una_fast_cli.index.TIMEOUT", 0.2)
     with pytest.raises(InputError, match="no Dask scheduler answers at .* start one with `dask scheduler`"):
         with connected(address):
             pass
@@ -82,18 +82,12 @@ def test_workers_without_una_fast_are_named(client, corpus, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("lost", [distributed.comm.CommClosedError("in Scheduler Broadcast"), OSError("no connection")])
-def test_a_worker_lost_during_the_check_is_looked_for_again(client, corpus, tmp_path, monkeypatch, lost):
-    run, answers = client.run, [lost] * 2
-
-    def losing(*arguments, **options):
-        return {"tcp://lost": answers.pop()} if answers else run(*arguments, **options)
-
-    monkeypatch.setattr(executors, "PAUSE", 0)
-    monkeypatch.setattr(client, "run", losing)
+def test_a_worker_lost_during_the_check_is_said_with_a_sentence(client, corpus, tmp_path, monkeypatch, lost):
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "run", lambda *arguments, **options: {"tcp://lost": lost})
+        with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again to go on"):
+            built(corpus, folder=tmp_path / "index", executor=client)
     assert len(built(corpus, folder=tmp_path / "index", executor=client)) == 25
-    answers += [lost] * 9
-    with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again to go on"):
-        built(corpus, folder=tmp_path / "other", executor=client)
 
 
 def test_a_cluster_without_workers_is_said_with_a_sentence(corpus, tmp_path):

@@ -17,7 +17,7 @@ TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report launch generation
     ddp evaluate download generate paper compare
 """.split()
-COMMAND_ROOMS = "writers draws index upload fetch negatives explain probe main __main__".split()
+COMMAND_ROOMS = "writers draws index copies negatives explain probe main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

@@ -33,8 +33,7 @@ from typing import IO, Any
 import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import left_in, new_file, read_bytes, remove_left, unwritable
-from una_fast.storage.lock import lock
+from una_fast.storage.files import left_in, lock, new_file, read_bytes, remove_left, unwritable
 
 MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"

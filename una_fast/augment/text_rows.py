@@ -12,8 +12,8 @@ import xxhash
 from una_fast.arrays import ID, Ragged, StringTable
 from una_fast.augment.spelling import spell_utf8
 from una_fast.corpus.source import encode_sentence
-from una_fast.corpus.texts import split_texts
 from una_fast.corpus.word_tokenizers import word_tokenizer
+from una_fast.corpus.words import split_texts
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 

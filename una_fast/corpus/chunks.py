@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
-from una_fast.corpus.source import Block, FileSource, Source
-from una_fast.errors import InputError, InputWarning
-from una_fast.parallel import Mapper, Workers
+from una_fast.corpus.source import Block
+from una_fast.parallel import Mapper
 
 PLACES_A_TASK = 1 << 32
 
@@ -68,27 +66,12 @@ class ChunkTable:
         self._chunks = ThreadSets()
         self._blocks: list[EncodedBlock] = []
 
-    def read(self, source: Source, workers: Workers, each_block: Callable[[Block], None]) -> dict[str, Any]:
-        """Add all documents of `source`, calling `each_block` in order. Returns its name, n_documents and xxh3_128."""
-        blocks = source.blocks()
-        if isinstance(source, FileSource):  # a caller's iterable may work in the caller's thread only
-            blocks = workers.read_ahead(blocks)
-        n_documents = self.add(blocks, workers, each_block)
-        if n_documents == 0:
-            raise InputError(f"{source.name}: it holds no sentence")
-        if remark := source.remark(n_documents):
-            warnings.warn(remark, InputWarning, stacklevel=5)  # the caller of build_index
-        return {"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()}
-
-    def add(self, blocks: Iterable[Block], workers: Mapper, each_block: Callable[[Block], None]) -> int:
-        """Add the documents of all `blocks`, calling `each_block` in order. Returns how many there are."""
-        n_documents = 0
+    def add(self, blocks: Iterable[Block], workers: Mapper) -> Iterator[Block]:
+        """Add the documents of all `blocks`; gives each block back, in order, once it is added."""
         for (_, block), encoded in workers.map(self._encode, enumerate(blocks, len(self._blocks))):
             check_id_range(len(encoded.chunks), "chunks")
             self._blocks.append(encoded)
-            n_documents += len(encoded.lengths)
-            each_block(block)
-        return n_documents
+            yield block
 
     def result(self, workers: Mapper) -> tuple[StringTable, Ragged]:
         """The distinct chunks, and int32 chunk ids of each document, at least one: an empty one has the empty chunk.

@@ -12,10 +12,9 @@ from json import JSONDecodeError, JSONDecoder
 import pyarrow as pa
 import pyarrow.json
 
-from una_fast.corpus.columns import arrow_block, encode_row
-from una_fast.corpus.line_reader import LineReader, too_long
-from una_fast.corpus.source import BLOCK_BYTES, Block, blocks_of, whole_lines
+from una_fast.corpus.source import BLOCK_BYTES, Block, arrow_block, blocks_of, encode_row, too_long, whole_lines
 from una_fast.corpus.table_files import TableFile
+from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError, counted
 
 SPACE = re.compile(r"[ \t\n\r]*")

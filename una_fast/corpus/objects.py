@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from una_fast.corpus.columns import BATCH_ROWS, arrow_block, encode_row, missing_column
 from una_fast.corpus.reading import Reading
-from una_fast.corpus.source import Block, Source, TextSource, blocks_of
+from una_fast.corpus.source import (
+    BATCH_ROWS,
+    Block,
+    Source,
+    TextSource,
+    arrow_block,
+    blocks_of,
+    encode_row,
+    missing_column,
+)
 from una_fast.errors import InputError
+
+# the values from `start` to `stop` of a Series of each library
+TO_ARROW: dict[str, Callable[[Any, int, int], Any]] = {
+    "pandas": lambda series, start, stop: pa.array(series.iloc[start:stop], from_pandas=True),
+    "polars": lambda series, start, stop: series.slice(start, stop - start).to_arrow(),
+}
 
 
 class DatasetSource(TextSource):
@@ -74,35 +89,15 @@ def open_table(table: Any, reading: Reading) -> Source | None:
         return _arrow_column("Arrow table", table.column(reading.column), reading)
     if isinstance(table, (pa.Array, pa.ChunkedArray)):
         return _arrow_column("Arrow array", table, reading)
-    return _open_pandas(table, reading) or _open_polars(table, reading)
-
-
-def _open_pandas(table: Any, reading: Reading) -> Source | None:
-    pandas = sys.modules.get("pandas")  # not imported here: an object of pandas exists only if pandas is imported
-    if pandas is None or not isinstance(table, (pandas.DataFrame, pandas.Series)):
-        return None
-    name, series = "Series", table
-    if isinstance(table, pandas.DataFrame):
-        name = f"DataFrame's column {reading.column!r}"
-        _check_column("DataFrame", list(table.columns), reading.column)
-        series = table[reading.column]
-    return ColumnSource(
-        name, len(series), lambda start, stop: pa.array(series.iloc[start:stop], from_pandas=True), reading
-    )
-
-
-def _open_polars(table: Any, reading: Reading) -> Source | None:
-    polars = sys.modules.get("polars")
-    if polars is None or not isinstance(table, (polars.DataFrame, polars.Series, polars.LazyFrame)):
-        return None
-    if isinstance(table, polars.LazyFrame):
-        raise InputError("the corpus is a LazyFrame: give its rows, as frame.collect()")
-    name, series = "Series", table
-    if isinstance(table, polars.DataFrame):
-        name = f"DataFrame's column {reading.column!r}"
-        _check_column("DataFrame", table.columns, reading.column)
-        series = table.get_column(reading.column)
-    return ColumnSource(name, len(series), lambda start, stop: series.slice(start, stop - start).to_arrow(), reading)
+    for library, to_arrow in TO_ARROW.items():
+        module = sys.modules.get(library)  # not imported here: an object of it exists only if it is imported
+        if module and isinstance(table, module.DataFrame):
+            _check_column("DataFrame", list(table.columns), reading.column)
+            name, series = f"DataFrame's column {reading.column!r}", table[reading.column]
+            return ColumnSource(name, len(series), partial(to_arrow, series), reading)
+        if module and isinstance(table, module.Series):
+            return ColumnSource("Series", len(table), partial(to_arrow, table), reading)
+    return None
 
 
 def _arrow_column(name: str, values: Any, reading: Reading) -> Source:

@@ -1,40 +1,23 @@
-"""Files that are not on this machine: s3, gs and hdfs through Arrow's file systems, all others through fsspec.
+"""Files that are not on this machine, through fsspec: s3, gs, hdfs, http and every other address that it knows.
 
-Credentials, regions and endpoints come from where those libraries take them: the environment, their own files, or the
-query of an address, as in ``s3://bucket/folder?region=eu-central-1``.
+Credentials and endpoints come from where fsspec's packages take them: the environment, and their own files.
 """
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import IO, Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.fs
+from typing import IO, Any
 
 from una_fast.errors import InputError
 from una_fast.extras import naming_extras
 
-BY_ARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "file")
 WITHOUT_LISTS = ("http", "https")  # folders cannot be listed: an address is one file, and a ? in it starts its query
-READ_AT_ONCE = 1 << 20  # bytes
 GLOB = re.compile(r"[*\[]")  # a ? alone starts a query
-GLOB_PARTS = re.compile(r"(\*\*/?|\*|\?|\[[^\]]+\])")
-GLOB_MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-
-
-class Stat(NamedTuple):
-    """Size in bytes and times of change in ns, 0 where they are not known; named as in `os.stat`."""
-
-    st_size: int
-    st_mtime_ns: int
-    st_ctime_ns: int = 0
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one slash too: pathlib removes the second
 
 
 @dataclass(frozen=True)
@@ -65,20 +48,20 @@ class RemoteFile:
         """All ends of the name that start with a full stop."""
         return PurePosixPath(self.name).suffixes
 
-    def absolute(self) -> RemoteFile:
-        """The file itself."""
-        return self
-
-    def stat(self) -> Stat:
-        """Size and time of change. Raises OSError."""
-        info = file_system(self.address)[0].get_file_info(self.place)
-        if info.type == pa.fs.FileType.NotFound:
-            raise FileNotFoundError(2, "no such file", str(self))
-        return Stat(info.size or 0, info.mtime_ns or 0)
+    def identity(self) -> list[str | int]:
+        """Its address, its size in bytes, and a hash of all that the server says of it. Raises OSError."""
+        files = file_system(self.address)[0]
+        return [str(self), files.size(self.place) or 0, files.ukey(self.place)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """The bytes of the file, seekable if the server supports that. Raises OSError."""
-        return io.BufferedReader(file_system(self.address)[0].open_input_file(self.place), READ_AT_ONCE)
+        return file_system(self.address)[0].open(self.place, mode)
+
+
+def address_in(text: str) -> str | None:
+    """`text` as an address, with the second slash that pathlib removes; None if `text` is a path."""
+    url = URL.match(text)
+    return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
 
 
 def scheme_of(address: str) -> str:
@@ -90,22 +73,20 @@ def remote_files(address: str) -> list[RemoteFile]:
     """The file at an address, those that match a glob, or those in a folder and the folders in it, in sorted order.
 
     Raises:
-        InputError: nothing is there, a library is missing, or the server refuses.
+        InputError: a library is missing, or the server refuses.
     """
     with as_input_errors(address, "read"):
-        listed = scheme_of(address) not in WITHOUT_LISTS
-        if listed and (found := GLOB.search(address)):
-            above = address[: found.start()].rpartition("/")[0]
-            files, folder = file_system(above)
-            pattern = re.compile(_regex(folder.rstrip("/") + address[len(above) :]))
-            return [RemoteFile(above, place) for place in _files_in(files, folder) if pattern.fullmatch(place)]
         files, place = file_system(address)
-        if not listed:
+        if scheme_of(address) in WITHOUT_LISTS:
             return [RemoteFile(address, place)]
-        info = files.get_file_info(place)
-        if info.type == pa.fs.FileType.Directory:
-            return [RemoteFile(address, p) for p in _files_in(files, place)]
-        return [RemoteFile(address, place)] if info.type != pa.fs.FileType.NotFound else []
+        if GLOB.search(place):
+            above = GLOB.split(place)[0].rpartition("/")[0]
+            places = [name for name, about in files.glob(place, detail=True).items() if about["type"] == "file"]
+        else:
+            above = place.rstrip("/")
+            places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
+        is_hidden = re.compile(r"/\.")
+        return [RemoteFile(address, found) for found in sorted(places) if not is_hidden.search(found, len(above))]
 
 
 @contextmanager
@@ -120,24 +101,8 @@ def as_input_errors(address: str, action: str, advice: str = "") -> Iterator[Non
         raise InputError(f"{address} cannot be {action}: {reason}{advice and '; ' + advice}") from error
 
 
-@lru_cache(maxsize=64)
 def file_system(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it. Raises any error of its library: see `as_input_errors`."""
-    if scheme_of(address) in BY_ARROW:
-        return pa.fs.FileSystem.from_uri(re.sub("^gcs:", "gs:", address, flags=re.IGNORECASE))
+    """The file system of an address or path, and the path in it. Raises any error: see `as_input_errors`."""
     with naming_extras("remote"):
         import fsspec
-    files, place = fsspec.core.url_to_fs(address)
-    return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files)), place
-
-
-def _files_in(files: Any, folder: str) -> list[str]:
-    infos = files.get_file_info(pa.fs.FileSelector(folder, recursive=True))
-    places = [info.path for info in infos if info.type == pa.fs.FileType.File]
-    below = len(folder.rstrip("/")) + 1
-    return sorted(place for place in places if not any(part.startswith(".") for part in place[below:].split("/")))
-
-
-def _regex(pattern: str) -> str:
-    parts = GLOB_PARTS.split(pattern)
-    return "".join(GLOB_MEANING.get(p, p if p.startswith("[") else re.escape(p)) for p in parts)
+    return fsspec.core.url_to_fs(address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from una_fast.corpus.source import Block
-from una_fast.corpus.word_tokenizers import SEGMENTERS
+from una_fast.corpus.word_tokenizers import NAMED, SEGMENTERS
 
 SAMPLE_BYTES = 1 << 11  # of each block of about 1 MiB: about 20 us a block
 LEAST_SHARE = 0.1  # of the sampled characters, above which the user is warned
@@ -50,9 +50,9 @@ class ScriptSample:
         self._runs.append(runs)
 
     def remark(self, tokenizer: str) -> str:
-        """The warning for a corpus that is split into words by `tokenizer`, or ""."""
+        """The warning for a corpus in a script that the `tokenizer` of this name does not split into words, or ""."""
         runs = "".join(self._runs)
-        if len(runs) <= LEAST_SHARE * self._sampled:
+        if tokenizer not in NAMED or len(runs) <= LEAST_SHARE * self._sampled:
             return ""
         language = _language(runs)
         named = [f"word_tokenizer={name!r}" for name, (known, _) in SEGMENTERS.items() if known == language]

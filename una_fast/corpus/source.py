@@ -1,23 +1,26 @@
-"""The base classes of the sources of documents: each yields blocks of UTF-8, and its content has a digest."""
+"""The base classes of the sources of documents, which yield blocks of UTF-8, and how columns become blocks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import xxhash
 
-from una_fast.arrays import row_bounds
-from una_fast.corpus.line_reader import LineReader, too_long
+from una_fast.arrays import POINTER, row_bounds
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
+BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
+TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,15 @@ class FileSource(Source):
         return None
 
     def identity(self) -> list[str | int]:
-        """The file's path, size in bytes and times of change in ns, by which a changed file is detected.
+        """The file's path, size in bytes and times of change in ns, by which a changed file is detected; of a file at
+        an address what `RemoteFile.identity` says.
 
         The time of the content's last change can be set back, the file's (ctime) cannot. Raises InputError if the file
         is gone.
         """
         try:
+            if isinstance(self.path, RemoteFile):
+                return self.path.identity()
             about = self.path.stat()
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
@@ -104,7 +110,7 @@ class FileSource(Source):
         return f"{self.path}, row {document + 1:,}"
 
 
-def whole_lines(file: LineReader) -> Iterator[bytes]:
+def whole_lines(file: RawIOBase) -> Iterator[bytes]:
     """The bytes of the file in parts of about BLOCK_BYTES that end where a line ends."""
     started: list[bytes] = []  # a line that has not ended yet
     while piece := file.read(BLOCK_BYTES):
@@ -160,12 +166,59 @@ def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
         held.append(document)
         n_bytes += len(document)
         if n_bytes >= BLOCK_BYTES or len(held) >= BLOCK_BYTES:
-            yield _block_of(held)
+            yield block_of(held)
             held, n_bytes = [], 0
     if held:
-        yield _block_of(held)
+        yield block_of(held)
 
 
-def _block_of(documents: list[bytes]) -> Block:
+def block_of(documents: Sequence[bytes]) -> Block:
+    """One block of documents of UTF-8."""
     bounds = row_bounds([len(document) for document in documents])
     return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])
+
+
+def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
+    """The error for a table or a row without the column."""
+    there = ", ".join(map(repr, names)) or "no column at all"
+    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column`")
+
+
+def encode_row(row: Any, column: str, where: str) -> bytes:
+    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
+    if not isinstance(row, Mapping):
+        return encode_sentence(row, where)
+    if column not in row:
+        raise missing_column(where, column, list(row))
+    if row[column] is None:
+        raise InputError(f"{where}: the value of {column!r} is null; drop the row or make it an empty text")
+    return encode_sentence(row[column], f"{where}: the value of {column!r}")
+
+
+def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
+    """The documents of an Arrow array of text, without a copy of the text if its type is string or large_string."""
+    if values.null_count:
+        row = first_row + values.is_null().index(True).as_py()
+        raise InputError(f"{where}: row {row} (from 0) is null; drop it or make it an empty text")
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if len(values) == 0:
+        return Block(np.empty(0, dtype=np.uint8), np.empty(0, dtype=POINTER), np.empty(0, dtype=POINTER))
+    if not any(is_kind(values.type) for is_kind in TEXT_TYPES):
+        raise InputError(f"{where} holds {values.type}, not text")
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where}, rows from {first_row} (from 0): {error}") from error
+    values = values.cast(pa.large_string())  # offsets become int64, and the text is not copied
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
+    return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+
+
+def too_long(where: str, limit: int) -> InputError:
+    """The error for a line or document beyond the limit."""
+    return InputError(
+        f"{where} is longer than {limit:,} bytes: split it into sentences, "
+        "or raise the limit with max_document_bytes (in a command --max-document-bytes) if it is meant"
+    )

@@ -14,11 +14,10 @@ import pyarrow.parquet
 import xxhash
 
 from una_fast.arrays import row_bounds
-from una_fast.corpus.columns import BATCH_ROWS, arrow_block, missing_column
-from una_fast.corpus.line_reader import LineReader
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
-from una_fast.corpus.source import Block, FileSource
+from una_fast.corpus.source import BATCH_ROWS, Block, FileSource, arrow_block, missing_column
+from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError, counted
 
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"

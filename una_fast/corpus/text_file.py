@@ -6,19 +6,145 @@ file; a carriage return elsewhere is content. A blank line is a document without
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import itertools
+import lzma
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
 
 from una_fast._kernels.words.chunks import first_invalid_utf8, split_lines
-from una_fast.corpus.line_reader import LineReader, count_lines
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
-from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, whole_lines
+from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, whole_lines
 from una_fast.errors import InputError
+
+SAMPLE_BYTES = 4096
+BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with the mark of UTF-16
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
+    ".gz": ("gzip", gzip.open),
+    ".bz2": ("bzip2", bz2.open),
+    ".xz": ("xz", lzma.open),
+    ".zst": ("zstandard", lambda file: pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")),
+}
+
+
+class LineReader(io.RawIOBase):
+    """The bytes of a text file; a line longer than `max_line_bytes` is refused before it is held in memory.
+
+    n_lines: the number of lines read so far, an unfinished last one included. part: (start, stop) of the bytes to read
+    of a file that is not compressed; None for all.
+
+    Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
+    """
+
+    def __init__(self, path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None):
+        super().__init__()
+        self.path = path
+        self._start = part[0] if part else 0
+        self._left = part[1] - part[0] if part else None  # bytes
+        self._compression, uncompressed = COMPRESSIONS.get(path.suffix.lower(), ("", lambda file: file))
+        self._max_line_bytes = max_line_bytes
+        self._newlines = 0
+        self._unfinished = 0  # bytes after the last newline
+        self._started = self._start > 0
+        try:
+            self._raw: IO[bytes] = path.open("rb")
+            self._file: IO[bytes] = uncompressed(self._raw)
+            if part:
+                self._file.seek(self._start)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    @property
+    def n_lines(self) -> int:
+        """The number of lines read so far."""
+        return self._newlines + (self._unfinished > 0)
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        if self._left is not None:
+            size = self._left if size < 0 else min(size, self._left)
+        try:
+            piece = self._file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            raise self._damaged(error) from error
+        except OSError as error:
+            if self._compression and error.errno is None:
+                raise self._damaged(error) from error
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if not self._started:
+            self._started = True
+            _refuse_wide_encodings(self.path, piece)
+        if self._left is not None:
+            self._left -= len(piece)
+        self._count_lines(piece)
+        return piece
+
+    def lines_before(self) -> int:
+        """The number of lines before the part that is read; counted for error messages only."""
+        return count_lines(self.path, self._start)
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._file.close()
+            self._raw.close()
+        super().close()
+
+    def _count_lines(self, piece: bytes) -> None:
+        first = piece.find(b"\n")
+        longest = self._unfinished + (len(piece) if first < 0 else first)
+        if self._max_line_bytes is not None and longest > self._max_line_bytes:
+            raise too_long(f"{self.path}, line {self.lines_before() + self._newlines + 1:,}", self._max_line_bytes)
+        if first >= 0:
+            self._newlines += piece.count(b"\n")
+            self._unfinished = len(piece) - piece.rfind(b"\n") - 1
+        else:
+            self._unfinished = longest
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})")
+
+
+def count_lines(path: Path | RemoteFile, stop: int) -> int:
+    """The newlines in the first `stop` bytes of a file."""
+    n_lines = 0
+    with path.open("rb") as file:
+        while stop > 0 and (piece := file.read(min(stop, 1 << 20))):
+            n_lines += piece.count(b"\n")
+            stop -= len(piece)
+    return n_lines
+
+
+def _refuse_wide_encodings(path: Path | RemoteFile, start: bytes) -> None:
+    """Refuse UTF-16 and UTF-32, by the byte order mark or by the zero bytes that ASCII characters have in them."""
+    name = next((name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "")
+    zeros = np.frombuffer(start[:SAMPLE_BYTES], dtype=np.uint8) == 0
+    if not name and len(zeros) >= 4:
+        by_place = [zeros[place::4].mean() > 0.4 for place in range(4)]  # UTF-8 text has no zero bytes
+        name = {1: "", 2: "UTF-16", 3: "UTF-32"}.get(sum(by_place), "")
+    if name:
+        raise InputError(
+            f"{path}: it looks like {name}, and UTF-8 is needed: convert it, for example with "
+            f"iconv -f {name} -t UTF-8 {path.name} > utf8-{path.name}"
+        )
 
 
 class TextFile(FileSource):

@@ -25,6 +25,7 @@ capital sigma depends on its neighbours, and no further than to the next space.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -41,14 +42,15 @@ from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, ro
 from una_fast.corpus.chunks import PLACES_A_TASK, ChunkTable, ThreadSets
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
-from una_fast.corpus.source import Block
+from una_fast.corpus.source import Block, FileSource, block_of
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.parallel import Mapper, Workers
+from una_fast.parallel import CallingThread, Mapper, Workers
 
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
+FEW = 16  # fewer texts are split one by one, because the tables of `Parser` take 0.5 ms to set up
 
 
 @dataclass(frozen=True)
@@ -83,33 +85,59 @@ def parse_corpus(
     word. Warns (InputWarning) of a file that gives more or fewer rows than it has lines, and of a script without spaces
     between words.
     """
-    split = word_tokenizer(tokenizer, lowercase)
-    one_by_one = None if split.name in NAMED else SentenceWords(split)
-    sources = open_sources(corpus, reading or Reading())
-    table, scripts = ChunkTable(), ScriptSample()
+    parser = Parser(word_tokenizer(tokenizer, lowercase))
+    summaries = []
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
-
-        def each_block(block: Block) -> None:
-            bar.update(len(block.starts))
-            scripts.add(block)
-            if one_by_one is not None:
-                one_by_one.add(block)
-
-        summaries = [table.read(source, workers, each_block) for source in sources]
-        chunks, sentences = table.result(workers)
-        if one_by_one is not None:
-            vocabulary, words = one_by_one.result()
-        else:
-            _warn(scripts.remark(split.name))
-            vocabulary, words = document_words(workers, chunks, sentences, split)
+        for source in open_sources(corpus, reading or Reading()):
+            # a caller's iterable may work in the caller's thread only
+            blocks = workers.read_ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks()
+            n_documents = parser.add(blocks, workers, bar.update)
+            if n_documents == 0:
+                raise InputError(f"{source.name}: it holds no sentence")
+            warn(source.remark(n_documents))
+            summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
+        warn(parser.scripts.remark(parser.tokenizer.name))
+        chunks, sentences, vocabulary, words = parser.result(workers)
     if len(vocabulary) == 0:
         raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')} read, all of them blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 
-def _warn(remark: str) -> None:
+def warn(remark: str) -> None:
+    """Warn the caller of build_index, unless `remark` is ""."""
     if remark:
-        warnings.warn(remark, InputWarning, stacklevel=4)  # the caller of build_index
+        warnings.warn(remark, InputWarning, stacklevel=4)
+
+
+class Parser:
+    """Documents -> ids of chunks and words. Add blocks, then take the result, once.
+
+    scripts: a sample of the text added so far.
+    """
+
+    def __init__(self, tokenizer: WordTokenizer):
+        self.tokenizer = tokenizer
+        self.scripts = ScriptSample()
+        self._chunks = ChunkTable()
+        self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
+
+    def add(self, blocks: Iterable[Block], workers: Mapper, progress: Callable[[int], Any] = lambda n: None) -> int:
+        """Add the documents of all blocks; returns how many there are. progress: called with the number in each."""
+        n_documents = 0
+        for block in self._chunks.add(blocks, workers):
+            n_documents += len(block.starts)
+            progress(len(block.starts))
+            self.scripts.add(block)
+            if self._words is not None:
+                self._words.add(block)
+        return n_documents
+
+    def result(self, workers: Mapper) -> tuple[StringTable, Ragged, StringTable, Ragged]:
+        """Chunks, sentences, vocabulary and words, as `ParsedCorpus` has them."""
+        chunks, sentences = self._chunks.result(workers)
+        if self._words is not None:
+            return chunks, sentences, *self._words.result()
+        return chunks, sentences, *document_words(workers, chunks, sentences, self.tokenizer)
 
 
 class SentenceWords:
@@ -220,3 +248,17 @@ def _gather(workers: Mapper, sentences: Ragged, words: EntryWords) -> Ragged:
     for _ in workers.map(fill, parts):
         pass
     return Ragged(values, indptr)
+
+
+def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
+    """The distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
+
+    The words equal `tokenizer.words` of each text. It runs in the caller's thread.
+    """
+    if tokenizer.name not in NAMED or len(texts) < FEW:
+        words = SentenceWords(tokenizer)
+        words.add(block_of(texts))
+        return words.result()
+    parser = Parser(tokenizer)
+    parser.add([block_of(texts)], CallingThread())
+    return parser.result(CallingThread())[2:]

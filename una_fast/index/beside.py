@@ -12,7 +12,7 @@ import numpy as np
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
-from una_fast.storage.lock import locked
+from una_fast.storage.files import locked
 
 Arrays = dict[str, np.ndarray]
 

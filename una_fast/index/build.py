@@ -1,4 +1,20 @@
-"""Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper)."""
+"""Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper).
+
+The calls of a build in memory, in their order:
+
+    build_index
+        parse_corpus            corpus/words.py
+            open_sources        corpus/sources.py: the files, tables and iterables of the corpus
+            Source.blocks       corpus/text_file.py, table_files.py, json_files.py, objects.py: blocks of documents
+            Parser.add          corpus/chunks.py: each block as ids of its distinct chunks
+            Parser.result       the chunks of all threads are numbered by first appearance
+                document_words  each distinct chunk is split into words once, and the words are numbered
+        score_terms             scores.py: idf and highest tf-idf of each term
+        rank                    the terms by highest tf-idf; their ids become their ranks
+        Index                   index.py
+
+A build in a folder calls `build_in_stages` (staged/build.py), which reads the same sources by the same `Parser`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +31,6 @@ from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError, memory_errors_as_sentences
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
-from una_fast.index.staged.build import build_in_stages
-from una_fast.index.staged.plan import Words, half_of_memory
 from una_fast.parallel import n_cores
 
 
@@ -75,8 +89,9 @@ def build_index(
     tokenizer = resolve_tokenizer(word_tokenizer)
     reading = Reading(column, quoting, max_document_bytes)
     if folder is not None:
-        words = Words(tokenizer, lowercase)
-        build_in_stages(corpus, words, reading, folder, memory or half_of_memory(), executor, n_jobs, progress)
+        from una_fast.index.staged.build import build_in_stages  # here: trainings build in memory
+
+        build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
         return Index.open(folder, tokenizer)
     if memory is not None or executor is not None:
         raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")

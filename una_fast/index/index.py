@@ -1,4 +1,4 @@
-"""The index of a corpus: its sentences, their words, and the scores of every term."""
+"""The index of a corpus: its sentences, their words, and the scores of every term; saved and opened again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from una_fast.corpus.word_tokenizers import (
     tokenizer_name,
 )
 from una_fast.errors import InputError, counted
-from una_fast.index.checks import check_content
-from una_fast.index.layout import KIND, SCORE_LAW, VERSION, index_meta
+from una_fast.index.layout import KIND, SCORE_LAW, VERSION, check_content, index_meta
 from una_fast.index.scores import TermScores, term_frequency
 from una_fast.memory import check_size
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
@@ -220,6 +219,40 @@ class Index:
 
     def __repr__(self) -> str:
         return f"<una_fast.Index of {counted(self.n_documents, 'document')}, {counted(self.n_terms, 'term')}>"
+
+
+def load_index(
+    path: str | Path,
+    corpus: Any = None,
+    column: str = "text",
+    word_tokenizer: str | Split | None = None,
+    *,
+    quoting: bool | None = None,
+    verify: bool = False,
+) -> Index:
+    """Open a saved index: memory-mapped, so that all processes of a machine share one copy.
+
+    Every byte is read and checked when this user opens a folder for the first time on this machine, and again after a
+    file of it has changed; otherwise the files are only mapped. A folder below 64 MiB is read each time.
+
+    Args:
+        path: the folder given to `Index.save`.
+        corpus: if given, the corpus that the index must have been made from.
+        column: as for `build_index`.
+        word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
+        quoting: as for `build_index`.
+        verify: read and check every byte in any case, to detect what a failing disk has changed.
+
+    Raises:
+        InputError: not an index, another version, damaged, or made from another corpus or with another word tokenizer.
+
+    """
+    index = Index.open(path, word_tokenizer, verify)
+    if corpus is not None:
+        from una_fast.corpus.sources import check_sources, source_digests  # here, because readers take 0.1 s to import
+
+        check_sources(Path(path), index.sources, source_digests(corpus, column, quoting))
+    return index
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:

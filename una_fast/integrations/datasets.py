@@ -11,8 +11,7 @@ import xxhash
 
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.errors import InputError
-from una_fast.integrations.checks import check_saved, negative_names
-from una_fast.integrations.epochs import DrawnByEpoch
+from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
 
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
 

@@ -1,4 +1,4 @@
-"""The epoch of the draws, shared by all processes of a machine, however they were started."""
+"""What all integrations share: the epoch of the draws in all processes of a machine, and checks of settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from una_fast.augment.draw_set import DrawSet
-from una_fast.errors import InputWarning
+from una_fast.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from una_fast.integrations.callbacks import EpochCallback
@@ -21,6 +21,30 @@ if TYPE_CHECKING:
 
 PLACES = 256  # sentences that are remembered to notice a second pass over the data
 FEWEST = 32  # remembered sentences; with fewer, looking twice at some rows would be taken for a pass
+
+
+def negative_names(n: int) -> list[str]:
+    """The names of the columns of `n` negatives, as sentence-transformers' losses expect them.
+
+    Raises:
+        InputError: `n` is no integer of at least 1.
+    """
+    if not isinstance(n, int) or n < 1:
+        raise InputError(f"n={n!r}: give the number of negatives a sentence, an integer of at least 1")
+    return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
+
+
+def check_saved(augmenter: Any) -> None:
+    """Raise for an augmenter that would be pickled with its whole corpus for every worker.
+
+    Raises:
+        InputError: its index has no folder.
+    """
+    if augmenter.index.path is None:
+        raise InputError(
+            "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER), "
+            "and make the Augmenter from that index"
+        )
 
 
 class SharedEpoch:

@@ -20,7 +20,6 @@ with naming_extras("integrations"):
     from torch.distributed.nn.functional import all_gather
     from transformers import TrainerCallback
 
-    from una_fast.integrations.prompts import with_prompts
     from una_fast.integrations.views import RowReader, trimmed
     from una_fast.losses import pairs, tie
 
@@ -66,8 +65,7 @@ class RowCollator(RowReader):
         n: int = 1,
         prompts: str | Mapping[str, str] | None = None,
     ):
-        super().__init__(augmenter, max_length, positive, n)
-        self.views = with_prompts(self.views, prompts, augmenter, max_length)
+        super().__init__(augmenter, max_length, positive, n, prompts)
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""

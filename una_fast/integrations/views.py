@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,93 +10,103 @@ import numpy as np
 import torch
 
 from una_fast.errors import InputError
-from una_fast.integrations.checks import check_saved, negative_names
-from una_fast.integrations.epochs import DrawnByEpoch
+from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
+from una_fast.tokens.ids import token_tensors
 
 Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "token_type_ids"]: torch.int64 (B, L)
 
 
-class View(ABC):
-    """One view of a batch: makes token ids, or texts, of rows of the index."""
-
-    @abstractmethod
-    def ids(self, rows: np.ndarray, epoch: int, max_length: int) -> Ids:
-        """Padded ids (B, max_length) of int64 `rows` (B,)."""
-
-    @abstractmethod
-    def texts(self, rows: np.ndarray, epoch: int) -> list[str]:
-        """The text of each row."""
-
-
 @dataclass(frozen=True)
-class Original(View):
-    """The sentences themselves, or those `offset` rows further on."""
+class View:
+    """One view of a batch: makes token ids of rows of the index.
+
+    offset: to the row of the sentence that is taken, if it is not the row itself; draw_set: the number of the draws of
+    its negative, None for the sentence itself; prompt: a text put before each.
+    """
 
     augmenter: Any
     offset: int = 0
+    draw_set: int | None = None
+    prompt: str = ""
 
     def ids(self, rows: np.ndarray, epoch: int, max_length: int) -> Ids:
-        """As the tokenizer makes them of the sentences."""
-        return self.augmenter.tokens.anchor_ids(rows + self.offset, max_length)
-
-    def texts(self, rows: np.ndarray, epoch: int) -> list[str]:
-        """As the corpus has them."""
-        return [self.augmenter.index.sentence(row) for row in (rows + self.offset).tolist()]
-
-
-@dataclass(frozen=True)
-class Drawn(View):
-    """A negative of each sentence, of one set of draws."""
-
-    augmenter: Any
-    draw_set: int
-
-    def ids(self, rows: np.ndarray, epoch: int, max_length: int) -> Ids:
-        """As the tokenizer makes them of `texts`."""
+        """Padded ids (B, max_length) of int64 `rows` (B,), as the tokenizer makes them of the texts."""
+        if self.prompt:
+            return self._encoded([self.prompt + text for text in self._texts(rows, epoch)], max_length)
+        if self.draw_set is None:
+            return self.augmenter.tokens.anchor_ids(rows + self.offset, max_length)
         return self.augmenter.token_ids(rows, epoch, max_length, draw_set=self.draw_set)
 
-    def texts(self, rows: np.ndarray, epoch: int) -> list[str]:
-        """The words of each negative, joined by spaces."""
+    def check_prompt(self, max_length: int) -> None:
+        """Raise InputError for a prompt that leaves no room for a sentence."""
+        if self.prompt and self._encoded([self.prompt], max_length)["attention_mask"].all():
+            raise InputError(
+                f"prompts: {self.prompt!r} leaves no room for a sentence among max_length={max_length} tokens"
+            )
+
+    def _texts(self, rows: np.ndarray, epoch: int) -> list[str]:
+        if self.draw_set is None:
+            return [self.augmenter.index.sentence(row) for row in (rows + self.offset).tolist()]
         return self.augmenter.texts(rows, epoch, draw_set=self.draw_set)
 
+    def _encoded(self, texts: list[str], max_length: int) -> Ids:
+        batch = token_tensors(len(texts), max_length, self.augmenter.tokens)
+        self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
+        return batch
 
-def make_views(augmenter: Any, positive: str | int | None, n: int) -> dict[str, View]:
+
+def make_views(
+    augmenter: Any, max_length: int, positive: str | int | None, n: int, prompts: str | Mapping[str, str] | None
+) -> dict[str, View]:
     """The views by name in their order: anchor, positive (if any), negative or negative_1 to negative_n.
 
-    Args:
-        augmenter: with a tokenizer, of an index that was saved.
-        positive: "same", None, or an offset in rows: document `row + positive` is the positive of `row`.
-        n: negatives a sentence.
-
-    Raises:
-        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
-
+    The arguments, and the errors, of `RowReader`.
     """
     check_saved(augmenter)
     if augmenter.tokens is None:
         kind = type(augmenter).__name__
         raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
-    views: dict[str, View] = {"anchor": Original(augmenter)}
-    if positive is not None:
-        views["positive"] = Original(augmenter, _offset(positive))
-    return views | {name: Drawn(augmenter, number) for number, name in enumerate(negative_names(n))}
-
-
-def _offset(positive: str | int) -> int:
-    if positive == "same":
-        return 0
-    if not isinstance(positive, int):
+    if positive not in (None, "same") and not isinstance(positive, int):
         raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
-    return positive
+    settings: dict[str, dict[str, Any]] = {"anchor": {}}
+    if positive is not None:
+        settings["positive"] = {"offset": 0 if positive == "same" else positive}
+    settings |= {name: {"draw_set": number} for number, name in enumerate(negative_names(n))}
+    by_view = dict.fromkeys(settings, prompts) if isinstance(prompts, str) else dict(prompts or {})
+    if unknown := [name for name in by_view if name not in settings]:
+        raise InputError(f"prompts: there is no view {unknown[0]!r}: the views are {', '.join(settings)}")
+    views = {name: View(augmenter, prompt=by_view.get(name) or "", **settings[name]) for name in settings}
+    for view in views.values():
+        view.check_prompt(max_length)
+    return views
 
 
 class RowReader(DrawnByEpoch):
-    """Reads the ids of all views of a batch of rows: the base of both collators, which arrange them."""
+    """Reads the ids of all views of a batch of rows: the base of both collators, which arrange them.
 
-    def __init__(self, augmenter: Any, max_length: int, positive: str | int | None, n: int):
+    Args:
+        augmenter: with a tokenizer, of an index that was saved.
+        max_length: tokens a sentence, special ones and the prompt's included.
+        positive: "same", None, or an offset in rows: document `row + positive` is the positive of `row`.
+        n: negatives a sentence.
+        prompts: text to put before the sentences, one for all or by the view's name.
+
+    Raises:
+        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
+
+    """
+
+    def __init__(
+        self,
+        augmenter: Any,
+        max_length: int,
+        positive: str | int | None,
+        n: int,
+        prompts: str | Mapping[str, str] | None = None,
+    ):
         super().__init__()
         self.augmenter = augmenter
-        self.views = make_views(augmenter, positive, n)
+        self.views = make_views(augmenter, max_length, positive, n, prompts)
         self.max_length = max_length
 
     def __repr__(self) -> str:

@@ -6,12 +6,10 @@ never finds a mixture, and what others put into the folder stays. A folder insid
 says so (`save_arrays`, ``part_of``).
 
     manifest    the list of a folder's content, and the seal, a hash of that content
-    files       files that appear whole or not at all; one array in one file
-    lock        one process at a time saves to a folder
+    files       files that appear whole or not at all; one array in one file; locks, so that one process at a time saves
     content     checks of arrays that compiled code uses as indices
     packs       several arrays in one file, read in slices: how the stages of a build exchange data
-    verified    marks of folders that were checked on this machine, so that later processes need not read them again
-    save, load  the public functions
+    save, load  the public functions, and the marks of folders that were verified on this machine
 """
 
 from una_fast.storage.files import checked_path

@@ -1,17 +1,32 @@
-"""Opening a folder of arrays, while other processes may be saving there."""
+"""Opening a folder of arrays, while other processes may be saving there.
+
+Every byte is read when a user opens a large folder for the first time on a machine. Then the folder has a mark, a file
+in the user's own cache folder, and later processes only map it. The mark is never in the folder itself, where it could
+come with data that somebody else made. Its name is a hash of the content's seal and of the device, inode, size, mtime
+and ctime of every file, so a file that was changed, replaced, copied or restored is read again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 
+from una_fast._kernels.one_process import one_process_at_a_time, private_folder
 from una_fast.errors import InputError
-from una_fast.storage.files import Mapped, checked_path, map_file, mapped_array, verify_checksum
+from una_fast.storage.files import Mapped, checked_path, identity_of, map_file, mapped_array, verify_checksum
 from una_fast.storage.manifest import Manifest, array_path, read_manifest, read_seal
-from una_fast.storage.verified import mark_of
+
+CHECKS = 1  # version of the checks: after a new one all is read again
+SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
+SETTLED = 2 * 10**9  # ns; a younger file may still change at the same mtime, because file systems have coarse clocks
+MOST_MARKS = 1_000
+LONGEST_WAIT = 3_600.0  # s, for another process that verifies; 200 GB take some minutes
 
 Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
 
@@ -35,7 +50,7 @@ def load_arrays(
         version: as given to `save_arrays`.
         check: called with `meta` and the arrays whenever every byte is read; it raises InputError for wrong content.
         context: what else `check` depends on; a folder that was checked with another context is checked again.
-        verify: read every byte, even where this content has been verified on this machine before (see `verified`).
+        verify: read every byte, even where this content has been verified on this machine before.
 
     Raises:
         InputError: no such folder, another kind or version, a file missing, cut short or with a changed byte.
@@ -53,18 +68,49 @@ def load_arrays(
 
 def _load(folder: Path, manifest: Manifest, check: Check | None, context: str, verify: bool) -> Saved:
     files = {name: map_file(array_path(folder, name, checksum)) for name, checksum in manifest.checksums.items()}
-    mark = mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
-    with mark.one_process():  # the processes of a machine that start together read it once
-        if mark.is_set() and not verify:
-            return Saved(manifest.meta, _arrays(files), manifest.seal)
+    mark = _mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
+    if not verify and _is_set(mark):
+        return _saved(manifest, files)
+    with one_process_at_a_time("verify", LONGEST_WAIT) if mark else nullcontext():
+        if not verify and _is_set(mark):  # by a process that started at the same time
+            return _saved(manifest, files)
         for name, checksum in manifest.checksums.items():
             verify_checksum(files[name], checksum)
-        saved = Saved(manifest.meta, _arrays(files), manifest.seal)
+        saved = _saved(manifest, files)
         if check is not None:
             check(saved.meta, saved.arrays)
-        mark.set()
+        if mark is not None:
+            _set(mark, files.values())
         return saved
 
 
-def _arrays(files: dict[str, Mapped]) -> dict[str, np.ndarray]:
-    return {name: mapped_array(file) for name, file in files.items()}
+def _saved(manifest: Manifest, files: dict[str, Mapped]) -> Saved:
+    return Saved(manifest.meta, {name: mapped_array(file) for name, file in files.items()}, manifest.seal)
+
+
+def _mark_of(files: Collection[Mapped], content: str) -> Path | None:
+    """The mark of `files` that hold `content`; None for small files, and for files written just now."""
+    folder = private_folder()
+    size = sum(len(file.data) for file in files)
+    newest = max((max(file.identity[-2:]) for file in files), default=0)
+    if folder is None or size < SMALLEST or newest > time.time_ns() - SETTLED:
+        return None
+    made_of = repr((CHECKS, content, [(file.path.name, file.identity) for file in files]))
+    return folder / "verified" / xxhash.xxh3_128_hexdigest(made_of.encode())
+
+
+def _is_set(mark: Path | None) -> bool:
+    """True if the files of the mark were verified before and have not changed since."""
+    return mark is not None and mark.is_file()
+
+
+def _set(mark: Path, files: Collection[Mapped]) -> None:
+    """Note that the files were verified, if they are still those that were mapped; forget the oldest marks."""
+    with suppress(OSError):
+        if all(identity_of(file.path.stat()) == file.identity for file in files):
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+            marks = list(mark.parent.iterdir())
+            if len(marks) > MOST_MARKS:
+                for path in sorted(marks, key=lambda path: path.stat().st_mtime_ns)[: MOST_MARKS // 2]:
+                    path.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,21 +98,26 @@ def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
     Raises:
         InputError: no manifest, another kind or version, a changed byte, or a file that cannot be read.
     """
-    return parse_manifest(lambda: read_bytes(folder / MANIFEST), folder, kind, version)
-
-
-def parse_manifest(read: Callable[[], bytes], folder: Path | str, kind: str, version: int) -> Manifest:
-    """As `read_manifest`, with `read` to get the bytes; `folder` is for messages only."""
-    path = f"{folder}/{MANIFEST}"
     try:
-        manifest = Manifest.decode(read())
+        data = read_bytes(folder / MANIFEST)
     except (FileNotFoundError, NotADirectoryError) as error:
-        advice = "give the folder that was saved to"
-        raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); {advice}") from error
+        raise not_saved(folder, kind) from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
+        raise InputError(f"{folder / MANIFEST}: cannot be read ({error.strerror or error}); {GIVE_READABLE}") from error
+    return checked_manifest(data, folder, kind, version)
+
+
+def not_saved(folder: Path | str, kind: str) -> InputError:
+    """The error for a folder without a manifest."""
+    return InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); give the folder that was saved to")
+
+
+def checked_manifest(data: bytes, folder: Path | str, kind: str, version: int) -> Manifest:
+    """The manifest of these bytes, as `read_manifest` gives it; `folder` is for messages only."""
+    try:
+        manifest = Manifest.decode(data)
     except ValueError as error:
-        raise InputError(f"{path}: damaged, it is not the JSON that was written; {REBUILD}") from error
+        raise InputError(f"{folder}/{MANIFEST}: damaged, it is not the JSON that was written; {REBUILD}") from error
     if manifest.is_claim:
         raise InputError(f"{folder}: not a saved {kind} (the save was stopped); save it again")
     if manifest.kind != kind:

@@ -60,6 +60,12 @@ def block_checksums(data: np.ndarray) -> np.ndarray:
     return np.array([xxhash.xxh3_64_intdigest(data[at : at + CHECKED].data) for at in starts], dtype=SUM)
 
 
+def read_meta(path: Path) -> dict[str, Any]:
+    """The `meta` of a file that `write_pack` wrote."""
+    with Pack(path) as pack:
+        return pack.meta
+
+
 class Pack:
     """A file that `write_pack` wrote, to be read in slices; use it in a with statement, or close it.
 

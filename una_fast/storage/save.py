@@ -19,13 +19,13 @@ from una_fast.storage.files import (
     file_checksum,
     left_in,
     link,
+    locked,
     new_file,
     remove_left,
     sync_folder,
     unwritable,
     write_bytes,
 )
-from una_fast.storage.lock import locked
 from una_fast.storage.manifest import MANIFEST, Manifest, array_file, find_manifest, is_saved, read_seal
 
 

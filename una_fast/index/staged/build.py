@@ -2,96 +2,88 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from una_fast.arrays import check_id_range, row_bounds
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
-from una_fast.corpus.source import FileSource
 from una_fast.corpus.sources import open_sources
-from una_fast.corpus.word_tokenizers import NAMED, probe_words
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.corpus.word_tokenizers import Split, probe_words, tokenizer_name
+from una_fast.corpus.words import warn
+from una_fast.errors import InputError, counted
 from una_fast.index.layout import DTYPES, KIND, VERSION, index_meta
-from una_fast.index.staged.executors import open_executor
-from una_fast.index.staged.merge import merge_chunks, merge_terms
+from una_fast.index.staged.executors import Runner, Task, check_workers, half_of_memory, open_runner, parse_memory
+from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_chunks, merge_terms, rank_strings
 from una_fast.index.staged.output import ROWS, Piece, checksum_array, create_arrays, write_split
-from una_fast.index.staged.plan import STRING_KINDS, Budget, Paths, Plan, Words, parse_memory
-from una_fast.index.staged.rank import cut_ranks, label_numbers, rank_strings
+from una_fast.index.staged.plan import STRING_KINDS, Paths, Plan, Words
+from una_fast.index.staged.read import Reader
 from una_fast.index.staged.scan import scan_tasks
-from una_fast.index.staged.sources import Reader
-from una_fast.index.staged.tasks import Runner, Task
-from una_fast.index.staged.work import delete_work, end_work, open_work
+from una_fast.index.staged.work import MARK, delete_work, end_work, open_work
 from una_fast.storage import adopt_arrays, check_own, resolved
-from una_fast.storage.packs import Pack, write_pack
+from una_fast.storage.packs import read_meta, write_pack
 
 
 def build_in_stages(
     corpus: Any,
-    words: Words,
+    tokenizer: str | Split,
+    lowercase: bool,
     reading: Reading,
     folder: str | Path,
-    memory: str | int,
-    executor: Any = None,
-    n_jobs: int | None = None,
-    progress: bool = False,
+    memory: str | int | None,
+    executor: Any,
+    n_jobs: int | None,
+    progress: bool,
 ) -> None:
     """Build the index of a corpus in `folder`; `una_fast.build_index` documents the arguments and errors."""
     target = resolved(folder)
-    sources = list(open_sources(corpus, reading))
+    sources = open_sources(corpus, reading)
     check_own(target, KIND)
-    with open_executor(executor, n_jobs, parse_memory(memory), progress) as (runner, budget, check_workers):
-        with open_work(target) as work:
-            check_workers(work)
-            identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
-            reader = Reader(sources, identities, words, work, budget)
-            plan = reader.plan(runner)
-            delete_work(work, plan.keeps)
-            runner.run("scan", [*scan_tasks(plan), *reader.digest_tasks()])
-            delete_work(work, lambda name: plan.keeps(name) and not name.startswith("segment-"))
-            stages = _Stages(plan, runner, budget)
-            _warn([*reader.remarks(), stages.script_remark()])
-            stages.rank()
-            checksums = stages.write()
-            summaries = reader.summaries(stages.documents_of_sources())
-            meta = index_meta(summaries, words.tokenizer, probe_words(words.tokenizer), words.lowercase)
-            adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
-            end_work(work)
-
-
-def _warn(remarks: list[str]) -> None:
-    for remark in filter(None, remarks):
-        warnings.warn(remark, InputWarning, stacklevel=4)  # the caller of build_index
+    n_bytes = parse_memory(memory or half_of_memory())
+    with open_runner(executor, n_jobs, n_bytes, progress) as runner, open_work(target) as work:
+        check_workers(executor, work / MARK)
+        reader = Reader(sources, Words(tokenizer, lowercase), work, runner)
+        plan = reader.plan()
+        delete_work(work, plan.keeps)
+        runner.run("scan", [*scan_tasks(plan), *reader.digest_tasks()])
+        delete_work(work, lambda name: plan.keeps(name) and not name.startswith("segment-"))
+        stages = _Stages(plan, runner)
+        for remark in (*reader.remarks(), stages.script_remark()):
+            warn(remark)
+        stages.rank()
+        checksums = stages.write()
+        summaries = reader.summaries(stages.documents_of_sources())
+        meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
+        adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
+        end_work(work)
 
 
 class _Stages:
     """The stages after the scan of a plan."""
 
-    def __init__(self, plan: Plan, runner: Runner, budget: Budget):
+    def __init__(self, plan: Plan, runner: Runner):
         self.plan = plan
         self.runner = runner
-        self.budget = budget
         self.metas = [
-            _meta(written if written.exists() else plan.work / split.names[0])
+            read_meta(written if written.exists() else plan.work / split.names[0])
             for split, written in zip(plan.splits, plan.written, strict=True)
         ]
         self.n_documents = sum(meta["n_documents"] for meta in self.metas)
 
     def script_remark(self) -> str:
         """The warning about scripts without spaces between words, or ""."""
-        if self.plan.words.tokenizer not in NAMED:
-            return ""
         sample = ScriptSample()
         for meta in self.metas:
             sample.add_state(*meta["scripts"])
-        return sample.remark(str(self.plan.words.tokenizer))
+        return sample.remark(tokenizer_name(self.plan.words.tokenizer))
 
-    def documents_of_sources(self) -> dict[int, int]:
+    def documents_of_sources(self) -> Counter[int]:
         """The number of documents of each source, by its number."""
-        counts: dict[int, int] = {}
+        counts = Counter[int]()
         for split, meta in zip(self.plan.splits, self.metas, strict=True):
-            counts[split.source_number] = counts.get(split.source_number, 0) + meta["n_documents"]
+            counts[split.source_number] += meta["n_documents"]
         return counts
 
     def rank(self) -> None:
@@ -102,7 +94,7 @@ class _Stages:
             self._create()
             tasks = [task for kind in STRING_KINDS for task in self._rank_tasks(kind)]
             self.runner.run("rank", tasks)
-            write_pack(plan.ranked, {"pieces": [_meta(task.output)["pieces"] for task in tasks]}, {})
+            write_pack(plan.ranked, {"pieces": [read_meta(task.output)["pieces"] for task in tasks]}, {})
             self.runner.run("label", [task for kind in STRING_KINDS for task in self._label_tasks(kind)])
         used = ("merge-", "runs-")
         delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
@@ -113,12 +105,12 @@ class _Stages:
         self.runner.run("write", self._write_tasks())
         for path in plan.arrays.glob("checksum-*"):  # the array may have changed since then
             path.unlink()
-        pieces = _by_name(_meta(plan.ranked)["pieces"])
-        pieces |= _by_name([_meta(path)["pieces"] for path in plan.written])
+        pieces = _by_name(read_meta(plan.ranked)["pieces"])
+        pieces |= _by_name([read_meta(path)["pieces"] for path in plan.written])
         outputs = {name: plan.paths("checksum", name.replace("_", ""), 1)[0] for name in DTYPES}
         tasks = [Task(path, checksum_array, (plan.arrays, name, pieces[name], path)) for name, path in outputs.items()]
         self.runner.run("finish", tasks)
-        return {name: _meta(path)["checksum"] for name, path in outputs.items()}
+        return {name: read_meta(path)["checksum"] for name, path in outputs.items()}
 
     def _merged(self, kind: str) -> Paths:
         return self.plan.paths("merge", kind, self.plan.n_partitions)
@@ -137,7 +129,7 @@ class _Stages:
         """Create the files of the arrays, with their final lengths."""
         lengths: dict[str, int] = {}
         for kind, rows in ROWS.items():
-            metas = [_meta(path) for path in self._merged(kind)]
+            metas = [read_meta(path) for path in self._merged(kind)]
             n = sum(meta["n"] for meta in metas)
             check_id_range(n, "words" if kind == "terms" else "chunks")
             lengths[f"{kind}_utf8"] = sum(meta["bytes"] for meta in metas)
@@ -152,7 +144,7 @@ class _Stages:
         create_arrays(self.plan.arrays, lengths)
 
     def _ranges(self, kind: str) -> Paths:
-        n = self.budget.n_ranges(sum(path.stat().st_size for path in self._merged(kind)))
+        n = self.runner.budget.n_ranges(sum(path.stat().st_size for path in self._merged(kind)))
         return self.plan.paths("rank", f"{kind}-{n}", n)  # another `memory` makes others
 
     def _rank_tasks(self, kind: str) -> list[Task]:
@@ -165,33 +157,26 @@ class _Stages:
         ]
 
     def _label_tasks(self, kind: str) -> list[Task]:
-        ranked = self._ranges(kind)[: len(self._rank_tasks(kind))]
+        ranked = replace(self._ranges(kind), n=len(self._rank_tasks(kind)))  # equal keys make fewer ranges
         return [
             Task(path, label_numbers, (merged, ranked, partition, path))
             for partition, (merged, path) in enumerate(zip(self._merged(kind), self.plan.labels(kind), strict=True))
         ]
 
     def _write_tasks(self) -> list[Task]:
-        plan = self.plan
-        labels = {kind: self.plan.labels(kind) for kind in STRING_KINDS}
-        documents = row_bounds([meta["n_documents"] for meta in self.metas]).tolist()
-        values = {kind: row_bounds([meta[f"{kind}_values"] for meta in self.metas]).tolist() for kind in STRING_KINDS}
-        return [
-            Task(
-                written,
-                write_split,
-                (split, plan.work, plan.arrays, labels, document, places, written),
+        plan, metas = self.plan, self.metas
+        labels = {kind: plan.labels(kind) for kind in STRING_KINDS}
+        documents = row_bounds([meta["n_documents"] for meta in metas]).tolist()
+        values = {kind: row_bounds([meta[f"{kind}_values"] for meta in metas]).tolist() for kind in STRING_KINDS}
+        tasks = []
+        for i, (split, written) in enumerate(zip(plan.splits, plan.written, strict=True)):
+            places = {kind: values[kind][i] for kind in STRING_KINDS}
+            tasks.append(
+                Task(written, write_split, (split, plan.work, plan.arrays, labels, documents[i], places, written))
             )
-            for i, (split, written, document) in enumerate(zip(plan.splits, plan.written, documents, strict=False))
-            for places in [{kind: values[kind][i] for kind in STRING_KINDS}]
-        ]
+        return tasks
 
 
 def _by_name(written: list[dict[str, list[Any]]]) -> dict[str, list[Piece]]:
     """What tasks have put into the arrays, by the array's name."""
     return {name: [Piece(*pieces[name]) for pieces in written if name in pieces] for name in set().union(*written)}
-
-
-def _meta(path: Path) -> dict[str, Any]:
-    with Pack(path) as pack:
-        return pack.meta

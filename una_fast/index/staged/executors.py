@@ -1,121 +1,223 @@
-"""What runs the tasks: threads by default, any executor of concurrent.futures, or a client of a Dask cluster."""
+"""Runs the tasks of a stage within a memory: by threads, an executor of concurrent.futures, or a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-import time
-import uuid
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from una_fast.errors import InputError
-from una_fast.index.staged.plan import Budget
-from una_fast.index.staged.tasks import Runner, is_loss, lost_worker
+from tqdm import tqdm
+
+from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
-from una_fast.storage.packs import write_pack
 from una_fast.version import VERSION
 
-RETRIES = 3  # by Dask, of a task whose worker died; here, of the check of the workers
-PAUSE = 1.0  # s, in which a cluster starts another worker in the place of a lost one
+AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
+RETRIES = 3  # by Dask, of a task whose worker died
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
+BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
+LEAST = 512 << 20
+TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
+RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
+SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones save nothing more
+MAX_PARTITIONS = 4096
+
+
+def parse_memory(memory: str | int) -> int:
+    """Bytes of "2GB", "512MiB" or a number. Raises InputError for anything else, and below 512 MiB."""
+    match = SIZE.fullmatch(str(memory))
+    if not match or isinstance(memory, bool):
+        raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
+    n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
+    if n_bytes < LEAST:
+        raise InputError(f"memory is {memory!r}: a build takes at least {LEAST >> 20} MiB; give that or more")
+    return n_bytes
+
+
+def half_of_memory() -> int:
+    """Half of the memory of this machine, in bytes; 2 GiB where the system does not say."""
+    try:
+        return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST)
+    except (AttributeError, ValueError, OSError):
+        return 2 << 30
+
+
+@dataclass(frozen=True)
+class Budget:
+    """task: bytes of memory that one task may take; slots: how many tasks run at once."""
+
+    task: int
+    slots: int
+
+    @classmethod
+    def of(cls, memory: int, processes: int, threads: int) -> Budget:
+        """The budget of `processes` processes, of `threads` threads each, that share `memory` bytes.
+
+        Raises InputError if that is not enough for the smallest splits.
+        """
+        task = (memory - processes * BASE) // (processes * threads)
+        if task < TEXT_FACTOR * SMALLEST:
+            least = processes * (BASE + threads * TEXT_FACTOR * SMALLEST)
+            raise InputError(
+                f"memory: {processes * threads} tasks at once take at least {least >> 20:,} MiB: give more memory, or "
+                "fewer workers"
+            )
+        return cls(task, processes * threads)
+
+    def split_bytes(self) -> int:
+        """Bytes of the text of a split."""
+        return min(max(self.task // TEXT_FACTOR, SMALLEST), LARGEST)
+
+    def n_partitions(self, text_bytes: int) -> int:
+        """How many hash ranges: a task holds the distinct strings of one, and their numbers in all splits."""
+        return min(max(-(-text_bytes // (self.task // 2)), 1), MAX_PARTITIONS)
+
+    def n_ranges(self, n_bytes: int) -> int:
+        """How many ranges of ranks, for `n_bytes` bytes of distinct strings and scores."""
+        return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a function of a module, whose last act is to write the file `output`; done if that file exists."""
+
+    output: Path
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+
+
+class Runner:
+    """Runs the tasks of a stage. budget: the memory of each, and how many the executor runs at once."""
+
+    def __init__(self, executor: Executor, budget: Budget, progress: bool):
+        self.budget = budget
+        self._executor = executor
+        self._progress = progress
+
+    def run(self, stage: str, tasks: Iterable[Task]) -> None:
+        """Run the tasks that are not done; returns when all are.
+
+        Raises:
+            InputError: a worker was lost, or a task raised it; the running tasks have then ended.
+        """
+        todo = [task for task in tasks if not task.output.exists()]
+        with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
+            running: set[Future[None]] = set()
+            try:
+                for task in todo:
+                    if len(running) >= AHEAD * self.budget.slots:
+                        running = self._wait(running, bar)
+                    running.add(self._executor.submit(task.function, *task.arguments))
+                while running:
+                    running = self._wait(running, bar)
+            except BaseException as error:
+                for future in running:
+                    future.cancel()
+                wait(running)
+                raise _lost_worker(stage, error) if _is_loss(error) else error from None
+        if missing := [task.output for task in todo if not task.output.exists()]:
+            raise InputError(
+                f"{missing[0]}: a worker wrote it, and it is not there: give a folder that all workers see "
+                f"({counted(len(missing), 'file')} missing after stage {stage})"
+            )
+
+    def _wait(self, running: set[Future[None]], bar: Any) -> set[Future[None]]:
+        done, left = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+            bar.update()
+        return left
 
 
 @contextmanager
-def open_executor(
-    executor: Any, n_jobs: int | None, memory: int, progress: bool
-) -> Iterator[tuple[Runner, Budget, Any]]:
-    """(runner, budget of its tasks, function that checks that the workers can use a given folder) of an executor.
+def open_runner(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> Iterator[Runner]:
+    """The runner of tasks on an executor: None for threads; an Executor; or a Dask client, which has `get_executor`.
 
-    executor: None for threads; an Executor; or a Dask client, which has `get_executor`. memory: bytes for all workers
-    of an Executor together, or for each worker process of a cluster.
+    memory: bytes for all workers of an Executor together, or for each worker process of a cluster.
     """
     if executor is None:
         threads = n_cores(n_jobs)
         budget = Budget.of(memory, 1, threads)
         with ThreadPoolExecutor(threads) as pool:
-            yield Runner(pool, threads, progress), budget, lambda work: None
-        return
-    if hasattr(executor, "get_executor"):
+            yield Runner(pool, budget, progress)
+    elif hasattr(executor, "get_executor"):
         threads_of: dict[str, int] = executor.nthreads()
         if not threads_of:
             raise InputError("the cluster has no worker: start some, then build again")
         task = Budget.of(memory, 1, max(threads_of.values())).task
         budget = Budget(task, sum(threads_of.values()))
-        runner = Runner(executor.get_executor(pure=False, retries=RETRIES), budget.slots, progress)
-        yield runner, budget, lambda work: _check_cluster(executor, work)
-        return
-    if not callable(getattr(executor, "submit", None)):
+        yield Runner(executor.get_executor(pure=False, retries=RETRIES), budget, progress)
+    elif callable(getattr(executor, "submit", None)):
+        slots = getattr(executor, "_max_workers", None) or n_cores(None)
+        processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
+        yield Runner(executor, Budget.of(memory, processes, slots // processes), progress)
+    else:
         raise InputError(
             f"executor is {type(executor).__name__}: give an executor of concurrent.futures or a Dask client"
         )
-    slots = getattr(executor, "_max_workers", None) or n_cores(None)
-    processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
-    budget = Budget.of(memory, processes, slots // processes)
-    yield Runner(executor, slots, progress), budget, lambda work: _check_executor(executor, work)
 
 
-def worker_answer(token: Path) -> tuple[str, bool]:
-    """Runs on a worker: its version of una_fast, and whether it sees the file `token`."""
-    return VERSION, os.path.exists(token)  # noqa: PTH110  Path.exists raises if a folder may not be read
-
-
-def _check_cluster(client: Any, work: Path) -> None:
-    with _token(work) as token:
-        for pause in (*[PAUSE] * RETRIES, 0):
-            try:
-                answers = client.run(worker_answer, token, on_error="return")
-            except Exception as error:  # whatever Dask raises for functions that workers cannot load
-                answers = {"the cluster": error}
-            if not any(map(_is_lost, answers.values())):
-                break
-            time.sleep(pause)
-    for worker, answer in answers.items():
-        _check(f"worker {worker}", answer, work)
-
-
-def _check_executor(executor: Executor, work: Path) -> None:
-    if isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
+def check_workers(executor: Any, file: Path) -> None:
+    """Check that the workers of an executor, all of a cluster's, have this version of una_fast, and see `file`."""
+    if executor is None or isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
         return
-    with _token(work) as token:
-        try:
-            answer: Any = executor.submit(worker_answer, token).result()
-        except Exception as error:
-            answer = error
-    _check("a worker", answer, work)
+    try:
+        if hasattr(executor, "get_executor"):
+            answers = executor.run(worker_answer, file, on_error="return")
+        else:
+            answers = {"": executor.submit(worker_answer, file).result()}
+    except Exception as error:  # whatever an executor raises for functions that workers cannot load
+        answers = {"": error}
+    for worker, answer in answers.items():
+        _check_answer(f"worker {worker}" if worker else "a worker", answer, file.parent)
 
 
-def _check(worker: str, answer: Any, work: Path) -> None:
+def worker_answer(file: Path) -> tuple[str, bool]:
+    """Runs on a worker: its version of una_fast, and whether it sees the file."""
+    return VERSION, os.path.exists(file)  # noqa: PTH110  Path.exists raises if a folder may not be read
+
+
+def _check_answer(worker: str, answer: Any, folder: Path) -> None:
+    if isinstance(answer, OSError) or (isinstance(answer, Exception) and _is_loss(answer)):  # a connection was closed
+        raise _lost_worker("check", answer) from answer
     if isinstance(answer, Exception):
-        raise (lost_worker("check", answer) if _is_lost(answer) else _no_answer(worker, answer)) from answer
+        about = f"{type(answer).__name__}: {answer}"[:200]
+        raise InputError(
+            f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
+            "Python and packages"
+        ) from answer
     version, sees = answer
     if version != VERSION:
         raise InputError(
             f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
         )
     if not sees:
-        raise InputError(f"{worker} does not see {work}: give an output folder on a disk that all machines share")
+        raise InputError(f"{worker} does not see {folder}: give an output folder on a disk that all machines share")
 
 
-def _is_lost(answer: Any) -> bool:
-    """True if a worker could not be reached: Dask closes its connection, or fails to open one."""
-    return isinstance(answer, OSError) or (isinstance(answer, Exception) and is_loss(answer))
+def _is_loss(error: BaseException) -> bool:
+    """True for the error of an executor that has lost a worker or its scheduler."""
+    home = type(error).__module__.partition(".")[0]
+    return isinstance(error, (BrokenExecutor, CancelledError)) or home in ("distributed", "ray")
 
 
-def _no_answer(worker: str, error: Exception) -> InputError:
-    about = f"{type(error).__name__}: {error}"[:200]
+def _lost_worker(stage: str, error: BaseException) -> InputError:
     return InputError(
-        f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
-        "Python and packages"
+        f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
+        "finished files are kept: run the same again to go on, and if it repeats, with a smaller `memory`"
     )
-
-
-@contextmanager
-def _token(work: Path) -> Iterator[Path]:
-    token = work / f"check-{uuid.uuid4().hex}"
-    write_pack(token, {}, {})
-    try:
-        yield token
-    finally:
-        token.unlink(missing_ok=True)

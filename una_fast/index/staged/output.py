@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID, POINTER
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
-from una_fast.index.staged.plan import Split
+from una_fast.index.staged.plan import Paths, Split
 from una_fast.storage.content import wrong_ids
 from una_fast.storage.files import array_header, new_file, open_regular, parts_of, unwritable
 from una_fast.storage.packs import GO_ON, Pack, write_pack
@@ -67,7 +67,7 @@ def write_split(
     split: Split,
     work: Path,
     arrays: Path,
-    labels: Mapping[str, Sequence[Path]],
+    labels: Mapping[str, Paths],
     document: int,
     places: Mapping[str, int],
     written: Path,
@@ -126,7 +126,7 @@ def _start_of(name: str, size: int) -> list[Piece]:
     return [Piece(at, len(part), xxhash.xxh3_64_hexdigest(part)) for at, part in zip(starts, parts, strict=True)]
 
 
-def _labels(rows: Pack, kind: str, paths: Sequence[Path], split: int) -> np.ndarray:
+def _labels(rows: Pack, kind: str, paths: Paths, split: int) -> np.ndarray:
     """int32 (n,): the rank of each of the n numbers of a split."""
     numbers = rows.read(f"{kind}_numbers")
     labels = np.empty(len(numbers), dtype=ID)

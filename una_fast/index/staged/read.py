@@ -1,8 +1,11 @@
-"""Stage read: a source that can only be read from its start becomes segments, files of documents of about one size."""
+"""The sources of a corpus as splits: files that can be cut are read where they lie, the others become segments.
+
+Stage read: a source that can only be read from its start becomes segments, files of documents of about one size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,27 +16,98 @@ import xxhash
 from una_fast.arrays import POINTER
 from una_fast.corpus.source import Block, FileSource, Source
 from una_fast.errors import InputError
-from una_fast.storage.content import wrong_ids
-from una_fast.storage.packs import Pack, write_pack
+from una_fast.index.staged.executors import SMALLEST, Runner, Task
+from una_fast.index.staged.plan import Plan, Segment, Words, key_of, segment_path
+from una_fast.storage.packs import read_meta, write_pack
 
 
 @dataclass(frozen=True)
-class Segment:
-    """The documents of one file of this stage. Their lengths were checked when they were read first."""
+class Input:
+    """One source of the corpus.
 
-    path: Path
+    identity: of a file, None for another source; parts: of a file that is read in parts, else None; output: the file
+    that lists the source's segments, or holds the digest of a file that is read in parts.
+    """
 
-    def blocks(self) -> Iterator[Block]:
-        """The documents, as they came."""
-        with Pack(self.path) as pack:
-            bounds, bytes_to = pack.read("block_bounds"), pack.read("block_bytes")
-            for i in range(len(bounds) - 1):
-                rows, base = (bounds[i], bounds[i + 1]), bytes_to[i]
-                data = pack.read("utf8", base, bytes_to[i + 1])
-                starts, stops = pack.read("starts", *rows) - base, pack.read("stops", *rows) - base
-                if wrong_ids(starts, len(data) + 1) or wrong_ids(stops, len(data) + 1) or (stops < starts).any():
-                    pack.refuse()
-                yield Block(data, starts, stops)
+    number: int
+    source: Source
+    identity: list[Any] | None
+    parts: list[FileSource] | None
+    output: Path
+
+
+class Reader:
+    """Turns the sources of a corpus into the splits of a plan."""
+
+    def __init__(self, sources: Sequence[Source], words: Words, work: Path, runner: Runner):
+        self._words = words
+        self._work = work
+        self._runner = runner
+        self._read_here: set[int] = set()  # numbers of iterables, which cannot be read twice
+        identities: list[list[Any] | None] = [
+            source.identity() if isinstance(source, FileSource) else None for source in sources
+        ]
+        budget = runner.budget
+        known = sum(identity[1] for identity in identities if identity)
+        share = known // (2 * budget.slots) if None not in identities else budget.split_bytes()
+        self._split_bytes = min(budget.split_bytes(), max(share, SMALLEST))
+        self._inputs = []
+        for number, (source, identity) in enumerate(zip(sources, identities, strict=True)):
+            parts = source.split(self._split_bytes) if isinstance(source, FileSource) else None
+            key = key_of([identity, source.reading, self._split_bytes])
+            output = work / f"{'digest' if parts else 'read'}-{number}-{key}"
+            self._inputs.append(Input(number, source, identity, parts, output))
+
+    def plan(self) -> Plan:
+        """The plan. Sources that can only be read from their start are read into segments first."""
+        self._read()
+        plan = self._planned()
+        splits = [(split.source, split.source_number) for split in plan.to_scan()]
+        gone = {number for source, number in splits if isinstance(source, Segment) and not source.path.exists()}
+        if gone:  # a result of scanning them was lost, and their segments are deleted: read their sources again
+            for number in gone:
+                self._inputs[number].output.unlink()
+            self._read()
+        return plan
+
+    def _read(self) -> None:
+        files = [i for i in self._inputs if isinstance(i.source, FileSource) and not i.parts]
+        tasks = [Task(i.output, read_file, (i.source, i.identity, self._split_bytes, i.output)) for i in files]
+        self._runner.run("read", tasks)
+        for i in self._inputs:  # a caller's iterable may work in this process only
+            if not isinstance(i.source, FileSource) and i.number not in self._read_here:
+                write_segments(i.source, self._split_bytes, i.output)
+                self._read_here.add(i.number)
+
+    def _planned(self) -> Plan:
+        segments = {i.number: read_meta(i.output)["segments"] for i in self._inputs if not i.parts}
+        sizes = [size for listed in segments.values() for _, size in listed]
+        sizes += [i.identity[1] for i in self._inputs if i.parts and i.identity]
+        plan = Plan(self._work, self._words, self._runner.budget.n_partitions(sum(sizes)))
+        for i in self._inputs:
+            for part in i.parts or []:
+                plan.add(part, [i.identity, getattr(part, "part", None)], i.identity, i.number)
+            for key, _ in segments.get(i.number, []):
+                plan.add(Segment(segment_path(self._work, key)), key, None, i.number)
+        return plan
+
+    def digest_tasks(self) -> list[Task]:
+        """A task for each file that is read in parts."""
+        return [Task(i.output, digest_file, (i.source, i.identity, i.output)) for i in self._inputs if i.parts]
+
+    def remarks(self) -> list[str]:
+        """The warning about each source, or ""."""
+        return [read_meta(i.output).get("remark", "") for i in self._inputs]
+
+    def summaries(self, n_documents: Mapping[int, int]) -> list[dict[str, Any]]:
+        """Name, n_documents and xxh3_128 of each source; n_documents: by the number of the source."""
+        for i in self._inputs:
+            if not n_documents.get(i.number):
+                raise InputError(f"{i.source.name}: it holds no sentence")
+        return [
+            {"name": i.source.name, "n_documents": n_documents[i.number], "xxh3_128": read_meta(i.output)["digest"]}
+            for i in self._inputs
+        ]
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
@@ -75,11 +149,6 @@ def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
     """Raise InputError for a file whose size or time has changed since the build was started."""
     if source.identity() != identity:
         raise InputError(f"{source.path}: changed since the build was started: run the build again")
-
-
-def segment_path(work: Path, key: str) -> Path:
-    """The file of the segment of this content."""
-    return work / f"segment-{key}"
 
 
 def _write_segment(blocks: list[Block], work: Path) -> list[Any]:

@@ -10,15 +10,13 @@ import numpy as np
 
 from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.words.strings import hash_strings
-from una_fast.arrays import ID, SCORE, Ragged, StringTable
-from una_fast.corpus.chunks import ChunkTable
-from una_fast.corpus.scripts import ScriptSample
-from una_fast.corpus.source import Block, FileSource
+from una_fast.arrays import ID, SCORE, StringTable
+from una_fast.corpus.source import FileSource
 from una_fast.corpus.word_tokenizers import NAMED, word_tokenizer
-from una_fast.corpus.words import SentenceWords, document_words
+from una_fast.corpus.words import Parser
+from una_fast.index.staged.executors import Task
 from una_fast.index.staged.plan import Plan, Split, Words
 from una_fast.index.staged.read import check_unchanged
-from una_fast.index.staged.tasks import Task
 from una_fast.parallel import CallingThread
 from una_fast.storage.packs import write_pack
 
@@ -38,7 +36,10 @@ def scan_tasks(plan: Plan) -> list[Task]:
 
 def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
     """The task of a split: writes the file of its runs, then the file of its rows."""
-    chunks, sentences, vocabulary, word_ids, scripts = _parse(split, words)
+    parser = Parser(word_tokenizer(words.tokenizer, words.lowercase))
+    with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
+        parser.add(split.source.blocks(), CallingThread())
+    chunks, sentences, vocabulary, word_ids = parser.result(CallingThread())
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
     counts, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
@@ -58,7 +59,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None
         "n_documents": len(sentences),
         "terms_values": len(word_ids.values),
         "chunks_values": len(sentences.values),
-        "scripts": scripts.state(),
+        "scripts": parser.scripts.state(),
     }
     row_arrays = {
         "terms_values": word_ids.values,
@@ -71,24 +72,6 @@ def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None
         "chunks_bounds": chunk_bounds,
     }
     write_pack(work / rows, meta, row_arrays)
-
-
-def _parse(split: Split, words: Words) -> tuple[StringTable, Ragged, StringTable, Ragged, ScriptSample]:
-    tokenizer = word_tokenizer(words.tokenizer, words.lowercase)
-    one_by_one = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
-    table, scripts = ChunkTable(), ScriptSample()
-
-    def each_block(block: Block) -> None:
-        scripts.add(block)
-        if one_by_one is not None:
-            one_by_one.add(block)
-
-    with _ONE_AT_A_TIME if one_by_one else nullcontext():
-        table.add(split.source.blocks(), CallingThread(), each_block)
-    chunks, sentences = table.result(CallingThread())
-    if one_by_one is not None:
-        return chunks, sentences, *one_by_one.result(), scripts
-    return chunks, sentences, *document_words(CallingThread(), chunks, sentences, tokenizer), scripts
 
 
 def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, np.ndarray]:

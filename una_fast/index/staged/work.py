@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from una_fast.errors import InputError
-from una_fast.index.layout import DTYPES
-from una_fast.storage.files import PARTIAL, read_bytes, unwritable, write_bytes
-from una_fast.storage.lock import locked
+from una_fast.storage.files import PARTIAL, locked, read_bytes, unwritable, write_bytes
 from una_fast.storage.packs import GO_ON
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
-STAGES = "segment|read|digest|rows|runs|written|merge|rank|ranked|label|checksum|check"
-OWN_FILE = re.compile(rf"({STAGES})(-[a-z0-9]+)*-[0-9a-f]{{16,32}}|({'|'.join(DTYPES)})\.npy|{PARTIAL.pattern}")
 NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
-OWN_FOLDER = re.compile(r"(arrays|gone)-[0-9a-f]{16,32}")
 
 
 def work_folder(folder: Path) -> Path:
@@ -68,30 +64,21 @@ def _claim(work: Path) -> None:
 
 
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
-    """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
+    """Delete what lies in the work folder, except names for which `keep` is true."""
     for path in list(work.iterdir()):
-        if keep(path.name) or path.is_symlink():
+        if keep(path.name):
             continue
-        if OWN_FOLDER.fullmatch(path.name):
-            _delete_folder(path)
-        elif OWN_FILE.fullmatch(path.name):
+        if path.is_dir() and not path.is_symlink():
+            # the arrays and what is said of them go in one step, so that no build finds a part of that
+            gone = path.rename(path.with_name(f"gone-{uuid.uuid4().hex}"))
+            shutil.rmtree(gone, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 
 def end_work(work: Path) -> None:
-    """Delete the work folder; only the files of others stay, if there are any."""
+    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build."""
     with suppress(OSError):
         delete_work(work)
         (work / MARK).unlink()
         work.rmdir()
-
-
-def _delete_folder(folder: Path) -> None:
-    """Delete the arrays and what is said of them in one step, so that no build finds a part of that."""
-    gone = folder.with_name(f"gone-{uuid.uuid4().hex}")
-    folder.rename(gone)
-    with suppress(OSError):
-        for path in list(gone.iterdir()):
-            if OWN_FILE.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-        gone.rmdir()
