@@ -44,7 +44,7 @@ class ThreadSets:
         for one in sets:
             together = together.followed_by(StringTable(*one.strings()))
         places = np.concatenate([np.empty(0, dtype=POINTER), *(one.first_places() for one in sets)])
-        order, joined = np.argsort(places, kind="stable"), StringSet()
+        order, joined = np.argsort(places, kind="stable"), StringSet(len(places))
         numbers = np.empty(len(order), dtype=ID)
         numbers[order] = joined.add(together.utf8, together.offsets[:-1][order], together.offsets[1:][order])
         bounds = row_bounds([len(one) for one in sets])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from una_fast.storage.files import (
     write_bytes,
 )
 from una_fast.storage.manifest import MANIFEST, Manifest, array_file, find_manifest, is_saved, read_seal
+
+WRITERS = 4  # files of a save that are written at a time
 
 
 def save_arrays(
@@ -57,13 +60,17 @@ def save_arrays(
 
     """
     with saving(folder, kind, version, arrays, part_of) as save:
-        checksums = {}
-        for name, array in arrays.items():
-            parts = array_parts(array)
-            checksums[name] = _checksum(parts)
-            if path := save.missing(name, checksums[name]):
+
+        def write(name: str) -> str:
+            parts = array_parts(arrays[name])
+            checksum = _checksum(parts)
+            if path := save.missing(name, checksum):
                 with new_file(path) as file:
                     file.writelines(parts)
+            return checksum
+
+        with ThreadPoolExecutor(WRITERS) as threads:  # one file waits for the disk while the next one is copied
+            checksums = dict(zip(arrays, threads.map(write, arrays), strict=True))
         return save.publish(meta, checksums)
 
 

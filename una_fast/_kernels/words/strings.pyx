@@ -130,6 +130,8 @@ cdef class StringSet:
     The hash table has open addressing and is at most half full. A slot holds the key of a string, its length and its
     number plus 1; all are 0 in an empty slot. The key of up to 8 bytes is the string, so that most strings of a text
     are found with one cache miss; strings are looked up in groups, whose misses overlap.
+
+    room: strings that fit before the arrays grow.
     """
 
     cdef unsigned char[::1] utf8
@@ -139,11 +141,12 @@ cdef class StringSet:
     cdef int[::1] scratch
     cdef Py_ssize_t count
 
-    def __cinit__(self):
-        self.utf8 = np.empty(8 * FIRST_ROOM, dtype=np.uint8)
-        self.offsets = np.zeros(FIRST_ROOM + 1, dtype=np.int64)
-        self.places = np.empty(FIRST_ROOM, dtype=np.int64)
-        self.slots = np.zeros((2 * FIRST_ROOM, 2), dtype=np.uint64)
+    def __cinit__(self, Py_ssize_t room=FIRST_ROOM):
+        room = max(FIRST_ROOM, 1 << (room - 1).bit_length())
+        self.utf8 = np.empty(8 * room, dtype=np.uint8)
+        self.offsets = np.zeros(room + 1, dtype=np.int64)
+        self.places = np.empty(room, dtype=np.int64)
+        self.slots = on_own_lines(4 * room, np.uint64).reshape(-1, 2)
         self.scratch = np.empty(0, dtype=np.int32)
 
     def __len__(self):
