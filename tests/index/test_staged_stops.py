@@ -150,6 +150,17 @@ def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     build()
 
 
+def test_what_others_put_into_the_work_folder_stays(build, tmp_path, n_syncs, monkeypatch):
+    work = work_folder(tmp_path / "index")
+    stopped_at(0.9, build, n_syncs, monkeypatch)
+    (work / "notes.txt").write_text("mine")
+    (work / "merge-notes").write_text("mine")
+    (arrays,) = work.glob("arrays-*")
+    (arrays / "notes.txt").write_text("mine")
+    build()
+    assert sorted(path.name for path in work.rglob("*notes*")) == ["merge-notes", "notes.txt", "notes.txt"]
+
+
 def test_a_folder_of_others_in_place_of_the_work_folder_stays(build, tmp_path):
     work = work_folder(tmp_path / "index")
     work.mkdir()

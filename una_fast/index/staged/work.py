@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from una_fast.errors import InputError
+from una_fast.index.layout import DTYPES
 from una_fast.storage.files import PARTIAL, locked, read_bytes, unwritable, write_bytes
 from una_fast.storage.packs import GO_ON
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
+OWN = re.compile(rf"[a-z]+(-[a-z0-9]+)*-[0-9a-f]{{16,32}}|({'|'.join(DTYPES)})\.npy|{PARTIAL.pattern}")
 NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
 
 
@@ -64,20 +65,22 @@ def _claim(work: Path) -> None:
 
 
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
-    """Delete what lies in the work folder, except names for which `keep` is true."""
+    """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
     for path in list(work.iterdir()):
-        if keep(path.name):
+        if keep(path.name) or path.is_symlink() or not OWN.fullmatch(path.name):
             continue
-        if path.is_dir() and not path.is_symlink():
+        if path.is_dir():
             # the arrays and what is said of them go in one step, so that no build finds a part of that
             gone = path.rename(path.with_name(f"gone-{uuid.uuid4().hex}"))
-            shutil.rmtree(gone, ignore_errors=True)
+            delete_work(gone, lambda _: False)
+            with suppress(OSError):
+                gone.rmdir()
         else:
             path.unlink(missing_ok=True)
 
 
 def end_work(work: Path) -> None:
-    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build."""
+    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build. Files of others stay."""
     with suppress(OSError):
         delete_work(work)
         (work / MARK).unlink()
