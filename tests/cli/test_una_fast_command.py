@@ -267,6 +267,7 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
     assert said.startswith("warning: radius=3: a window holds up to 7 of the")
 
 
+@pytest.mark.slow
 def test_a_users_train_py_is_neither_run_nor_in_the_way(script, tmp_path, tiny_model):
     """With two ranks: the script, the fork server and the ranks must all find our package."""
     values = options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0)

@@ -18,6 +18,7 @@ import pytest
 import una_fast
 import una_fast_cli.main
 from support.prepared_commands import start_fork_server
+from support.small_runs import train_on_ranks_here
 from una_fast.index.copies import upload_index
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
         (folder / f"data/near_miss/{name}.json").write_text(json.dumps([entry]), encoding="utf-8")
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
     upload_index(folder / "index", folder / "copies" / "index")
-    run_in_shell("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_here("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
 
 
@@ -97,13 +100,15 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
 
 
 def as_typed(command: str, folder: Path) -> list[str]:
-    """The words of a command of the docs; a training takes only two steps, and writes to a folder of its own."""
+    """The words of a command; a training takes two steps on at most two ranks and writes to a folder of its own."""
     words = shlex.split(command)
     assert words[0] in ("python", "una-fast"), command
     if "train.ddp" in words and "--resume" not in words:
         output = words[words.index("--output") + 1]
         if (folder / output / "run.json").exists():
             words[words.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
+        if "--nproc" in words:
+            words[words.index("--nproc") + 1] = "2"
         words += FEW_STEPS
     if "train.paper" in words:
         words += FEW_STEPS
@@ -122,7 +127,10 @@ def run_in_shell(command: str, folder: Path) -> None:
 
 
 def run_here(command: str, folder: Path) -> None:
-    """Run a command of the docs in this process, which has imported torch: the same `main` with the same arguments."""
+    """Run a command of the docs in this process, which has imported torch: the same `main` with the same arguments.
+
+    A training on one rank takes place in this process too.
+    """
     words = as_typed(command, folder)
     if words[0] == "python":
         assert words[1] == "-m", command
@@ -131,8 +139,12 @@ def run_here(command: str, folder: Path) -> None:
         main = import_module(f"{name}.__main__" if is_package else name).main
     else:
         main, arguments = una_fast_cli.main.main, words[1:]
-    start_fork_server()
-    assert main(arguments) in (0, None), command
+    with pytest.MonkeyPatch.context() as patch:
+        if "--nproc" in words:
+            start_fork_server()
+        else:
+            patch.setattr("train.launch.run.train_on_ranks", train_on_ranks_here)
+        assert main(arguments) in (0, None), command
 
 
 def example(page: str, code: str) -> Any:

@@ -122,9 +122,12 @@ def test_parts_that_shared_a_graph_would_be_noticed(tiny_model, graphs_on_cpu, m
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("operation not permitted\nmore"), TypeError("a wrong type"), KeyError()]
-)
-@pytest.mark.parametrize("at", ["first", "third", "last"])
+    ("at", "error"),
+    [
+        ("first", RuntimeError("operation not permitted\nmore")), ("third", TypeError("a wrong type")),
+        ("last", KeyError()),
+    ],
+)  # fmt: skip
 def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, monkeypatch, at, error):
     """For any shape: one warning with the reason, and the weights of a run without graphs."""
     whole = graphs.Captured

@@ -1,20 +1,23 @@
 """`--seeds`: one run for each seed, equal to a run of its own; their table; and --resume after a stop."""
 
+import io
 import json
 import os
 import signal
 import statistics
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
 
 from support import small_runs as training
-from support.small_runs import metrics, options, start_prepared, train_here, wait_for_step
+from support.small_runs import assert_same_run, options, train_here
 from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.run import launch
 from train.launch.seeds import as_text
+from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUNS, OutputFolder
 from train.report.runs import Group, RunRecord, find_runs
@@ -28,7 +31,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def values(folder, tiny_model):
     """Option values of three seeds, scored on STS-B, without an index of their own yet."""
-    values = options(folder, tiny_model, output=str(folder / "runs"), epochs=4, eval_every=12)
+    values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6)
     del values["index"]
     return {
         **values,
@@ -38,14 +41,28 @@ def values(folder, tiny_model):
     }
 
 
+def trained_here(values):
+    """The exit code and the messages of the command, which trains inside this process."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(said):
+        patch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
+        return main(training.command(values)[3:]), said.getvalue()
+
+
 @pytest.fixture(scope="module")
-def stopped(values, folder):
-    """OUTPUT after a SIGTERM in the second of two seeds, and the messages."""
-    process = start_prepared(values)
-    wait_for_step(process, folder / "runs" / "seed-1", 10)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 128 + signal.SIGTERM, said
+def stopped(values):
+    """The messages of a command that got a SIGTERM in the second of two seeds."""
+    plain = Trainer.step
+
+    def step(trainer, batch):
+        if (trainer.run.seed, batch.step) == (1, 5):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(trainer, batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "step", step)
+        code, said = trained_here(values)
+    assert code == 128 + signal.SIGTERM, said
     return said
 
 
@@ -53,9 +70,8 @@ def stopped(values, folder):
 def finished(values, folder, stopped):
     """OUTPUT after the same command with --resume and a third seed, and the messages."""
     times = {path: path.stat().st_mtime_ns for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best")}
-    process = start_prepared({**values, "seeds": "3,1,0", "resume": True})
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 0, said
+    code, said = trained_here({**values, "seeds": "3,1,0", "resume": True})
+    assert code == 0, said
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     return folder / "runs", said
 
@@ -69,7 +85,7 @@ def refusal(capsys, values):
 
 
 def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):
-    assert "stopped by SIGTERM: go on from step" in stopped
+    assert "stopped by SIGTERM: go on from step 6 with --resume" in stopped
     assert "1 of 2 seeds are trained: the same command with --resume does what is left" in stopped
 
 
@@ -78,14 +94,7 @@ def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
     assert "seed-3: already finished" in said
     plain = {name: value for name, value in values.items() if name not in ("seeds", "evaluate", "tasks")}
     train_here({**plain, "seed": 1, "output": str(folder / "alone"), "index": str(output / "index")})
-    alone, among = (
-        [line for line in metrics(path) if "loss" in line] for path in (folder / "alone", output / "seed-1")
-    )
-    assert [(line["step"], line["negatives"]) for line in among] == [
-        (line["step"], line["negatives"]) for line in alone
-    ]
-    # other numbers of threads round differently; seed 1 was stopped in between
-    assert [line["loss"] for line in among] == pytest.approx([line["loss"] for line in alone], abs=1e-4)
+    assert_same_run(folder / "alone", output / "seed-1")
 
 
 def test_the_table_has_mean_and_deviation(finished):
@@ -161,7 +170,7 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     plain = {name: value for name, value in values.items() if name != "seeds"}
     run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
     assert launch(run) == 128 + signal.SIGINT
-    assert "stopped by SIGINT: go on from step 36 with --resume" in capsys.readouterr().err
+    assert "stopped by SIGINT: go on from step 18 with --resume" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
 
 

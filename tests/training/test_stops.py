@@ -39,9 +39,11 @@ def assert_quiet(said):
 @pytest.mark.parametrize(
     ("begin", "nproc", "name", "to_group"),
     [
-        (start, 2, "SIGINT", True), (start_prepared, 1, "SIGINT", False), (start_prepared, 2, "SIGTERM", False),
-        (start_prepared, 1, "SIGTERM", True), (start_prepared, 2, "SIGHUP", True), (start_prepared, 1, "SIGUSR1", True),
-        (start_prepared, 1, "SIGQUIT", False),
+        (start, 2, "SIGINT", True), (start_prepared, 2, "SIGTERM", False), (start_prepared, 1, "SIGUSR1", True),
+        pytest.param(start_prepared, 1, "SIGINT", False, marks=pytest.mark.slow),
+        pytest.param(start_prepared, 1, "SIGTERM", True, marks=pytest.mark.slow),
+        pytest.param(start_prepared, 2, "SIGHUP", True, marks=pytest.mark.slow),
+        pytest.param(start_prepared, 1, "SIGQUIT", False, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, begin, nproc, name, to_group):
