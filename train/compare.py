@@ -74,7 +74,7 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
     asked = Comparing(**values | {"data": values["data"] or os.environ.get("UNA_FAST_DATA", "")})
     # imported late: --help and errors of the command line should not wait for torch
     from train.record.folder import COMPARISON, OutputFolder, is_own, read_mark
-    from una_fast.extras import import_extra
+    from una_fast.imports import import_extra
 
     for package in ("jinja2", "plotly"):  # for the page; missed now, not after the training
         import_extra(package)

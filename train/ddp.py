@@ -52,7 +52,7 @@ def _main(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _missing(error: ModuleNotFoundError) -> InputError:
-    from una_fast.extras import missing_package
+    from una_fast.imports import missing_package
 
     if sentence := missing_package(error, "train"):
         return sentence

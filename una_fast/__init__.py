@@ -55,7 +55,7 @@ _MODULES = ("integrations", "losses")  # not in __all__, because they need the p
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        from una_fast.extras import naming_extras
+        from una_fast.imports import naming_extras
 
         with naming_extras():
             return import_module(f"{__name__}.{name}")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from una_fast.errors import InputError
 
@@ -24,37 +24,19 @@ def n_cores(n_jobs: int | None) -> int:
     return n_jobs
 
 
-class Mapper(Protocol):
-    """Applies a function to items: `Workers` on threads, `CallingThread` without them."""
-
-    n_jobs: int
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each item with its result, in order."""
-
-
-class CallingThread:
-    """`Workers.map` without threads: the caller runs the function."""
-
-    n_jobs = 1
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each item with its result, in order."""
-        return ((item, function(item)) for item in items)
-
-
 class Workers:
-    """A pool of threads, to be used in a with statement."""
+    """A pool of threads, to be used in a with statement. With one job the caller does all the work, without threads."""
 
     def __init__(self, n_jobs: int | None):
         self.n_jobs = n_cores(n_jobs)
-        self._pool = ThreadPoolExecutor(self.n_jobs)
+        self._pool = ThreadPoolExecutor(self.n_jobs) if self.n_jobs > 1 else None
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """Each item with its result, in order.
@@ -64,6 +46,9 @@ class Workers:
         """
         waiting: deque[tuple[Item, Future[Result]]] = deque()
         iterator = iter(items)
+        if self._pool is None:
+            yield from ((item, function(item)) for item in iterator)
+            return
         while True:
             for item in islice(iterator, self.n_jobs + 2 - len(waiting)):
                 waiting.append((item, self._pool.submit(function, item)))
@@ -75,6 +60,9 @@ class Workers:
     def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items in order; while the caller works on one, a thread reads the next. No item may be None."""
         iterator = iter(items)
+        if self._pool is None:
+            yield from iterator
+            return
         future = self._pool.submit(next, iterator, None)
         while (item := future.result()) is not None:
             future = self._pool.submit(next, iterator, None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from train.config.options import option, options_of
-from una_fast_cli.draws import Source, augmenter_of, draw_options, read_options
+from una_fast_cli.negatives import Source, augmenter_of, draw_options, read_options
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from train.config.command import checked_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
-from una_fast.extras import naming_extras
+from una_fast.imports import naming_extras
 from una_fast.index.layout import KIND
 from una_fast.index.staged.work import work_folder
 from una_fast.storage import check_unused

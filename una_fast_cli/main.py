@@ -19,7 +19,7 @@ from pathlib import Path
 
 import una_fast
 from una_fast.errors import InputError
-from una_fast.extras import missing_package
+from una_fast.imports import missing_package
 
 SIGPIPE = 13  # Windows has no name for it
 ROOT = Path(__file__).parents[1]

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.options import option, options_of
-from train.config.run import FILES, Run, reading_arguments
+from train.config.command import checked_values, option_parser
+from train.config.options import Option, option, options_of
+from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, arguments_of, check_radius, reading_arguments
+from una_fast.errors import InputError
 from una_fast.integrations.epochs import negative_names
-from una_fast_cli.draws import Source, augmenter_of, draw_options, read_options
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
 if TYPE_CHECKING:
     from una_fast import Augmenter
 
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
+
+
+@dataclass(frozen=True)
+class Source:
+    """Input."""
+
+    index: str = option("", "folder of the index, as `una-fast index` saves it", metavar="FOLDER")
+    word_tokenizer: str = option(
+        "", "import path of the function that the index was built with, if it was built with one", metavar="NAME"
+    )
+    seed: int = option(42, "seed of the draws", least=0)
+    epoch: int = option(0, "number of the epoch: each epoch has other negatives", least=0)
 
 
 @dataclass(frozen=True)
@@ -130,3 +143,35 @@ def _batches(values: dict[str, Any]) -> Iterator[tuple[int, list[str]]]:
             row += len(batch)
         if row == values["rows"]:
             return
+
+
+def draw_options() -> dict[str, Option]:
+    """The options of the draws by field name; beta is the paper's unless given, as in `una_fast.Augmenter`."""
+    options = options_of(Run, DRAWS)
+    return options | {"beta": replace(options["beta"], default=PAPER_SETTINGS["beta"])}
+
+
+def read_options(
+    prog: str, about: str, options: Mapping[str, Option], arguments: Sequence[str] | None, words: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """The values of all options, checked, and the arguments that are no options.
+
+    words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
+    """
+    parser = option_parser(prog, about, options)
+    if words:
+        parser.usage = f"{prog} --index FOLDER [options] {words} ..."
+        parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
+    values = checked_values(parser, options, arguments)
+    if not values["index"]:
+        raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
+    return values, values.get("words", [])
+
+
+def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
+    """The augmenter of the index in values["index"], with the options that are its arguments."""
+    import una_fast  # here, so that --help and errors of the command line do not wait for it
+
+    check_radius(values["radius"], values["window"])
+    index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
+    return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)

@@ -61,7 +61,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     Raises:
         InputError: sentence-transformers is not installed, or cannot load the encoder.
     """
-    from una_fast.extras import import_extra
+    from una_fast.imports import import_extra
 
     kind = import_extra("sentence_transformers").SentenceTransformer
     try:

@@ -168,10 +168,10 @@ def test_a_save_that_was_stopped_is_no_index_and_can_be_done_again(tmp_path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(save, "_clean", lambda *_: None)  # a process that is killed cleans nothing
-        patch.setattr(save.Save, "publish", kill)
+        patch.setattr(save, "sync_folder", kill)
         with pytest.raises(Killed):
             save_arrays(tmp_path / "saved", "index", 3, {"name": "né"}, ARRAYS)
-    with pytest.raises(InputError, match=r"saved: not a saved index \(the save was stopped\); save it again"):
+    with pytest.raises(InputError, match=r"saved: not a saved index \(it has no manifest\.json\)"):
         load_arrays(tmp_path / "saved", "index", 3)
     save_arrays(tmp_path / "saved", "index", 3, {}, {"ids": np.zeros(1)})
     save_arrays(tmp_path / "saved", "index", 3, {}, ARRAYS)

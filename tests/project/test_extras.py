@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from una_fast.extras import EXTRA_OF, missing_package
+from una_fast.imports import EXTRA_OF, missing_package
 
 ROOT = Path(__file__).parents[2]
 BLOCK = f"""

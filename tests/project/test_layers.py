@@ -10,14 +10,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
-    version _kernels errors extras imports citation text_table arrays
+    version _kernels errors imports citation text_table arrays
     parallel memory storage corpus index tokens augment probing losses integrations
 """.split()
 TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report launch generation
     ddp evaluate download generate paper compare
 """.split()
-COMMAND_ROOMS = "writers draws index copies negatives explain probe main __main__".split()
+COMMAND_ROOMS = "writers index copies negatives explain probe main __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

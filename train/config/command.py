@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from train.config.options import Option
 from una_fast.errors import InputError, InputWarning
-from una_fast.extras import missing_package
+from una_fast.imports import missing_package
 
 DEEPEST = 5  # levels of lists and mappings in a YAML file; options need two
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

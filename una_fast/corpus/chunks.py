@@ -12,7 +12,7 @@ from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Block
-from una_fast.parallel import Mapper
+from una_fast.parallel import Workers
 
 PLACES_A_TASK = 1 << 32
 
@@ -66,14 +66,14 @@ class ChunkTable:
         self._chunks = ThreadSets()
         self._blocks: list[EncodedBlock] = []
 
-    def add(self, blocks: Iterable[Block], workers: Mapper) -> Iterator[Block]:
+    def add(self, blocks: Iterable[Block], workers: Workers) -> Iterator[Block]:
         """Add the documents of all `blocks`; gives each block back, in order, once it is added."""
         for (_, block), encoded in workers.map(self._encode, enumerate(blocks, len(self._blocks))):
             check_id_range(len(encoded.chunks), "chunks")
             self._blocks.append(encoded)
             yield block
 
-    def result(self, workers: Mapper) -> tuple[StringTable, Ragged]:
+    def result(self, workers: Workers) -> tuple[StringTable, Ragged]:
         """The distinct chunks, and int32 chunk ids of each document, at least one: an empty one has the empty chunk.
 
         The table is empty after that.

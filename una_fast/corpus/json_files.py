@@ -12,15 +12,23 @@ from json import JSONDecodeError, JSONDecoder
 import pyarrow as pa
 import pyarrow.json
 
-from una_fast.corpus.source import BLOCK_BYTES, Block, arrow_block, blocks_of, encode_row, too_long, whole_lines
-from una_fast.corpus.table_files import TableFile
+from una_fast.corpus.source import (
+    BLOCK_BYTES,
+    Block,
+    FileSource,
+    arrow_block,
+    blocks_of,
+    encode_row,
+    too_long,
+    whole_lines,
+)
 from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError, counted
 
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
-class JsonLinesFile(TableFile):
+class JsonLinesFile(FileSource):
     """A JSON value per line: an object with the column among its keys, or a text. Blank lines hold no row."""
 
     n_lines = 0
@@ -74,7 +82,7 @@ class JsonLinesFile(TableFile):
         return f"{said}: {counted(blank, 'blank line')}"
 
 
-class JsonFile(TableFile):
+class JsonFile(FileSource):
     """JSON values, objects with the column among their keys or texts: in one array, or one after another."""
 
     def _blocks(self) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from una_fast.errors import InputError
-from una_fast.extras import naming_extras
+from una_fast.imports import naming_extras
 
 WITHOUT_LISTS = ("http", "https")  # folders cannot be listed: an address is one file, and a ? in it starts its query
 GLOB = re.compile(r"[*\[]")  # a ? alone starts a query

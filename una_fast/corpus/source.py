@@ -77,7 +77,7 @@ class FileSource(Source):
         self.reading = reading
 
     def digest(self) -> str:
-        """xxh3_128 of the raw bytes."""
+        """xxh3_128 of the raw bytes and, in a table, of the options that decide which documents it holds."""
         state = xxhash.xxh3_128()
         try:
             with self.path.open("rb") as file:
@@ -85,7 +85,12 @@ class FileSource(Source):
                     state.update(piece)
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        return state.hexdigest()
+        raw, key = state.hexdigest(), self._key()
+        return raw if key is None else xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())
+
+    def _key(self) -> str | None:
+        """The options that decide, with the bytes of a table, which rows it holds; None for a file without columns."""
+        return self.reading.column
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
         """Parts of about `n_bytes`, each read alone; None if the file can be read from its start only."""

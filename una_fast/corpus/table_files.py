@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-import xxhash
 
 from una_fast.arrays import row_bounds
 from una_fast.corpus.reading import Reading
@@ -23,19 +22,7 @@ from una_fast.errors import InputError, counted
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 
 
-class TableFile(FileSource):
-    """A file of rows."""
-
-    def digest(self) -> str:
-        """xxh3_128 of the raw bytes and the column's name: another column is another corpus."""
-        return xxhash.xxh3_128_hexdigest(f"{super().digest()} {self._key()}".encode())
-
-    def _key(self) -> str:
-        """The options that decide, with the bytes of the file, which documents it holds."""
-        return self.reading.column
-
-
-class CsvFile(TableFile):
+class CsvFile(FileSource):
     """A .csv or .tsv with a header.
 
     In a .csv cells may be in quotation marks. In a .tsv a quotation mark is an ordinary character, as most programs
@@ -104,7 +91,7 @@ class CsvFile(TableFile):
         return f"{said}: {counted(lines - n_documents, 'line')} blank or inside quotation marks; {NO_QUOTING}"
 
 
-class ParquetFile(TableFile):
+class ParquetFile(FileSource):
     """A .parquet; only the column is read. part: (first, stop) of the row groups that are read; None for all."""
 
     def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):

@@ -154,6 +154,9 @@ class TextFile(FileSource):
         super().__init__(path, reading)
         self.part = part
 
+    def _key(self) -> None:
+        return None
+
     def split(self, n_bytes: int) -> list[FileSource] | None:
         """Parts of about `n_bytes`, whole lines each; None for a compressed file."""
         if self.path.suffix.lower() != ".txt":

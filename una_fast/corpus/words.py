@@ -46,7 +46,7 @@ from una_fast.corpus.source import Block, FileSource, block_of
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.parallel import CallingThread, Mapper, Workers
+from una_fast.parallel import Workers
 
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
@@ -121,7 +121,7 @@ class Parser:
         self._chunks = ChunkTable()
         self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
 
-    def add(self, blocks: Iterable[Block], workers: Mapper, progress: Callable[[int], Any] = lambda n: None) -> int:
+    def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> int:
         """Add the documents of all blocks; returns how many there are. progress: called with the number in each."""
         n_documents = 0
         for block in self._chunks.add(blocks, workers):
@@ -132,7 +132,7 @@ class Parser:
                 self._words.add(block)
         return n_documents
 
-    def result(self, workers: Mapper) -> tuple[StringTable, Ragged, StringTable, Ragged]:
+    def result(self, workers: Workers) -> tuple[StringTable, Ragged, StringTable, Ragged]:
         """Chunks, sentences, vocabulary and words, as `ParsedCorpus` has them."""
         chunks, sentences = self._chunks.result(workers)
         if self._words is not None:
@@ -170,7 +170,7 @@ class SentenceWords:
 
 
 def document_words(
-    workers: Mapper, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
+    workers: Workers, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
 ) -> tuple[StringTable, Ragged]:
     """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
@@ -196,7 +196,7 @@ def document_words(
     return strings, _gather(workers, sentences, EntryWords(sentences.values, entries, closing, values, indptr))
 
 
-def _distinct_entries(workers: Mapper, sentences: Ragged, closing: np.ndarray) -> np.ndarray:
+def _distinct_entries(workers: Workers, sentences: Ragged, closing: np.ndarray) -> np.ndarray:
     """int64 (E, 3), the distinct entries of all documents, as `find_entries` lists them; a thread for each part."""
     cuts = np.linspace(0, len(sentences), workers.n_jobs + 1).astype(POINTER)
     found, seen = [np.empty((0, 3), dtype=POINTER)], np.zeros(len(closing), dtype=np.uint8)
@@ -228,7 +228,7 @@ def _spans(offsets: np.ndarray) -> np.ndarray:
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
-def _gather(workers: Mapper, sentences: Ragged, words: EntryWords) -> Ragged:
+def _gather(workers: Workers, sentences: Ragged, words: EntryWords) -> Ragged:
     """The words of each document. sentences: int32 chunk ids."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
@@ -259,6 +259,6 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
         words = SentenceWords(tokenizer)
         words.add(block_of(texts))
         return words.result()
-    parser = Parser(tokenizer)
-    parser.add([block_of(texts)], CallingThread())
-    return parser.result(CallingThread())[2:]
+    parser, here = Parser(tokenizer), Workers(1)
+    parser.add([block_of(texts)], here)
+    return parser.result(here)[2:]

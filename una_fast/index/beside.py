@@ -12,7 +12,6 @@ import numpy as np
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
-from una_fast.storage.files import locked
 
 Arrays = dict[str, np.ndarray]
 
@@ -33,7 +32,7 @@ class Part:
 
 
 def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays of a part: those that are kept in the index's folder, else those of `make`, kept there from now on.
+    """The arrays of a part: read from the index's folder, or made by `make` and kept there from now on.
 
     Two processes that make them at the same time write the same bytes, each whole. They stay in memory if the index is
     not saved, its folder cannot be written, or another index has been saved there since this one was opened.
@@ -46,10 +45,9 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
         try:
             return _load(folder, index, part)
         except InputError:
-            with locked(folder.parent):  # a save that deletes the part has ended
-                if _lies_in_its_folder(index) and is_saved(folder):
-                    return _load(folder, index, part)
-            folder = folder if _lies_in_its_folder(index) else None  # another index has just been saved there
+            if _lies_in_its_folder(index) and is_saved(folder):
+                raise
+            folder = None  # another index has just been saved there, which deletes the part
     arrays = make()
     if folder is None:
         return arrays

@@ -14,10 +14,9 @@ from tqdm import tqdm
 from una_fast.corpus.remote import WITHOUT_LISTS, address_in, as_input_errors, file_system, scheme_of
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION, check_content
-from una_fast.storage import check_unused, checked_path, load_arrays, read_seal, resolved
+from una_fast.storage import check_unused, checked_path, load_arrays, publish, read_seal, resolved
 from una_fast.storage.files import file_checksum, new_file
 from una_fast.storage.manifest import MANIFEST, array_file, array_path, checked_manifest, not_saved, read_manifest
-from una_fast.storage.save import saving
 
 KEPT = "the files copied so far are kept: remove the cause, and run the same again to go on"
 
@@ -90,21 +89,20 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
     manifest = checked_manifest(data, str(address), KIND, VERSION)
     if read_seal(goal) != manifest.seal:
         check_unused(goal, KIND)
-    with saving(goal, KIND, VERSION, manifest.checksums, keep=True) as save:
-        for name, checksum in tqdm(manifest.checksums.items(), unit=" files", disable=not progress):
-            if path := save.missing(name, checksum):
-                _fetch(files, f"{place}/{path.name}", path, checksum)
-        save.publish(manifest.meta, manifest.checksums)
+    with tqdm(unit=" files", disable=not progress) as bar:
+
+        def write(name: str, path: Path) -> None:
+            copy = f"{place}/{path.name}"
+            with as_input_errors(copy, "copied", KEPT), new_file(path) as file:
+                files.get_file(copy, file.name)
+                if file_checksum(Path(file.name)) != manifest.checksums[name]:
+                    raise InputError(
+                        f"{copy}: damaged (cut short or changed), its checksum differs; build or upload the index again"
+                    )
+            bar.update()
+
+        publish(goal, manifest, write, keep=True)
     return sum((goal / name).stat().st_size for name in manifest.files)
-
-
-def _fetch(files: Any, copy: str, path: Path, checksum: str) -> None:
-    with as_input_errors(copy, "copied", KEPT), new_file(path) as file:
-        files.get_file(copy, file.name)
-        if file_checksum(Path(file.name)) != checksum:
-            raise InputError(
-                f"{copy}: damaged (cut short or changed), its checksum differs; build or upload the index again"
-            )
 
 
 def _opened(address: str | Path) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.citation import CITATION
 from una_fast.errors import InputError
-from una_fast.extras import naming_extras
+from una_fast.imports import naming_extras
 
 with naming_extras("integrations"):
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from una_fast.extras import naming_extras
+from una_fast.imports import naming_extras
 
 with naming_extras("integrations"):
     import torch

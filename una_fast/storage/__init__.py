@@ -15,7 +15,7 @@ says so (`save_arrays`, ``part_of``).
 from una_fast.storage.files import checked_path
 from una_fast.storage.load import Saved, load_arrays
 from una_fast.storage.manifest import is_saved, read_seal
-from una_fast.storage.save import adopt_arrays, check_own, check_unused, resolved, save_arrays
+from una_fast.storage.save import adopt_arrays, check_own, check_unused, publish, resolved, save_arrays
 
 __all__ = [
     "Saved",
@@ -25,6 +25,7 @@ __all__ = [
     "checked_path",
     "is_saved",
     "load_arrays",
+    "publish",
     "read_seal",
     "resolved",
     "save_arrays",

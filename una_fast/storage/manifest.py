@@ -16,6 +16,7 @@ from una_fast.storage.files import GIVE_READABLE, REBUILD, read_bytes
 MANIFEST = "manifest.json"
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # with the checksum a file of the folder, never a path out of it
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
+ARRAY_FILE = re.compile(rf"{ARRAY_NAME.pattern}-{CHECKSUM.pattern}\.npy")
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,6 @@ class Manifest:
     def files(self) -> frozenset[str]:
         """The names of the files that are listed, the manifest's own included."""
         return frozenset([MANIFEST, *map(array_file, self.checksums, self.checksums.values())])
-
-    @property
-    def is_claim(self) -> bool:
-        """True for the manifest that a first save writes before the arrays."""
-        return not self.checksums and not self.meta
 
     def encode(self) -> bytes:
         """The bytes of the file: JSON, with the seal, so that a changed byte of it is seen too."""
@@ -118,8 +114,6 @@ def checked_manifest(data: bytes, folder: Path | str, kind: str, version: int) -
         manifest = Manifest.decode(data)
     except ValueError as error:
         raise InputError(f"{folder}/{MANIFEST}: damaged, it is not the JSON that was written; {REBUILD}") from error
-    if manifest.is_claim:
-        raise InputError(f"{folder}: not a saved {kind} (the save was stopped); save it again")
     if manifest.kind != kind:
         raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
     if manifest.version != version:
@@ -140,8 +134,7 @@ def find_manifest(folder: Path) -> Manifest | None:
 
 def is_saved(folder: Path) -> bool:
     """True if a folder holds what was saved, whatever its kind."""
-    manifest = find_manifest(folder)
-    return manifest is not None and not manifest.is_claim
+    return find_manifest(folder) is not None
 
 
 def read_seal(folder: Path) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,9 @@ from una_fast.storage.files import (
     unwritable,
     write_bytes,
 )
-from una_fast.storage.manifest import MANIFEST, Manifest, array_file, find_manifest, is_saved, read_seal
+from una_fast.storage.manifest import ARRAY_FILE, MANIFEST, Manifest, array_file, find_manifest, is_saved, read_seal
 
-WRITERS = 4  # files of a save that are written at a time
+WRITERS = 4  # files of a save that are written at a time: one waits for the disk while the next one is copied
 
 
 def save_arrays(
@@ -59,94 +59,73 @@ def save_arrays(
             manifest of this kind. What was saved there stays.
 
     """
-    with saving(folder, kind, version, arrays, part_of) as save:
 
-        def write(name: str) -> str:
-            parts = array_parts(arrays[name])
-            checksum = _checksum(parts)
-            if path := save.missing(name, checksum):
-                with new_file(path) as file:
-                    file.writelines(parts)
-            return checksum
+    def write(name: str, path: Path) -> None:
+        with new_file(path) as file:
+            file.writelines(array_parts(arrays[name]))
 
-        with ThreadPoolExecutor(WRITERS) as threads:  # one file waits for the disk while the next one is copied
-            checksums = dict(zip(arrays, threads.map(write, arrays), strict=True))
-        return save.publish(meta, checksums)
+    return publish(folder, Manifest(kind, version, meta, _checksums(arrays), part_of), write, WRITERS)
 
 
-def adopt_arrays(
-    built: Path, folder: Path, kind: str, version: int, meta: dict[str, Any], checksums: dict[str, str]
-) -> str:
+def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
     """Save the arrays whose files lie in the folder `built`, as `save_arrays` does; the files are not copied.
 
     built: a folder on the file system of `folder`. If that has hard links, `built` keeps its files; else they are
-    moved. checksums: xxh3_64 of each array's file, by the array's name. Returns the seal. Raises InputError as
-    `save_arrays` does.
+    moved. Returns the seal. Raises InputError as `save_arrays` does.
     """
-    with saving(folder, kind, version, checksums) as save:
-        for name, checksum in checksums.items():
-            if path := save.missing(name, checksum):
-                path.unlink(missing_ok=True)
-                link(built / f"{name}.npy", path)
-        return save.publish(meta, checksums)
+
+    def write(name: str, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        link(built / f"{name}.npy", path)
+
+    return publish(folder, manifest, write)
 
 
-class Save:
-    """A folder that is locked, and that holds nothing, or an earlier save."""
+def publish(
+    folder: Path, manifest: Manifest, write: Callable[[str, Path], None], writers: int = 1, keep: bool = False
+) -> str:
+    """Make `folder` hold what `manifest` lists, and return the seal. One process at a time does so for a folder.
 
-    def __init__(self, folder: Path, kind: str, version: int, part_of: str | None):
-        self._folder = folder
-        self._kind = kind
-        self._version = version
-        self._part_of = part_of
-
-    def missing(self, name: str, checksum: str) -> Path | None:
-        """The file that is to hold the array of this checksum; None if it does."""
-        path = self._folder / array_file(name, checksum)
-        return None if _holds(path, checksum) else path
-
-    def publish(self, meta: dict[str, Any], checksums: dict[str, str]) -> str:
-        """Replace the manifest by one that lists these arrays. Returns the seal."""
-        manifest = Manifest(self._kind, self._version, meta, checksums, self._part_of)
-        if self._part_of is not None and read_seal(self._folder.parent) != self._part_of:
-            raise InputError(f"{self._folder.parent}: another one was saved there meanwhile; load it again")
-        sync_folder(self._folder)
-        write_bytes(self._folder / MANIFEST, manifest.encode())
-        return manifest.seal
-
-
-@contextmanager
-def saving(
-    folder: Path, kind: str, version: int, names: Iterable[str], part_of: str | None = None, keep: bool = False
-) -> Iterator[Save]:
-    """Make and lock `folder`; after the block the files of `names` that its manifest does not list are deleted.
-
-    keep: not after an error, so that the same can be started again and goes on. Raises InputError as `save_arrays`.
+    write: called with the name and the new file of each array whose content is not there, by `writers` threads. keep:
+    after an error, keep the files written so far, for the next call. Raises InputError as `save_arrays` does.
     """
-    folder = resolved(folder) if part_of is None else resolved(folder.parent) / folder.name
+    folder = resolved(folder) if manifest.part_of is None else resolved(folder.parent) / folder.name
+
+    def write_missing(name: str) -> None:
+        checksum = manifest.checksums[name]
+        path = folder / array_file(name, checksum)
+        if not _holds(path, checksum):
+            write(name, path)
+
     try:
         is_new = not os.path.lexists(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder) as held, locked(folder.parent) if part_of else nullcontext():
+        with locked(folder) as held, locked(folder.parent) if manifest.part_of else nullcontext():
             if not held:
                 raise InputError(f"{folder}: is a link, or was deleted meanwhile; give another folder")
-            check_own(folder, kind)
-            before = find_manifest(folder)
-            if before is None:
-                write_bytes(folder / MANIFEST, Manifest(kind, version, {}, {}, part_of).encode())
-            done = False
+            check_own(folder, manifest.kind)
+            before, done = find_manifest(folder), False
             try:
-                yield Save(folder, kind, version, part_of)
+                with ThreadPoolExecutor(writers) as threads:
+                    list(threads.map(write_missing, manifest.checksums))
+                if manifest.part_of is not None and read_seal(folder.parent) != manifest.part_of:
+                    raise InputError(f"{folder.parent}: another one was saved there meanwhile; load it again")
+                sync_folder(folder)
+                write_bytes(folder / MANIFEST, manifest.encode())
                 done = True
             finally:
                 if done or not keep:
-                    _clean(folder, before, names, is_new)
+                    _clean(folder, before, manifest)
+                if not done and is_new and not keep:
+                    with suppress(OSError):  # it holds files of others
+                        folder.rmdir()
     except OSError as error:
         raise unwritable(folder, error, "nothing was changed") from error
+    return manifest.seal
 
 
 def check_own(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds something, unless it is what una_fast saved as this `kind`.
+    """Refuse a folder that holds something, unless una_fast saved it as this `kind`, or began to.
 
     Raises:
         InputError: with the name of the first entry.
@@ -156,9 +135,10 @@ def check_own(folder: Path, kind: str) -> None:
         return
     names = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
     manifest = find_manifest(folder)
-    if names and manifest is None:
+    others = [name for name in names if not ARRAY_FILE.fullmatch(name)]
+    if others and manifest is None:
         raise InputError(
-            f"{folder}: holds {names[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
+            f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
     if manifest and manifest.kind != kind:
         raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
@@ -182,27 +162,24 @@ def resolved(folder: str | Path) -> Path:
         raise InputError(f"{folder}: cannot be written ({error}); give the name of a folder") from error
 
 
-def _clean(folder: Path, before: Manifest | None, names: Iterable[str], is_new: bool) -> None:
-    """Delete arrays that are not listed, parts of another content, what killed saves left, and an unused new folder."""
+def _clean(folder: Path, before: Manifest | None, manifest: Manifest) -> None:
+    """Delete the arrays of both manifests that are not listed now, parts of another content, and temporary files."""
     now = find_manifest(folder)
+    listed = now.files if now else frozenset()
     earlier = before.checksums if before else {}
-    array = re.compile(rf"(?:{'|'.join({*names, *earlier})})-[0-9a-f]{{16}}\.npy")
+    array = re.compile(rf"(?:{'|'.join({*manifest.checksums, *earlier})})-[0-9a-f]{{16}}\.npy")
     remove_left(folder)
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if path.is_symlink() or now is None:
+            if path.is_symlink():
                 continue
-            if path.is_dir():
+            if path.is_dir() and now:
                 _delete_part(path, now.seal)
-            elif array.fullmatch(path.name) and path.name not in now.files:
+            elif array.fullmatch(path.name) and path.name not in listed:
                 path.unlink()
         for name, checksum in earlier.items() if now != before else ():  # as older versions named them
             if _holds(folder / f"{name}.npy", checksum):
                 (folder / f"{name}.npy").unlink()
-        if now and now.is_claim:
-            (folder / MANIFEST).unlink()
-            if is_new:
-                folder.rmdir()
 
 
 def _delete_part(folder: Path, seal: str) -> None:
@@ -223,8 +200,12 @@ def _holds(path: Path, checksum: str) -> bool:
     return False
 
 
-def _checksum(parts: Iterable[Any]) -> str:
-    checksum = xxhash.xxh3_64()
-    for part in parts:
-        checksum.update(part)
-    return checksum.hexdigest()
+def _checksums(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """xxh3_64 of the file of each array."""
+    checksums = {}
+    for name, array in arrays.items():
+        checksum = xxhash.xxh3_64()
+        for part in array_parts(array):
+            checksum.update(part)
+        checksums[name] = checksum.hexdigest()
+    return checksums

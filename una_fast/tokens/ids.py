@@ -13,7 +13,7 @@ from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import import_extra
+from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.binding import bind, encode_table
 from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows

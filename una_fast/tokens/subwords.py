@@ -14,7 +14,7 @@ import xxhash
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.extras import import_extra
+from una_fast.imports import import_extra
 from una_fast.tokens.regularity import NotByWordError, Pipeline
 
 if TYPE_CHECKING:

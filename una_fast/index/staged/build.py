@@ -23,6 +23,7 @@ from una_fast.index.staged.read import Reader
 from una_fast.index.staged.scan import scan_tasks
 from una_fast.index.staged.work import MARK, delete_work, end_work, open_work
 from una_fast.storage import adopt_arrays, check_own, resolved
+from una_fast.storage.manifest import Manifest
 from una_fast.storage.packs import read_meta, write_pack
 
 
@@ -56,7 +57,7 @@ def build_in_stages(
         checksums = stages.write()
         summaries = reader.summaries(stages.documents_of_sources())
         meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
-        adopt_arrays(plan.arrays, target, KIND, VERSION, meta, checksums)
+        adopt_arrays(plan.arrays, target, Manifest(KIND, VERSION, meta, checksums))
         end_work(work)
 
 

@@ -17,7 +17,7 @@ from una_fast.corpus.words import Parser
 from una_fast.index.staged.executors import Task
 from una_fast.index.staged.plan import Plan, Split, Words
 from una_fast.index.staged.read import check_unchanged
-from una_fast.parallel import CallingThread
+from una_fast.parallel import Workers
 from una_fast.storage.packs import write_pack
 
 _ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
@@ -36,10 +36,10 @@ def scan_tasks(plan: Plan) -> list[Task]:
 
 def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
     """The task of a split: writes the file of its runs, then the file of its rows."""
-    parser = Parser(word_tokenizer(words.tokenizer, words.lowercase))
+    parser, here = Parser(word_tokenizer(words.tokenizer, words.lowercase)), Workers(1)
     with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
-        parser.add(split.source.blocks(), CallingThread())
-    chunks, sentences, vocabulary, word_ids = parser.result(CallingThread())
+        parser.add(split.source.blocks(), here)
+    chunks, sentences, vocabulary, word_ids = parser.result(here)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
     counts, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
