@@ -66,13 +66,10 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def plain_cosine(model: EvaluatedModel, first: str, second: str) -> float:
-    """The cosine of two texts, each encoded alone."""
-    a, b = (
-        model.encode(dict(model.tokenizer([text], return_tensors="pt")))[0].detach().double().numpy()
-        for text in (first, second)
-    )
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+def plain_cosines(model: EvaluatedModel, *texts: str) -> list[float]:
+    """The cosine of each pair of texts, each encoded alone."""
+    rows = [model.encode(dict(model.tokenizer([text], return_tensors="pt")))[0].detach().double() for text in texts]
+    return [float(a @ b / a.norm() / b.norm()) for a, b in combinations(rows, 2)]
 
 
 def plain_scores(data: Path, model: Path, names: tuple[str, ...], dev: bool | None) -> dict[str, float]:
@@ -80,8 +77,7 @@ def plain_scores(data: Path, model: Path, names: tuple[str, ...], dev: bool | No
     encoder = load_model(str(model), device="cpu")
 
     def triple(one: dict[str, str]) -> list[float]:
-        texts = [one[column] for column in ("caption", "caption2", "negative_caption")]
-        return [plain_cosine(encoder, *pair) for pair in combinations(texts, 2)]
+        return plain_cosines(encoder, *(one[column] for column in ("caption", "caption2", "negative_caption")))
 
     read = {name: json.loads((data / "near_miss" / f"{name}.json").read_text()) for name in names}
     kept = {
@@ -118,7 +114,8 @@ def test_entailments_and_contradictions_of_sick(data: Path, tiny_model: Path) ->
     for split, n in (("test", 10), ("dev", 6)):
         task = read_task(downstream, "sick_auc", split)
         assert task.sizes == {split: n} and [*map(len, task.texts())] == [n // 2] * 4
-        cosines = [plain_cosine(model, entry(i)["caption"], entry(3 * i)["caption2"]) for i in range(3 * n // 2)]
+        pairs = [(entry(i)["caption"], entry(3 * i)["caption2"]) for i in range(3 * n // 2)]
+        cosines = [plain_cosines(model, *pair)[0] for pair in pairs]
         plain = np.mean([x > y for x, y in product(cosines[0::3], cosines[2::3])])
         found = evaluate(model, [task], EvaluationProtocol()).scores["near-miss"]["sick_auc"]
         assert found == pytest.approx(plain)

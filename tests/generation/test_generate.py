@@ -161,7 +161,8 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()
 
 
-def test_back_translation_is_one_model_after_the_other(models, corpus, tmp_path):
+def test_back_translation_is_one_model_after_the_other(models, tmp_path):
+    corpus = write_corpus(tmp_path / "corpus.txt", LINES // 4)
     there, back, both = (tmp_path / f"{name}.txt" for name in ("there", "back", "both"))
     assert generate(corpus, there, "--model", models["marian"]) == 0
     assert generate(there, back, "--model", models["bart"]) == 0

@@ -30,7 +30,7 @@ def model(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def texts():
     generator = np.random.default_rng(0)
-    return [" ".join(generator.choice(WORDS, generator.integers(1, 11))) for _ in range(24)]
+    return [" ".join(generator.choice(WORDS, generator.integers(1, 11))) for _ in range(12)]
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -40,7 +40,7 @@ def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
     together = writer.write(rows)
     assert together == [writer.write([row])[0] for row in rows]
     assert together[::-1] == writer.write(rows[::-1])
-    assert len(set(together)) > 6 and len({len(text.split()) for text in together}) > 1  # texts differ
+    assert len(set(together)) > 4 and len({len(text.split()) for text in together}) > 1  # texts differ
 
 
 def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):

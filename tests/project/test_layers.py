@@ -3,9 +3,8 @@
 import ast
 import graphlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
@@ -29,9 +28,14 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix().removesuffix(".py")
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+
+
 def imported(path: Path) -> Iterator[str]:
     """The modules that `path` imports anywhere in it, as dotted names."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -95,16 +99,15 @@ def test_no_circle_of_imports() -> None:
     list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the cycle
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=name_of)
-def test_the_library_prints_nothing(path: Path) -> None:
-    calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)]
-    assert not [f"line {call.lineno}" for call in calls if dotted(call.func) == "print"]
+def test_the_library_prints_nothing() -> None:
+    calls = [(path, node) for path in LIBRARY for node in nodes(path) if isinstance(node, ast.Call)]
+    assert not [f"{name_of(path)}:{call.lineno}" for path, call in calls if dotted(call.func) == "print"]
 
 
-@pytest.mark.parametrize("path", LIBRARY + TRAINING + COMMANDS, ids=name_of)
-def test_no_module_draws_from_a_global_generator(path: Path) -> None:
-    assert "random" not in {name.split(".")[0] for name in imported(path)}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        parts = dotted(node).split(".") if isinstance(node, ast.Attribute) else []
-        if len(parts) == 3 and parts[0] in ("np", "numpy") and parts[1] == "random":
-            assert parts[2] in OWN_GENERATORS, f"{path.name}:{node.lineno}: {'.'.join(parts)}"
+def test_no_module_draws_from_a_global_generator() -> None:
+    for path in LIBRARY + TRAINING + COMMANDS:
+        assert "random" not in {name.split(".")[0] for name in imported(path)}, name_of(path)
+        for node in nodes(path):
+            parts = dotted(node).split(".") if isinstance(node, ast.Attribute) else []
+            if len(parts) == 3 and parts[0] in ("np", "numpy") and parts[1] == "random":
+                assert parts[2] in OWN_GENERATORS, f"{name_of(path)}:{node.lineno}: {'.'.join(parts)}"

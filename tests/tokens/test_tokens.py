@@ -44,15 +44,25 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         assert torch.equal(found[name], expected[name]), name
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("family", FAMILIES)
+# a family of each kind of pipeline, and both sides; the others are slow
+QUICK = {("bert_uncased", "right"), ("bert_uncased", "left"), ("roberta", "right"), ("gemma", "left")}
+
+
+@pytest.mark.parametrize(
+    ("family", "side"),
+    [
+        pytest.param(family, side, marks=[] if (family, side) in QUICK else pytest.mark.slow)
+        for family in FAMILIES
+        for side in ("left", "right")
+    ],
+)
 def test_batches_are_the_tokenizers_at_every_length(index, family, side):
     tokenizer = FAMILIES[family]()
     tokenizer.padding_side = side
     una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer)
     rows = np.random.default_rng(0).permutation(len(TEXTS))
     anchors, negatives = [TEXTS[row] for row in rows], una.negatives(rows)
-    for length in (3, 4, 5, 8, 17, 32, 40, 300):
+    for length in (3, 4, 8, 17, 32, 300):
         assert_equal(una.tokens.anchor_ids(rows, max_length=length), batch_of(tokenizer, anchors, length))
         assert_equal(una.negative_ids(rows, max_length=length), batch_of(tokenizer, negatives, length))
 

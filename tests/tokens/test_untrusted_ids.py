@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -41,12 +43,19 @@ BAD_ARRAYS = {
 }
 
 
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory):
+    """The folder of an index with its ids."""
+    folder = tmp_path_factory.mktemp("bound") / "index"
+    una_fast.build_index(TEXTS).save(folder)
+    TokenIds(una_fast.load_index(folder), bert_uncased())
+    return folder
+
+
 @pytest.fixture
-def kept(tmp_path):
+def kept(bound, tmp_path):
     """An index and the folder of its ids."""
-    una_fast.build_index(TEXTS).save(tmp_path / "index")
-    index = una_fast.load_index(tmp_path / "index")
-    TokenIds(index, bert_uncased())
+    index = una_fast.load_index(shutil.copytree(bound, tmp_path / "index"))
     (folder,) = (tmp_path / "index").glob("tokens-*")
     meta, arrays, _ = load_arrays(folder, TOKENS, VERSION)
     return index, folder, meta, {name: array.copy() for name, array in arrays.items()}
