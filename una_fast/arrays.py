@@ -73,7 +73,7 @@ class Ragged:
         return Ragged(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
 
     def take_where(self, wanted: np.ndarray) -> Ragged:
-        """These rows, those that are not `wanted`, bool (N,), without values."""
+        """These rows; a row that is not `wanted`, bool (N,), loses its values."""
         lengths = self.lengths()
         return Ragged(self.values[np.repeat(wanted, lengths)], row_bounds(np.where(wanted, lengths, 0)))
 

@@ -39,7 +39,7 @@ EXTRA_OF = {
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
     """The error for an optional package that is not installed; its message names an extra that installs the package.
 
-    extra: the extra to name; if None, that of EXTRA_OF. Returns None for a package that no extra installs: such an
+    extra: the extra to name; if None, EXTRA_OF names it. Returns None for a package that no extra installs: such an
     import error is a bug of una_fast.
     """
     package = (error.name or "").split(".")[0]

@@ -54,7 +54,7 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """1 - cosine of near-misses over 1 - cosine of usual pairs, means: 0 is no difference, 1 that of any two."""
+        """Mean 1 - cosine of near-misses, divided by that mean for usual pairs: 0 is no difference, 1 a usual one."""
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def probe(
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
-    """Up to n sentences in random order, and the near-miss of each; those without one are passed over."""
+    """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over."""
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     found: dict[str, str] = {}
     for start in range(0, len(order), n):

@@ -154,7 +154,7 @@ def draw_options() -> dict[str, Option]:
 def read_options(
     prog: str, about: str, options: Mapping[str, Option], arguments: Sequence[str] | None, words: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values of all options, checked, and the arguments that are no options.
+    """The values of all options, checked, and the other arguments.
 
     words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
     """

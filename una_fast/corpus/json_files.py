@@ -136,7 +136,7 @@ class JsonValues:
             raise self._not_json("text follows the array")
 
     def _next_character(self) -> str:
-        """The next character that is no white space, or "" at the end."""
+        """The next character after white space, or "" at the end."""
         while True:
             self._advance(SPACE.match(self._text, self._at).end())  # type: ignore[union-attr]
             if self._at < len(self._text):

@@ -22,7 +22,7 @@ URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one sl
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a remote file system, with those methods of `pathlib.Path` by which a corpus is read.
+    """A file of a remote file system, with the methods of `pathlib.Path` by which a corpus is read.
 
     address: as the user gave it, which decides the file system; place: the file's path in that file system.
     """
@@ -70,7 +70,7 @@ def scheme_of(address: str) -> str:
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """The file at an address, those that match a glob, or those in a folder and the folders in it, in sorted order.
+    """The file at an address, the files that match a glob, or all files below a folder, in sorted order.
 
     Raises:
         InputError: a library is missing, or the server refuses.

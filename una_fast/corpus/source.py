@@ -158,7 +158,7 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is no text: "
+            f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
             "decode its bytes again, or replace it"
         ) from error
 

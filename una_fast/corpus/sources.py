@@ -31,7 +31,7 @@ import pyarrow as pa
 from una_fast.corpus.json_files import JsonFile, JsonLinesFile
 from una_fast.corpus.objects import IterableSource, open_table
 from una_fast.corpus.reading import Reading
-from una_fast.corpus.remote import address_in, remote_files
+from una_fast.corpus.remote import RemoteFile, address_in, remote_files
 from una_fast.corpus.source import FileSource, Source
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import COMPRESSIONS, TextFile
@@ -53,7 +53,7 @@ GLOB = re.compile(r"[*?\[]")
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """The sources of a corpus argument, in order. Raises InputError for an argument that is no corpus."""
+    """The sources of a corpus argument, in order. Raises InputError for an argument of another type."""
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -107,21 +107,23 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
 
 
 def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
-    """The sources of a file, of the files that match a glob, or of those in a folder and the folders in it.
+    """The sources of a file, of the files that match a glob, or of all files in a folder and the folders in it.
 
     Raises InputError for a file that is missing, empty or of an unknown kind; warns of other files that it leaves out.
     """
     text = os.fspath(path)
     mode = _mode(text)
-    if mode is None and (address := address_in(text)):
-        return _open_remote(address, reading)
-    if mode is None and GLOB.search(text):
-        return [_open_file(name, reading) for name in _matching(text)]
-    if mode is None:
+    files: Sequence[Path | RemoteFile]
+    if mode is not None:
+        files = _known(_files_in(text), text) if stat.S_ISDIR(mode) else [Path(text)]
+    elif address := address_in(text):
+        files = remote_files(address)
+        files = _known(files, text) if len(files) > 1 else files
+    else:
+        files = _known(_matching(text), text) if GLOB.search(text) else []
+    if not files:
         raise InputError(f"{text}: no such file")
-    if stat.S_ISDIR(mode):
-        return [_open_file(name, reading) for name in _files_in(text)]
-    return [_open_file(text, reading)]
+    return [_open_file(file, reading) for file in files]
 
 
 def source_class_of(name: str) -> type[FileSource] | None:
@@ -143,41 +145,26 @@ def _mode(name: str) -> int | None:
         ) from error
 
 
-def _open_file(name: str, reading: Reading) -> FileSource:
-    path = Path(name)
-    mode = _mode(name)
-    if mode is None or not stat.S_ISREG(mode):
-        raise InputError(f"{path} is not a regular file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty")
-    source_class = source_class_of(path.name)
+def _open_file(file: Path | RemoteFile, reading: Reading) -> FileSource:
+    if isinstance(file, Path) and not stat.S_ISREG(_mode(str(file)) or 0):
+        raise InputError(f"{file} is not a regular file")
+    if isinstance(file, Path) and file.stat().st_size == 0:
+        raise InputError(f"{file} is empty")
+    source_class = source_class_of(file.name)
     if source_class is None:
-        raise InputError(f"{path}: unknown kind of file; known are {KNOWN}")
-    return source_class(path, reading)
+        raise InputError(f"{file}: unknown kind of file; known are {KNOWN}")
+    return source_class(file, reading)
 
 
-def _open_remote(address: str, reading: Reading) -> list[FileSource]:
-    files = {str(file): file for file in remote_files(address)}
-    if not files:
-        raise InputError(f"{address}: no such file")
-    sources = []
-    for name in [*files] if len(files) == 1 else _known([*files], address):
-        source_class = source_class_of(files[name].name)
-        if source_class is None:
-            raise InputError(f"{name}: unknown kind of file; known are {KNOWN}")
-        sources.append(source_class(files[name], reading))
-    return sources
-
-
-def _matching(pattern: str) -> list[str]:
+def _matching(pattern: str) -> list[Path]:
     matching = glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    found = [name for name in sorted(matching) if not Path(name).is_dir()]
+    found = [Path(name) for name in sorted(matching) if not Path(name).is_dir()]
     if not found:
         raise InputError(f"{pattern}: no file matches")
-    return _known(found, pattern)
+    return found
 
 
-def _files_in(folder: str) -> list[str]:
+def _files_in(folder: str) -> list[Path]:
     """The files of a folder and of the folders in it, links to folders and hidden names left out."""
 
     def refuse(error: OSError) -> None:
@@ -187,17 +174,17 @@ def _files_in(folder: str) -> list[str]:
     for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [str(Path(parent) / name) for name in names if not name.startswith(".")]
-    return _known(sorted(found), folder)
+    return list(map(Path, sorted(found)))
 
 
-def _known(names: list[str], given: str) -> list[str]:
-    """Those of the files that can be read; a warning names the others."""
-    known = [name for name in names if source_class_of(name)]
+def _known(files: Sequence[Path | RemoteFile], given: str) -> list[Path | RemoteFile]:
+    """The files whose kind is known; a warning names the first of the others."""
+    known = [file for file in files if source_class_of(file.name)]
     if not known:
         raise InputError(
-            f"{given}: it has {counted(len(names), 'file')}, and none that can be read; known kinds are {KNOWN}"
+            f"{given}: it has {counted(len(files), 'file')}, and none that can be read; known kinds are {KNOWN}"
         )
-    if others := [name for name in names if not source_class_of(name)]:
+    if others := [file for file in files if not source_class_of(file.name)]:
         warnings.warn(
             f"{given}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}",
             InputWarning,

@@ -20,7 +20,7 @@ Arrays = dict[str, np.ndarray]
 class Part:
     """A part of an index's folder.
 
-    name: of its own folder in there; kind, version: of its layout; check: called with the folder and the arrays when
+    name: of its folder in there; kind, version: of its layout; check: called with the folder and the arrays when
     they are read, it raises InputError for wrong content; context: what else `check` depends on.
     """
 

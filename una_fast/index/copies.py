@@ -24,7 +24,7 @@ KEPT = "the files copied so far are kept: remove the cause, and run the same aga
 def upload_index(folder: str | Path, address: str | Path, progress: bool = False) -> int:
     """Copy the folder of an index to an address, as s3://bucket/name, or to a path of this machine.
 
-    Every byte is checked first. Files that lie there with the right size are not copied again, so a copy that was
+    Every byte is checked first. A file that lies there with the right size is not copied again, so a copy that was
     stopped goes on; files of others stay. The ids of tokenizers that are kept with the index are not copied: they are
     made again where a tokenizer is bound.
 

@@ -1,7 +1,7 @@
 """What the folder of a saved index lists, and the checks of its content when it is opened.
 
-The checksums of the files say that they are those that were written; they cannot say who wrote them. The checks here
-see to it that no kernel reads outside of an array, whoever wrote it.
+The checksums say that the files are as they were written; they cannot say who wrote them. After the checks here no
+kernel reads outside of an array, whoever wrote it.
 """
 
 from __future__ import annotations

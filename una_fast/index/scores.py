@@ -44,7 +44,7 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
 def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Scores of each of `n_terms` terms over the documents `words` (int32 term ids). O(words) time.
 
-    ln(1 + x) never decreases, so the highest tf of a term is that of its highest n_t / n: one logarithm for each term
+    ln(1 + x) never decreases, so a term has its highest tf where its n_t / n is highest: one logarithm for each term
     instead of one for each word.
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)

@@ -20,9 +20,9 @@ class Negatives(DrawnByEpoch):
     """A batched transform for ``dataset.with_transform``: a text column becomes anchor, positive and negatives.
 
     The columns stand in the order that sentence-transformers' losses expect: ``anchor``, ``positive`` (unless
-    `positive` is None) and ``negative``, or ``negative_1`` to ``negative_n`` for `n` above 1, and then those of `keep`.
-    Other columns are left out. A negative depends on the seed, the epoch and the text alone, so it is the same in any
-    batch, worker and rank::
+    `positive` is None) and ``negative``, or ``negative_1`` to ``negative_n`` for `n` above 1, and then the
+    columns of `keep`. Other columns are left out. A negative depends on the seed, the epoch and the text alone, so it
+    is the same in any batch, worker and rank::
 
         negatives = Negatives(una, column="text")
         dataset = negatives.select(dataset).with_transform(negatives)

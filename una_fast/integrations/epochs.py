@@ -27,7 +27,7 @@ def negative_names(n: int) -> list[str]:
     """The names of the columns of `n` negatives, as sentence-transformers' losses expect them.
 
     Raises:
-        InputError: `n` is no integer of at least 1.
+        InputError: `n` is not an integer of at least 1.
     """
     if not isinstance(n, int) or n < 1:
         raise InputError(f"n={n!r}: give the number of negatives a sentence, an integer of at least 1")

@@ -117,7 +117,7 @@ class ViewsLoss(nn.Module):
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not tie_weight >= 0:
-            raise InputError(f"tie_weight={tie_weight}: must be at least 0, where 0 is no tie")
+            raise InputError(f"tie_weight={tie_weight}: must be at least 0, where 0 is without a tie")
         known = inspect.signature(loss).parameters
         if unknown := [name for name in options if name not in known]:
             raise InputError(f"{unknown[0]}: {loss.__name__} takes {', '.join(known)}")
@@ -130,7 +130,7 @@ class ViewsLoss(nn.Module):
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
         self._loss_takes_start = "start" in known
-        # in a list, so that it is no module of this one: it is neither trained nor saved
+        # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
         self._start = [_frozen(model)] if self._loss_takes_start or tie_weight else []
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:

@@ -1,7 +1,7 @@
 """Folders of arrays: memory-mapped, checksummed, written whole or not at all.
 
 A folder lists what it holds in its ``manifest.json``: one file an array, whose name has the checksum of its content. A
-save adds files, then replaces the manifest in one step, then deletes the files that are no longer listed. So a reader
+save adds files, then replaces the manifest in one step, then deletes the files that it does not list. So a reader
 never finds a mixture, and what others put into the folder stays. A folder inside it belongs to it when its own manifest
 says so (`save_arrays`, ``part_of``).
 

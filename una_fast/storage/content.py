@@ -1,4 +1,4 @@
-"""Checks of arrays that came from a file, because compiled code uses them as indices without checks of its own.
+"""Checks of arrays from a file, since compiled code uses them as indices and does not check them.
 
 `wrong_bounds`, `wrong_rows` and `wrong_strings` return what is wrong as the end of a message, or "" if all is right.
 """

@@ -105,7 +105,7 @@ def _is_set(mark: Path | None) -> bool:
 
 
 def _set(mark: Path, files: Collection[Mapped]) -> None:
-    """Note that the files were verified, if they are still those that were mapped; forget the oldest marks."""
+    """Note that the files were verified, if they have not changed since they were mapped; forget the oldest marks."""
     with suppress(OSError):
         if all(identity_of(file.path.stat()) == file.identity for file in files):
             mark.parent.mkdir(exist_ok=True)

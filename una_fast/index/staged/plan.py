@@ -116,7 +116,7 @@ class Plan:
         return path
 
     def paths(self, stage: str, kind: str, n: int) -> Paths:
-        """The files of all tasks of a stage. Those that say what is in the arrays lie beside the arrays."""
+        """The files of all tasks of a stage; a file that says what is in the arrays lies beside them."""
         return Paths(self.arrays if stage in OF_ARRAYS else self.work, f"{stage}-{kind}", self.key, n)
 
     @property
