@@ -94,38 +94,24 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
 
 
 def _train(asked: Comparing, condition: str) -> int:
-    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train.ddp`."""
-    from train.ddp import main as train_main
+    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
+    from train.config.run import make_run
+    from train.launch.seeds import train_seeds
     from train.record.folder import RUNS, is_own
 
     output = Path(asked.output) / condition
-    options: dict[str, Any] = {
-        "model": asked.model,
-        **_texts(asked),
-        "index": Path(asked.output) / "index",
-        "output": output,
-        "seeds": ",".join(map(str, asked.seeds)),
-        "max_steps": asked.max_steps,
-        "batch_size": asked.batch_size,
-        "learning_rate": asked.learning_rate,
-        "schedule": "linear",
-        "precision": asked.precision,
-        "device": asked.device,
-        **CONDITIONS[condition],
-    }
-    if asked.dev:
-        options["dev"] = asked.dev
-    if asked.data:
-        options |= {"evaluate": asked.data, "tasks": "sts,near-miss"}
-    words = [str(word) for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    same = ("model", "dev", "seeds", "max_steps", "batch_size", "learning_rate", "precision", "device")
+    values: dict[str, Any] = {name: getattr(asked, name) for name in same} | CONDITIONS[condition] | _texts(asked)
+    values |= {"output": str(output), "index": str(Path(asked.output) / "index"), "schedule": "linear"}
+    values |= {"evaluate": asked.data, "tasks": "sts,near-miss"}
     sys.stderr.write(f"--- {condition} ---\n")
-    return train_main([*words, *(["--resume"] if is_own(output, RUNS) else [])])
+    return train_seeds(make_run(values | {"resume": is_own(output, RUNS)}))
 
 
-def _texts(asked: Comparing) -> dict[str, Path]:
+def _texts(asked: Comparing) -> dict[str, str]:
     """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
     if not asked.pairs:
-        return {"corpus": Path(asked.corpus)}
+        return {"corpus": asked.corpus}
     from train.evaluation.files import read_columns
     from train.record.folder import write_file
 
@@ -136,7 +122,7 @@ def _texts(asked: Comparing) -> dict[str, Path]:
     for side, path in enumerate(files.values()):
         if not path.is_file():
             write_file(path, "".join(f"{pair[side]}\n" for pair in rows).encode())
-    return files
+    return {name: str(path) for name, path in files.items()}
 
 
 def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
@@ -159,7 +145,7 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
     lines += filter(None, [kept_start(every)])
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
     write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
-    page = make_page(every, baseline=output / REFERENCE, notes=list(lines))
+    page = make_page(every, output / REFERENCE, lines)
     write_page(output / "compare.html", page)
     sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))
     sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")

@@ -95,7 +95,9 @@ def _under_torchrun(run: Run) -> int:
 
     run, outcome = work_under_torchrun(run)
     code = report(run, outcome)
-    return finish(run) if not code and os.environ["RANK"] == "0" else code
+    if not code and os.environ["RANK"] == "0":
+        finish(run)
+    return code
 
 
 if __name__ == "__main__":

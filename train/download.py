@@ -37,7 +37,6 @@ NEAR_MISS_CHECKSUMS = {  # as git names the files of that commit
     "swap_att": "61ea987bbac7d8c99e6a88f3c1028609fbea6c73",
 }
 PARTS = ("wiki", "senteval", "near-miss")
-BLOCK = 1 << 20  # bytes
 TIMEOUT = 60  # seconds without an answer
 
 
@@ -47,8 +46,6 @@ class Download:
 
     to: str = option("", "folder to lay the data out in", metavar="FOLDER")
     only: str | None = option(None, "fetch one of the three; default: all", choices=PARTS)
-    repository: str = option(REPOSITORY, "dataset of wiki and senteval on the hub", metavar="NAME")
-    revision: str = option("main", "its commit, tag or branch", metavar="NAME")
 
 
 OPTIONS = options_of(Download)
@@ -60,12 +57,12 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.do
     return run_command(lambda: _run(**checked_values(parser, OPTIONS, arguments)), "train")
 
 
-def _run(to: str, only: str | None, repository: str, revision: str) -> int:
+def _run(to: str, only: str | None) -> int:
     if not to:
         raise InputError(f"--to is missing: give the {OPTIONS['to'].help}")
     folder, parts = Path(to), [only] if only else list(PARTS)
     for part in parts:
-        fetch(part, folder, repository, revision)
+        fetch(part, folder)
     wrong = [problem for part in parts for problem in check(part, folder)]
     for problem in wrong:
         print(f"error: {problem}", file=sys.stderr)
@@ -74,11 +71,11 @@ def _run(to: str, only: str | None, repository: str, revision: str) -> int:
     return 2 if wrong else 0
 
 
-def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str = "main") -> None:
+def fetch(part: str, folder: Path) -> None:
     """Fetch a part into `folder`, unless it is there; what is there stays.
 
     Raises:
-        InputError: it cannot be fetched, is not as the hub says, or cannot be written.
+        InputError: it cannot be fetched, is not as it was published, or cannot be written.
     """
     names = [f"{NEAR_MISSES}/{name}.json" for name in NEAR_MISS_CHECKSUMS]
     whole = {"wiki": [f"corpora/{WIKI}"], "senteval": ["senteval/downstream"], "near-miss": names}
@@ -86,11 +83,9 @@ def fetch(part: str, folder: Path, repository: str = REPOSITORY, revision: str =
         try:
             with partial_folder(target) as partial:
                 if part == "senteval":
-                    unpack(download(SENTEVAL, partial, repository, revision), target)
-                elif part == "wiki":
-                    link(download(WIKI, partial, repository, revision), target)
+                    unpack(download(SENTEVAL, partial), target)
                 else:
-                    link(fetch_near_misses(target.stem, partial), target)
+                    link(download(WIKI, partial) if part == "wiki" else fetch_near_misses(target.stem, partial), target)
         except OSError as error:
             if not target.exists():  # else another process was faster, and `check` reads what it wrote
                 raise unwritable(target, error) from error
@@ -108,45 +103,31 @@ def fetch_near_misses(name: str, folder: Path) -> Path:
             content = answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise InputError(f"{address}: {error}; call again") from error
+    if git_checksum(content) != NEAR_MISS_CHECKSUMS[name]:
+        raise InputError(f"{address}: the file does not have the checksum {NEAR_MISS_CHECKSUMS[name]}; call again")
     path.write_bytes(content)
-    if not has_checksum(path, expected := NEAR_MISS_CHECKSUMS[name]):
-        raise InputError(f"{address}: the file does not have the checksum {expected}; call again")
     return path
 
 
-def download(name: str, folder: Path, repository: str, revision: str) -> Path:
-    """Download one file of the dataset into `folder` and return its path.
+def git_checksum(content: bytes) -> str:
+    """The SHA-1 by which git names a file of this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def download(name: str, folder: Path) -> Path:
+    """Download one file of the dataset into `folder` and return its path; the hub's library checks its size.
 
     Raises:
-        InputError: the hub cannot be reached or lacks the file, or the checksum differs from the hub's.
+        InputError: the hub cannot be reached or lacks the file.
     """
-    # imported late: --help should not wait for it
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import hf_hub_download  # imported late: --help should not wait for it
 
-    endpoint = os.environ.get("HF_ENDPOINT")
     try:
-        url = hf_hub_url(repository, name, repo_type="dataset", revision=revision, endpoint=endpoint)
-        expected = get_hf_file_metadata(url).etag
-        file = hf_hub_download(
-            repository, name, repo_type="dataset", revision=revision, local_dir=folder, endpoint=endpoint
-        )
+        endpoint = os.environ.get("HF_ENDPOINT")
+        return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder, endpoint=endpoint))
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{repository}/{name}: {reason}; call again") from error
-    if not has_checksum(Path(file), expected):
-        raise InputError(f"{repository}/{name}: the downloaded file does not have the checksum {expected}; call again")
-    return Path(file)
-
-
-def has_checksum(path: Path, expected: str | None) -> bool:
-    """True if a file has the hub's checksum: SHA-256 for a large file, git's SHA-1 for a small one."""
-    if expected is None or len(expected) not in (40, 64):
-        raise InputError(f"{path.name}: the hub names no checksum ({expected!r})")
-    digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest() == expected
+        raise InputError(f"{REPOSITORY}/{name}: {reason}; call again") from error
 
 
 def unpack(archive: Path, downstream: Path) -> None:

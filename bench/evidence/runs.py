@@ -22,7 +22,7 @@ from train.config.run import options
 from train.evaluation.tasks.registry import suite
 from train.record.folder import EVALUATION, RUN, is_finished, is_own, not_through_links
 from train.record.resources import machine, versions
-from train.report.records import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
+from train.report.runs import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved
 
@@ -136,7 +136,7 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
         given = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "tasks": tasks}
         words = [str(word) for key, value in {**given, "json": kept}.items() for word in (f"--{key}", value)]
         subprocess.run([sys.executable, "-m", "train.evaluate", *words], check=True, stdout=subprocess.DEVNULL)
-    return with_average(read_evaluation(kept, []))
+    return with_average(read_evaluation(kept))
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:

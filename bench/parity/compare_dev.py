@@ -8,7 +8,6 @@ are replaced by stand-ins. Neither time includes tokenising.
 """
 
 import argparse
-import contextlib
 import importlib
 import statistics
 import sys
@@ -20,8 +19,7 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader
 
-from train.encoder.cpu import packed_linears
-from train.encoder.encoder import load_encoder, without_unread_tokens
+from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
@@ -65,8 +63,8 @@ def released_evaluation(folder: Path, model: str, dev: Path) -> Callable[[], flo
     return lambda: float(method.evaluate(network, loader))
 
 
-def our_evaluation(model: str, dev: Path, precision: str = "fp32", packed: bool = True) -> Callable[[], float]:
-    """Ours as training calls it, on [CLS]: weights are packed anew every time, as they change in training."""
+def our_evaluation(model: str, dev: Path, precision: str = "fp32") -> Callable[[], float]:
+    """Ours as training calls it, on [CLS]."""
     encoder = load_encoder(model, load_config(model, 0.1), seed=0, pooling="cls").eval()
     tokenizer = load_tokenizer(model)
     scorer = PairScorer([load_dev(dev)], tokenizer, max_length=32)
@@ -76,9 +74,7 @@ def our_evaluation(model: str, dev: Path, precision: str = "fp32", packed: bool 
             return encoder.embed(batch)
 
     def evaluate() -> float:
-        packing = packed_linears(encoder) if packed else contextlib.nullcontext()
-        with packing, without_unread_tokens(encoder.backbone, encoder.pooling, tokenizer):
-            return next(iter(scorer(encode, threads=None).values()))
+        return next(iter(scorer(encode, threads=None).values()))
 
     return evaluate
 
@@ -96,7 +92,6 @@ def main() -> int:
         kinds = {
             "released code": released_evaluation(options.released, options.model, options.dev),
             "ours, fp32": our_evaluation(options.model, options.dev),
-            "not packed": our_evaluation(options.model, options.dev, packed=False),
             "ours, bf16": our_evaluation(options.model, options.dev, "bf16"),
         }
     except InputError as error:

@@ -10,15 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
-from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
-from train.encoder.cpu import packed_linears
-from train.encoder.encoder import first_token_only
 from train.encoder.pooling import POOLINGS
 from train.evaluation.embed import Batches, DistinctSentences, PairScorer, batch_bounds
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.similarity import alignment, correlate, cosine, pearson, spearman, uniformity, unit_rows, whiten
+from train.evaluation.similarity import correlate, cosine, pearson, spearman, whiten
 from train.evaluation.tasks import sts
 from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.sts import StsTask, load_dev
@@ -178,17 +175,6 @@ def test_whitened_embeddings_have_mean_0_and_covariance_1() -> None:
     assert np.sort(np.linalg.eigvalsh(covariance)) == pytest.approx([0, 1, 1, 1, 1], abs=1e-9)
 
 
-def test_alignment_and_uniformity_equal_their_definitions() -> None:
-    rows = unit_rows(np.random.default_rng(1).normal(size=(50, 8)))
-    other = unit_rows(np.random.default_rng(2).normal(size=(50, 8)))
-    distances = [np.sum((rows[i] - rows[j]) ** 2) for i in range(50) for j in range(i)]
-    assert uniformity(rows, block=7) == pytest.approx(np.log(np.mean(np.exp(-2 * np.array(distances)))), abs=1e-5)
-    assert alignment(rows, other) == pytest.approx(
-        np.mean([np.sum((a - b) ** 2) for a, b in zip(rows, other, strict=True)])
-    )
-    assert np.isnan(alignment(rows[:0], other[:0])) and np.isnan(uniformity(rows[:1]))
-
-
 # --- batches and pooling ---
 
 
@@ -252,45 +238,6 @@ def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
     assert load_model(str(tiny_model), "mean").pooling is POOLINGS["avg"]
 
 
-def test_packed_linears_change_nothing_but_rounding_and_leave_the_model_as_it_was(tiny_model: Path) -> None:
-    model = load_model(str(tiny_model), "avg")
-    batch = dict(model.tokenizer(["one two three", "four"], padding=True, return_tensors="pt"))
-    with torch.inference_mode():
-        plain = model.encode(batch)
-        with packed_linears(model.network):
-            packed = model.encode(batch)
-            with torch.autocast("cpu", torch.bfloat16):
-                half = model.encode(batch)
-    torch.testing.assert_close(packed, plain, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(half.float(), plain, atol=0.05, rtol=0.05)
-    assert not torch.allclose(half.float(), plain, atol=1e-5)  # so autocast computed it, not oneDNN in float32
-    assert not any("forward" in vars(module) for module in model.network.modules())
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_the_first_token_is_the_same_without_the_others(kind: str) -> None:
-    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = {"bert": BertConfig, "roberta": RobertaConfig}[kind](**sizes, intermediate_size=32)
-    model = {"bert": BertModel, "roberta": RobertaModel}[kind](config).eval()
-    batch = {"input_ids": torch.randint(5, 50, (3, 7)), "attention_mask": torch.ones(3, 7, dtype=torch.int64)}
-    batch["attention_mask"][1, 4:] = 0
-    with torch.inference_mode():
-        whole = model(**batch)
-        with first_token_only(model):
-            first = model(**batch)
-        after = model(**batch)
-    assert first.last_hidden_state.shape == (3, 1, 16)
-    torch.testing.assert_close(first.last_hidden_state[:, 0], whole.last_hidden_state[:, 0], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(first.pooler_output, whole.pooler_output, atol=1e-6, rtol=1e-5)
-    assert torch.equal(after.last_hidden_state, whole.last_hidden_state)
-
-
-def test_a_model_of_another_build_keeps_all_its_tokens() -> None:
-    model = torch.nn.Linear(4, 4)
-    with first_token_only(model):
-        assert model(torch.ones(2, 3, 4)).shape == (2, 3, 4)
-
-
 # --- the scorer ---
 
 
@@ -334,6 +281,5 @@ def test_a_task_without_subsets_is_its_own_subset() -> None:
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
     model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
-    with packed_linears(model.network):
-        scores = PairScorer([dev], model.tokenizer)(model.encode, threads=None)
+    scores = PairScorer([dev], model.tokenizer)(model.encode, threads=None)
     assert scores["sts-dev"] == pytest.approx(MINILM_STSB_DEV, abs=1e-4)

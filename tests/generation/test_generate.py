@@ -15,8 +15,8 @@ from support.seq2seq_models import save
 from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
-from train.generation import work
-from train.generation.parts import Part, folder_of, summary_of
+from train.generation import write
+from train.generation.write import Records, folder_of, manifest_of
 from train.launch.corpus import TrainingRows
 
 ROOT = Path(__file__).parents[2]
@@ -63,14 +63,14 @@ def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
     sentences, texts = (path.read_text().split("\n") for path in (corpus, written))
     assert len(texts) == len(sentences) and len(set(texts)) > LINES // 2
     assert [not text for text in texts] == [not sentence for sentence in sentences]
-    summary = json.loads(summary_of(written).read_text())
+    summary = json.loads(manifest_of(written).read_text())
     assert (summary["lines"], summary["blank"], summary["settings"]["beams"]) == (LINES, 2, 2)
     assert not folder_of(written).exists()
 
 
 @pytest.mark.slow
 def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_path, monkeypatch):
-    monkeypatch.setattr(work, "CHUNK", 16)
+    monkeypatch.setattr(write, "CHUNK", 16)
     for tokens in (24, 4096):
         output = tmp_path / f"{tokens}.txt"
         assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ", "--batch-tokens", tokens) == 0
@@ -80,37 +80,17 @@ def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_
     assert other.read_bytes() != written.read_bytes()  # so the prefix has an effect
 
 
-@pytest.mark.slow
-def test_two_ranks_write_what_one_does(models, corpus, written, tmp_path, monkeypatch):
-    output = tmp_path / "out.txt"
-    command = [sys.executable, "-c", TWO_CHUNKS, *arguments(corpus, output, "--model", models["t5"], "--nproc", 2)]
-    ended = subprocess.run([*command, "--prefix", "castle "], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert output.read_bytes() == written.read_bytes() and f"{LINES} lines, 2 of them blank" in ended.stderr
-    assert not folder_of(output).exists()
-
-
-TWO_CHUNKS = """
-import sys
-from train.generation import work
-work.CHUNK = 40
-if __name__ == "__main__":
-    from train.generate import main
-    sys.exit(main())
-"""
-
-
 def after(batches, action, monkeypatch):
     """Call `action` once this process has written `batches` batches."""
-    append, count = Part.append, []
+    add, count = Records.add, []
 
-    def counted(part, records):
-        append(part, records)
-        count.append(len(records))
+    def counted(records, batch):
+        add(records, batch)
+        count.append(len(batch))
         if len(count) == batches:
             action()
 
-    monkeypatch.setattr(Part, "append", counted)
+    monkeypatch.setattr(Records, "add", counted)
     return count
 
 
@@ -133,16 +113,16 @@ def test_a_stopped_job_goes_on_without_loss(models, corpus, written, tmp_path, m
 
 KILLED = """
 import os, signal, sys
-from train.generation.parts import Part
-append, count = Part.append, []
-def torn(part, records):
-    append(part, records)
+from train.generation.write import Records
+add, count = Records.add, []
+def torn(records, batch):
+    add(records, batch)
     count.append(1)
     if len(count) == 3:
-        part._file.write(b'[69, "half')
-        part._file.flush()
+        records._file.write(b'[69, "half')
+        records._file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
-Part.append = torn
+Records.add = torn
 from train.generate import main
 main()
 """
@@ -154,8 +134,7 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments(*command)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    (part,) = folder_of(output).glob("part-*")
-    kept = part.read_bytes().count(b"\n")
+    kept = (folder_of(output) / "records.jsonl").read_bytes().count(b"[]]\n")
     again = after(99, None, monkeypatch)
     assert generate(*command, "--resume") == 0
     assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()
@@ -166,8 +145,7 @@ def test_back_translation_is_one_model_after_the_other(models, tmp_path):
     there, back, both = (tmp_path / f"{name}.txt" for name in ("there", "back", "both"))
     assert generate(corpus, there, "--model", models["marian"]) == 0
     assert generate(there, back, "--model", models["bart"]) == 0
-    pair = ("--forward", models["marian"], "--backward", models["bart"])
-    assert generate(corpus, both, *pair, kind="back-translation") == 0
+    assert generate(corpus, both, "--model", models["marian"], models["bart"], kind="back-translation") == 0
     assert both.read_bytes() == back.read_bytes() != there.read_bytes()
 
 
@@ -177,7 +155,7 @@ def test_a_model_of_line_breaks_and_of_nothing_writes_a_line_each(corpus, tmp_pa
     assert generate(corpus, output, "--model", breaking) == 0
     texts = output.read_text().removesuffix("\n").split("\n")
     assert len(texts) == LINES and all(len(text.splitlines()) <= 1 for text in texts)
-    notes = json.loads(summary_of(output).read_text())["notes"]
+    notes = json.loads(manifest_of(output).read_text())["notes"]
     assert notes["folded"] > 0 and f"{notes['folded']} with line breaks in the text" in capsys.readouterr().err
     silent = save(tmp_path / "silent", "t5", ["\n"])
     assert generate(corpus, tmp_path / "same.txt", "--model", silent, "--max-source-length", 5) == 0
@@ -204,19 +182,18 @@ def test_bf16_writes_a_line_each(models, corpus, tmp_path):
 REFUSED = {
     "needs the kind of text": [],
     "did you mean paraphrase?": ["parafrase"],
-    "--model is missing: give pegasus, t5": ["paraphrase"],
+    "--model is missing: a paraphrase takes pegasus, t5, or the name": ["paraphrase"],
     "--corpus is missing": ["paraphrase", "--model", "t5"],
     "--output is missing": ["paraphrase", "--model", "t5", "--corpus", "c.txt"],
     "ends in .txt": ["paraphrase", "--model", "t5", "--corpus", "c.txt", "--output", "o.tsv"],
     "--beams is 0: it must be at least 1": ["paraphrase", "--beams", "0"],
     "--beams is 101": ["paraphrase", "--beams", "101"],
     "--max-target-length is 2": ["paraphrase", "--max-target-length", "2"],
-    "--nproc is 0": ["paraphrase", "--nproc", "0"],
     "choose from 'fp32', 'bf16'": ["paraphrase", "--precision", "fp16"],
     "did you mean --beams?": ["paraphrase", "--num-beams", "4"],
-    "give both, or --model with one of opus-mt-fr": ["back-translation", "--forward", "a"],
-    "back-translation takes two models": ["back-translation", "--model", "t5"],
-    "unknown option --prefix": ["back-translation", "--prefix", "x"],
+    "--model a: a back-translation takes opus-mt-fr, or two seq2seq models": ["back-translation", "--model", "a"],
+    "--model t5: a back-translation takes": ["back-translation", "--model", "t5"],
+    "--model a b: a paraphrase takes": ["paraphrase", "--model", "a", "b"],
 }
 
 
@@ -251,7 +228,7 @@ def test_another_corpus_or_other_settings_are_refused_on_resume(models, corpus, 
         generate(own, output, "--model", models["t5"])
     capsys.readouterr()
     resumed = arguments(own, output, "--model", models["t5"], "--resume")
-    assert "beams was 2 and is now 3" in refusal(capsys, *resumed, "--beams", 3)
-    assert "of other models" in refusal(capsys, *resumed, "--model", models["bart"])
+    assert "--beams was 2 when" in refusal(capsys, *resumed, "--beams", 3)
+    assert "models (1) was" in refusal(capsys, *resumed, "--model", models["bart"])
     own.write_bytes(corpus.read_bytes()[:-9])  # the corpus was cut short meanwhile
-    assert "of other corpus" in refusal(capsys, *resumed)
+    assert "corpus (xxh3_128) was" in refusal(capsys, *resumed)

@@ -1,11 +1,9 @@
-"""Texts made into one line each, and the sentences of each rank."""
+"""Sentences of a corpus, and texts made into one line each."""
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.generation import work
-from train.generation.work import is_blank, one_line, record, sentences, share_of_rank
+from train.generation.write import is_blank, one_line, record, sentences
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
@@ -28,26 +26,13 @@ def test_each_kind_of_break_becomes_one_space():
 
 
 def test_an_empty_text_falls_back_to_the_sentence_on_one_line():
-    assert record((3, "a\u2028b"), " \n\v", cut=False) == (3, "a b", ("empty",))
-    assert record((3, "s"), "x\ny", cut=True) == (3, "x y", ("cut", "folded"))
-    assert record((3, "s"), "x", cut=False) == (3, "x", ())
-
-
-@given(st.lists(st.sampled_from(["", " ", "a", "b"]), max_size=40), st.integers(1, 4), st.data())
-def test_each_line_is_in_one_share_unless_blank_or_done(texts, world, data):
-    done = np.array([data.draw(st.booleans()) for _ in texts], dtype=np.bool_)
-    before, work.CHUNK = work.CHUNK, 3
-    try:
-        shares = [list(share_of_rank(iter(enumerate(texts)), done, rank, world)) for rank in range(world)]
-    finally:
-        work.CHUNK = before
-    given_out = sorted(line for chunks in shares for chunk in chunks for line in chunk)
-    assert given_out == [(row, text) for row, text in enumerate(texts) if text.strip() and not done[row]]
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert record(3, "a\u2028b", " \n\v", cut=False) == (3, "a b", ("empty",))
+    assert record(3, "s", "x\ny", cut=True) == (3, "x y", ("cut", "folded"))
+    assert record(3, "s", "x", cut=False) == (3, "x", ())
 
 
 def test_rows_go_through_all_files_and_kinds(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\ntwo\r\n", encoding="utf-8")
     (tmp_path / "b.jsonl").write_text('{"s": "three\\nlines"}\n{"s": ""}\n', encoding="utf-8")
     read = list(sentences((str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")), "s"))
-    assert read == [(0, "one"), (1, ""), (2, "two"), (3, "three\nlines"), (4, "")]
+    assert read == ["one", "", "two", "three\nlines", ""]

@@ -1,14 +1,18 @@
-"""The folder of an unfinished job: what is kept, refused and merged."""
+"""The folder of an unfinished job: what is kept, what is made again, and whose files stay."""
 
+import json
 import os
 
 import pytest
 
-from train.generation.parts import Part, Parts, folder_of, summary_of
-from train.record.folder import GENERATION, MARK, is_own, read_sealed
+from support.small_runs import WORDS
+from train.generate import main
+from train.generation import write
+from train.generation.write import Record, Records, folder_of, manifest_of
+from train.record.folder import GENERATION, MARK, is_own
 from una_fast.errors import InputError
 
-IDENTITY = {"settings": {"beams": 4}, "corpus": ["c"], "models": ["m"]}
+TEXTS = ["zero", "", "two", "three", "four"]
 
 
 @pytest.fixture
@@ -16,148 +20,137 @@ def output(tmp_path):
     return tmp_path / "out.txt"
 
 
-def begun(output, resume=False, n=5, **changes):
-    parts = Parts(output, IDENTITY | changes, n)
-    assert parts.begin(resume)
-    return parts
+@pytest.fixture
+def call(output, tmp_path, monkeypatch, capsys):
+    """Runs the command with a writer that shouts: (exit code, what it said)."""
+    (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    monkeypatch.setattr(write, "check_model", lambda name, job: name)
+    monkeypatch.setattr(write, "Seq2Seq", lambda name, job, device: None)
+    monkeypatch.setattr(
+        write,
+        "make_records",
+        lambda writers, texts, done, budget: (
+            [Record(row, text.upper(), ())] for row, text in enumerate(texts) if text and row not in done
+        ),
+    )
+
+    def run(*extra):
+        corpus = str(tmp_path / "corpus.txt")
+        code = main(["paraphrase", "--model", WORDS[0], "--corpus", corpus, "--output", str(output), *extra])
+        return code, capsys.readouterr().err
+
+    return run
 
 
-def refusal(output, resume, **changes):
-    before = {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()}
-    with pytest.raises(InputError) as caught:
-        Parts(output, IDENTITY | changes, 5).begin(resume)
-    now = {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()}
-    assert now == before
-    return str(caught.value)
+@pytest.fixture
+def stopped(call, output, monkeypatch):
+    """A job that found its disk full after two sentences."""
+    add = Records.add
+
+    def full(records, batch):
+        if len(records.made) == 2:
+            raise InputError("the disk is full")
+        add(records, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Records, "add", full)
+        code, said = call()
+    assert code == 2 and "the disk is full: 2 of 4 lines are kept: go on with the same command and --resume" in said
+    return folder_of(output)
 
 
-def write(folder, *records):
-    """Write records as a rank does; the file of its part."""
-    before = {*folder.iterdir()}
-    with Part(folder) as part:
-        part.append(records)
-    (path,) = {*folder.iterdir()} - before
-    return path
+def test_what_is_kept_is_not_made_again(call, stopped, output):
+    assert not output.exists()
+    assert "give --resume to go on with it" in call()[1]
+    assert call("--resume")[0] == 0
+    assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n" and not stopped.exists()
+    manifest = json.loads(manifest_of(output).read_text())
+    assert (manifest["lines"], manifest["blank"], manifest["notes"]) == (5, 1, {"cut": 0, "folded": 0, "empty": 0})
+    assert "already finished" in call("--resume")[1]
+    assert "--beams was 4 when" in call("--resume", "--beams", "5")[1]
+    assert "exists: choose another name" in call()[1]
 
 
-def test_parts_of_any_ranks_become_one_file_in_order(output):
-    parts = begun(output)
-    write(parts.folder, (4, "é four", ("cut",)), (0, "zero", ("folded", "cut")))
-    write(parts.folder, (2, "two", ()))
-    assert parts.done().tolist() == [True, False, True, False, True]
-    assert parts.merge() == {"cut": 2, "folded": 1}
-    assert output.read_bytes() == "zero\n\ntwo\n\né four\n".encode()
-    summary = read_sealed(summary_of(output))
-    assert summary == IDENTITY | {"notes": {"cut": 2, "folded": 1, "empty": 0}}
-    assert sorted(path.name for path in output.parent.iterdir()) == ["out.txt", "out.txt.manifest"]
-    assert Parts(output, IDENTITY, 5).begin(resume=True) is False
-    assert "beams was 4 and is now 5" in refusal(output, True, settings={"beams": 5})
-    assert "exists: choose another name" in refusal(output, False)
-
-
-def test_a_record_cut_short_anywhere_is_made_again(output):
-    parts = begun(output)
-    path = write(parts.folder, (0, "zero", ()), (1, "one é", ()))
+def test_a_record_cut_short_anywhere_is_made_again(tmp_path):
+    with Records(tmp_path, 5) as records:
+        records.add([Record(0, "zero", ()), Record(1, "one é", ("cut",))])
+    path = tmp_path / "records.jsonl"
     whole = path.read_bytes()
-    first = whole.index(b"\n") + 1
-    parts.release()
+    first = whole.index(b"\n", 1) + 1
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
-        parts = begun(output, resume=True)
-        assert parts.done().tolist() == [end >= first, False, False, False, False]
-        other = write(parts.folder, (3, "three", ()))
-        assert parts.done().tolist() == [end >= first, False, False, True, False]
-        other.unlink()
-        parts.release()
+        with Records(tmp_path, 5) as records:
+            assert {*records.made} == ({0} if end >= first else set())
+            records.add([Record(3, "three", ())])
+        with Records(tmp_path, 5) as records:
+            assert {*records.made} - {0, 1} == {3}
 
 
 @pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b'[9, "x", []]\n', b"[1, 2, []]\n", b"[1]\n", b"7\n", b"\xff\n"])
-def test_a_damaged_record_is_made_again(output, damage):
-    parts = begun(output)
-    with write(parts.folder, (0, "zero", ())).open("ab") as file:
-        file.write(damage + b'[2, "two", []]\n')
-    assert parts.done().tolist() == [True, False, True, False, False]
-    parts.merge()
-    assert output.read_text() == "zero\n\ntwo\n\n\n"
+def test_a_damaged_record_is_made_again(call, stopped, output, damage):
+    with (stopped / "records.jsonl").open("ab") as file:
+        file.write(damage)
+    assert call("--resume")[0] == 0
+    assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n"
 
 
-def test_a_kill_between_output_and_the_end_is_gone_on_from(output, monkeypatch):
-    parts = begun(output)
-    write(parts.folder, (0, "zero", ()))
-    monkeypatch.setattr(parts, "remove", parts.release)
-    parts.merge()
-    assert output.exists() and is_own(parts.folder, GENERATION)
-    begun(output, resume=True).merge()
-    assert output.read_text().startswith("zero\n") and not parts.folder.exists()
+def interrupted(said):
+    raise KeyboardInterrupt
 
 
-def test_another_job_is_refused_and_nothing_is_lost(output):
-    parts = begun(output)
-    write(parts.folder, (0, "zero", ()))
-    assert "in use by another run" in refusal(output, True)
-    parts.release()
-    assert "beams was 4 and is now 5" in refusal(output, True, settings={"beams": 5})
-    assert "prefix was None and is now 'x'" in refusal(output, True, settings={"beams": 4, "prefix": "x"})
-    assert "of other corpus (their content differs)" in refusal(output, True, corpus=["other"])
-    assert "of other models" in refusal(output, True, models=["other"])
-    assert "give --resume to go on" in refusal(output, False)
+def test_a_kill_between_output_and_the_end_is_gone_on_from(call, stopped, output, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "tell_user", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            call("--resume")
+    assert output.exists() and is_own(stopped, GENERATION)
+    assert call("--resume")[0] == 0 and not stopped.exists()
+    assert output.read_text().startswith("ZERO\n")
+
+
+def test_another_job_is_refused(call, stopped, tmp_path):
+    assert "--beams was 4 when" in call("--resume", "--beams", "5")[1]
+    assert "--prefix was  when" in call("--resume", "--prefix", "x")[1]
+    (tmp_path / "corpus.txt").write_text("another\n")
+    assert "corpus (xxh3_128) was" in call("--resume")[1]
     for text in ("", "{", "[]", '{"settings": 3}'):
-        (parts.folder / MARK).write_text(text)
-        assert "there is nothing to go on with" in refusal(output, True)
-        assert f"holds {MARK}: give a folder that is new or empty" in refusal(output, False)
+        (stopped / MARK).write_text(text)
+        assert "holds no run of train.generate" in call("--resume")[1]
+        assert f"holds {MARK}: give a folder that is new or empty" in call()[1]
 
 
-def test_what_others_wrote_is_left_alone(output):
-    assert "there is nothing to go on with" in refusal(output, True)
+def test_what_others_wrote_is_left_alone(call, output):
+    assert "holds no run of train.generate" in call("--resume")[1]
     assert not folder_of(output).exists()
     output.write_text("mine")
-    assert "exists: choose another name" in refusal(output, False)
+    assert "exists: choose another name" in call()[1]
+    assert "is not of this job" in call("--resume")[1]
     output.rename(output.with_name("other"))
     folder_of(output).mkdir()
     (folder_of(output) / "notes").write_text("mine")
-    assert "holds notes" in refusal(output, False)
-    (folder_of(output) / "notes").unlink()
-    parts = begun(output)
-    parts.release()
-    output.write_text("mine")
-    assert "is not of this job" in refusal(output, True)
+    assert "holds notes" in call()[1]
 
 
-def test_a_user_s_file_that_comes_meanwhile_stays(output):
-    parts = begun(output)
-    write(parts.folder, (0, "zero", ()))
-    output.write_text("mine")
-    with pytest.raises(InputError, match="exists, and is not of this job: move it away"):
-        parts.merge()
-    assert output.read_text() == "mine" and is_own(parts.folder, GENERATION)
-
-
-def test_files_and_links_of_a_user_stay_and_are_not_read(output, tmp_path):
-    """Under names that earlier versions gave to parts."""
-    parts = begun(output)
+def test_files_and_links_of_a_user_stay(call, stopped, output, tmp_path):
     (tmp_path / "precious.txt").write_text("no line break at the end")
-    (parts.folder / "part-0").symlink_to(tmp_path / "precious.txt")
-    (parts.folder / "part-7").write_text('[1, "mine", []]\n')
-    write(parts.folder, (0, "zero", ()))
-    parts.release()
-    begun(output, resume=True).merge()
-    assert output.read_text() == "zero\n\n\n\n\n"
-    assert sorted(path.name for path in parts.folder.iterdir()) == [MARK, "part-0", "part-7"]
+    (stopped / "mine").write_text("mine")
+    (stopped / "records.jsonl").rename(tmp_path / "moved")
+    (stopped / "records.jsonl").symlink_to(tmp_path / "precious.txt")
+    assert call("--resume")[0] == 2
+    (stopped / "records.jsonl").unlink()
+    assert call("--resume")[0] == 0
+    assert sorted(path.name for path in stopped.iterdir()) == [MARK, "mine"]
     assert (tmp_path / "precious.txt").read_text() == "no line break at the end"
 
 
-@pytest.mark.parametrize("mine", ["mine", "zero\n\n\n\n\n"])
-def test_an_output_that_comes_while_the_parts_are_merged_stays(output, monkeypatch, mine):
-    parts = begun(output)
-    write(parts.folder, (0, "zero", ()))
+def test_an_output_that_comes_meanwhile_stays(call, stopped, output, monkeypatch):
     linked = os.link
 
     def link(file, name):
         if name == output:
-            output.write_text(mine)
+            output.write_text("mine")
         linked(file, name)
 
     monkeypatch.setattr(os, "link", link)
-    with pytest.raises(InputError, match="exists, and is not of this job: move it away"):
-        parts.merge()
-    assert output.read_text() == mine
+    assert "exists, and is not of this job: move it away" in call("--resume")[1]
+    assert output.read_text() == "mine" and is_own(stopped, GENERATION)

@@ -16,10 +16,7 @@ from train.generation.seq2seq import Seq2Seq, check_model
 from una_fast.errors import InputError
 
 CPU = torch.device("cpu")
-JOB = Job(
-    command="paraphrase", models=(), prefix="", corpus=(), column="text", output="", beams=3, max_source_length=12,
-    max_target_length=20, precision="fp32", nproc=1, device="cpu", batch_tokens=None, resume=False,
-)  # fmt: skip
+JOB = Job(prefix="", beams=3, max_source_length=12, max_target_length=20, device="cpu")
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

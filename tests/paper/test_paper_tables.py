@@ -102,7 +102,7 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
 
 
 @pytest.mark.slow
-def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, capsys):
+def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path):
     """In one folder, a run that several tables share is trained once."""
     output = tmp_path / "output"
     synonyms = tmp_path / "synonyms.tsv"
@@ -121,7 +121,6 @@ def test_every_table_of_trained_rows_at_small_scale(paper, folder, tmp_path, cap
             if "STSBenchmark" in row["paper"] and row["name"] != "DCLR-BERT":
                 assert -1 <= row["measured"]["STSBenchmark"] <= 1, row
                 assert row["measured"]["average"] is None  # one task does not give the average of seven
-    assert "DCLR-BERT: its authors name no model on the hub" in " ".join(capsys.readouterr().out.split())
     assert len([*output.glob("runs/*/seed-*")]) == 5
     assert len([*output.glob("checkpoints/*_whitening.json")]) == 1
 
@@ -155,9 +154,7 @@ def test_figures_of_another_encoder_say_what_was_trained(paper, folder, tmp_path
     """A difference to the paper's BERT would say nothing without it."""
     _, table = paper("alpha", "--rows", "5", "--columns", "UNA")
     for said in (table["note"], " ".join(capsys.readouterr().out.split())):
-        assert (
-            "Measured with " in said and "on corpus.txt, 2 steps at most of 8 sentences. The paper's are BERT" in said
-        )
+        assert "Measured with --batch-size 8, --corpus corpus.txt, --max-steps 2, --model " in said
 
 
 @pytest.mark.slow
@@ -196,7 +193,7 @@ class TestRefusals:
         assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
 
     def test_options_that_the_command_settles(self, capsys):
-        assert "--seed: train.paper sets it itself: give --seeds" in refusal(capsys, "main", "--seed", "1")
+        assert "unknown option --seed: did you mean --seeds?" in refusal(capsys, "main", "--seed", "1")
         assert "--output is missing" in refusal(capsys, "main")
 
     def test_a_run_of_other_settings_in_the_folder(self, paper, tmp_path, capsys):

@@ -34,7 +34,7 @@ MISTAKES = [
     ("train.evaluate", "--model m --max-length long", "--max-length: 'long' is not a whole number"),
     ("train.evaluate", "--model m more", "unexpected argument 'more'"),
     ("train.report.__main__", "run --baselin b", "unknown option --baselin: did you mean --baseline?"),
-    ("train.report.__main__", "--samples", "--samples: expected one argument"),
+    ("train.report.__main__", "--output", "--output: expected one argument"),
     ("train.download", "--ot x", "unknown option --ot: did you mean --to?"),
     ("una_fast_cli.index", "c.txt --outptu f", "unknown option --outptu: did you mean --output?"),
     ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),

@@ -81,7 +81,7 @@ def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
     lines = write_corpus(tmp_path).read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(set(lines)) > 1_000
     for line in lines:
-        assert 5 <= len(line.split()) <= 60 and line[-1] in ".!?"
+        assert 4 <= len(line.split()) <= 60 and line[-1] in ".!?"
         assert not re.search(r"::|>>>|\|", line), line
 
 

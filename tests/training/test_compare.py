@@ -10,7 +10,7 @@ from support import small_runs as training
 from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
-from train.report.records import read_run
+from train.report.runs import read_run
 
 
 @pytest.fixture(scope="module")

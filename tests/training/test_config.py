@@ -11,7 +11,7 @@ from train.config.command import ELSEWHERE, flags, option_parser
 from train.config.options import Group, option, options_of
 from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
-from train.generation.options import Options
+from train.generation.options import Job
 from train.record.checkpoint import check_identity
 from una_fast.errors import InputError
 
@@ -67,7 +67,7 @@ def test_every_field_is_an_option_with_help():
 def test_help_shows_groups_defaults_and_limits():
     lines = make_parser().format_help().splitlines()
     groups = dict.fromkeys(option.group.title for option in options().values())
-    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 13
+    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 12
     help_text = " ".join(" ".join(lines).split())
     assert "[default 64, at least 2]" in help_text and "[default 0.1, at least 0 and below 1]" in help_text
 
@@ -166,7 +166,7 @@ def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, her
 
 
 def test_what_is_suggested_is_there():
-    known = {*flags(make_parser()), *(option.flag for option in options_of(Options).values())}
+    known = {*flags(make_parser()), *(option.flag for option in options_of(Job).values())}
     for meant in set(ELSEWHERE.values()) - {"--pooling"}:
         assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
 

@@ -202,10 +202,9 @@ def test_graphs_need_a_gpu(tmp_path, tiny_model):
 
 
 @pytest.mark.slow
-def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model, capsys):
+def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, precision="fp16", max_steps=4, dropout=0.0)
     assert train_here(values).status == "finished"
-    assert "warning: fp16 takes some 30 times as long as bf16 on a CPU" in capsys.readouterr().err
     assert final_state(Path(values["output"]))["scaler"]["scale"] > 0
     train_here({**values, "precision": "fp32", "output": str(tmp_path / "exact")})
     close, exact = ([m["loss"] for m in metrics(o) if "loss" in m] for o in (values["output"], tmp_path / "exact"))

@@ -4,10 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from support.small_runs import options, train_here
 from train.encoder import cpu
-from train.encoder.cpu import OneDnnLinear, available, packed_linears, use_onednn
-from train.loop.trainer import Trainer
+from train.encoder.cpu import OneDnnLinear, available, use_onednn
 
 pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
 
@@ -45,40 +43,8 @@ def test_autocast_keeps_its_own_product():
         assert layer(torch.randn(2, 8)).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("kind", ["plain", "of training"])
-def test_packed_layers_give_the_same_and_are_left_as_they_were(kind):
-    torch.manual_seed(0)
-    layers = nn.Sequential(nn.Linear(24, 40), nn.Linear(40, 8, bias=False))
-    if kind == "of training":
-        use_onednn(layers)
-    x = torch.randn(3, 4, 24)
-    with torch.inference_mode():
-        plain = layers(x)
-        with packed_linears(layers):
-            assert all("forward" in vars(layer) for layer in layers)
-            torch.testing.assert_close(layers(x), plain)
-    assert not any("forward" in vars(layer) for layer in layers)
-
-
-@pytest.mark.slow
-def test_the_dev_evaluation_of_a_run_packs_every_layer_of_the_encoder(tmp_path, tiny_model, monkeypatch):
-    packed = []
-    embed = Trainer.embed
-
-    def spied(trainer, batch):
-        linears = [layer for layer in trainer.encoder.backbone.modules() if isinstance(layer, nn.Linear)]
-        packed.append(["forward" in vars(layer) for layer in linears])
-        return embed(trainer, batch)
-
-    monkeypatch.setattr(Trainer, "embed", spied)
-    train_here(options(tmp_path, tiny_model, max_steps=1))
-    assert packed and all(layers and all(layers) for layers in packed)
-
-
 def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
     monkeypatch.setattr(cpu, "_on_intel", lambda: True)
     layer = nn.Linear(8, 8)
     use_onednn(layer)
     assert type(layer) is nn.Linear
-    with packed_linears(layer):
-        assert "forward" not in vars(layer)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
-from train.encoder.encoder import load_encoder, without_unread_tokens
+from train.encoder.encoder import load_encoder
 from train.encoder.modules import FLAGS, Modules, read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS
 from train.encoder.pretrained import load_config, load_tokenizer
@@ -189,23 +189,6 @@ def test_the_head_is_a_choice(tiny_model, head):
     batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
     assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
     assert torch.equal(encoder([batch])[0], encoder.embed(batch)) == (head == "none")
-
-
-def test_tokens_are_left_out_only_where_the_first_position_is_all_that_is_read(tiny_model):
-    model, tokenizer = load_model(str(tiny_model), device="cpu").network, load_tokenizer(str(tiny_model))
-    lengths = {}
-    for side in ("right", "left"):
-        tokenizer.padding_side = side
-        batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
-        for name in ("cls_before_pooler", "avg", "last"):
-            pooling = POOLINGS[name]
-            with torch.no_grad():
-                whole = pooling.pool(model(**batch), batch["attention_mask"])
-                with without_unread_tokens(model, pooling, tokenizer):
-                    output = model(**batch)
-            lengths[side, name] = output.last_hidden_state.shape[1]
-            torch.testing.assert_close(pooling.pool(output, batch["attention_mask"]), whole, atol=1e-6, rtol=1e-5)
-    assert [key for key, length in lengths.items() if length == 1] == [("right", "cls_before_pooler")]
 
 
 def test_one_table_names_the_poolings():

@@ -27,7 +27,8 @@ from support.small_runs import (
 )
 from train.evaluation.embed import PairScorer
 from train.loop.trainer import Step, Trainer
-from train.record.checkpoint import HashedFile, read_pointer
+from train.record import checkpoint
+from train.record.checkpoint import read_pointer
 from train.record.folder import MARK, RUN, OutputFolder
 from una_fast.errors import InputError
 
@@ -143,7 +144,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, int
     def fill_disk():
         while [path.name[:14] for path in last.glob("state-*")] != ["state-00000004"]:
             time.sleep(0.01)
-        monkeypatch.setattr(HashedFile, "write", lambda self, data: no_space())
+        monkeypatch.setattr(checkpoint.torch, "save", lambda state, file: no_space())
 
     interrupted(5, fill_disk)
     outcome = train_here(values)

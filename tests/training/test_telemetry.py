@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from train.loop.telemetry import Telemetry
-from train.record import metrics, screen
+from train.record import metrics
 from train.record.checkpoint import Progress
-from train.record.metrics import Recorder
+from train.record.metrics import Bar, Recorder
 from train.record.resources import Stopwatch
-from train.record.screen import FIRST_LINE, LINE, Screen
 
 
 class Event:
@@ -82,7 +81,7 @@ def test_the_idle_share_is_what_no_phase_of_the_device_fills():
 def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
     seconds = [0.0]
     monkeypatch.setattr(metrics.time, "monotonic", lambda: seconds[0])
-    recorder = Recorder(tmp_path, True, Progress(), 100)
+    recorder = Recorder(tmp_path, Progress(), 100)
     recorder.step(0, 1.0, 1e-3, False, 10.0)
     assert not (tmp_path / "metrics.jsonl").read_text()
     seconds[0] = metrics.FLUSH_SECONDS + 0.1
@@ -90,32 +89,6 @@ def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
     lines = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     recorder.close()
     assert lines == [0, 1]
-
-
-def test_without_a_terminal_a_line_now_and_then(capsys):
-    clock = [100.0]
-    shown = Screen(20, 1020, clock=lambda: clock[0])
-    shown.dev = ", dev 0.8123 (start 0.8203)"
-    for step in range(20, 120):
-        clock[0] += 1.0
-        shown.step(step, 0.5, 640.0)
-    shown.close()
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1 + (100 - FIRST_LINE) // LINE
-    assert said[0] == "step 30 of 1,020, loss 0.5000, dev 0.8123 (start 0.8203), 640 sentences/s, 0:16:30 left"
-
-
-def test_the_time_left_does_not_count_the_first_evaluation(capsys):
-    clock = [0.0]
-    shown = Screen(0, 111, clock=lambda: clock[0])
-    clock[0] = 1000.0  # seconds of the evaluation before the first step
-    for step in range(12):
-        clock[0] += 10.0
-        shown.step(step, 0.00002, 64.0)
-    shown.close()
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("step 1 of 111, loss 2.0e-05, ") and last.startswith("step 7 of 111, ")
-    assert last.endswith(" 0:17:20 left")  # 104 steps of 10 s
 
 
 def test_losses_near_0_get_a_hint_once(monkeypatch):
@@ -131,15 +104,28 @@ def test_losses_near_0_get_a_hint_once(monkeypatch):
         assert len(said) == hints and all("there is little to learn: try --paraphrases" in one for one in said)
 
 
+def test_the_time_left_does_not_count_the_first_evaluation(tmp_path, monkeypatch):
+    recorder = Recorder(tmp_path, Progress(), 100)
+    begun = recorder._bar.start_t
+    monkeypatch.setattr(recorder._bar, "_time", lambda: begun + 1000)  # the evaluation before the first step
+    recorder.step(0, 1.0, 1e-3, False, 10.0)
+    recorder.step(1, 1.0, 1e-3, False, 10.0)
+    recorder.close()
+    assert recorder._bar.start_t == begun + 1000
+
+
 @pytest.mark.slow
 def test_a_reader_that_is_gone_stops_no_run(monkeypatch):
     class Gone:
+        encoding = "utf-8"
+
         def write(self, text):
             raise BrokenPipeError
 
         flush = isatty = lambda self: False
 
-    shown = Screen(0, 9)
-    monkeypatch.setattr(screen.sys, "stderr", Gone())
-    shown.say("a line")
-    shown.close()
+    monkeypatch.setattr(metrics.sys, "stderr", Gone())
+    bar = Bar(0, 9, "step")
+    bar.say("a line")
+    bar.update(9)
+    bar.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -42,11 +42,8 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message.removeprefix('argument ')} (see --help)")
 
 
-def option_parser(prog: str, description: str, options: Mapping[str, Option], hidden: Container[str] = ()) -> Parser:
-    """A parser for options by field name, each under its heading; its result lacks options not given.
-
-    hidden: field names of options that --help leaves out.
-    """
+def option_parser(prog: str, description: str, options: Mapping[str, Option]) -> Parser:
+    """A parser for options by field name, each under its heading; its result lacks options not given."""
     parser = Parser(
         prog=prog,
         usage="%(prog)s [options]",
@@ -56,7 +53,7 @@ def option_parser(prog: str, description: str, options: Mapping[str, Option], hi
     for group, members in groupby(options.values(), key=lambda option: option.group):
         section = parser.add_argument_group(group.title, group.about or None)
         for option in members:
-            _add(section, option, argparse.SUPPRESS if option.name in hidden else _help(option))
+            _add(section, option, _help(option))
     return parser
 
 

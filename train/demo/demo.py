@@ -24,14 +24,9 @@ from una_fast.errors import InputError
 PAIRS = Path(__file__).parent / "pairs.tsv"
 CORPUS = "corpus.txt"  # in --output
 
-MIN_WORDS, MAX_WORDS = 5, 60
-_BULLET = re.compile(r"^( *)([*•-]|\d+\.|\[\d+\]|\(\d+\)) +")
-_VERSION_NOTE = re.compile(r"^(New|Added|Changed|Deprecated) (in|since) version [^:]*: ")
-_MARKUP = re.compile(r"\"|\*+(?=\w)|(?<=\w)\*+")
-_CODE = re.compile(r"::|>>>|->|==|[{}|\\]|\w\(\w*=|://")
-_SENTENCE_END = re.compile(r"(?<=[a-z\d)\"”][.!?]) +(?=[A-Z\"“*(])|(?<=[.!?]\)) +(?=[A-Z\"“*])")
-_ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp|approx)\.$")
-_PLAIN_WORD = re.compile(r"^[(“]?[A-Za-z][a-z’'-]*[.,;:!?)”]*$")
+# a sentence without code and markup, and where one ends
+_PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")
+_END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
 
 
 def free_folder() -> Path:
@@ -49,6 +44,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
         "nproc": 2,
         "device": "cpu",  # so that the run is the same on machines with and without GPUs
         "batch_size": 32,
+        "epochs": 2,
         "max_steps": 60,
         "dev": str(PAIRS),
         "eval_every": 20,
@@ -61,9 +57,8 @@ def score_table(encoders: dict[str, str | Path]) -> str:
     lines = [f"Spearman x 100 of the {len(task)} demo pairs"]
     for label, folder in encoders.items():
         model = load_model(str(folder), device="cpu")
-        score = PairScorer([task], model.tokenizer, model.max_length, prepared=model.layout.prepared)(model.encode)[
-            task.name
-        ]
+        scorer = PairScorer([task], model.tokenizer, model.max_length, prepared=model.layout.prepared)
+        score = scorer(model.encode)[task.name]
         lines.append(f"{f'{label} ({POOLINGS[model.layout.pooling].meaning})':<60}{100 * score:8.2f}")
     return "\n".join(lines)
 
@@ -99,43 +94,5 @@ def sentences(pages: Iterable[str]) -> Iterator[str]:
     """The sentences of reStructuredText `pages`, in order, without code, tables, headings and markup."""
     for page in pages:
         for paragraph in re.split(r"\n\s*\n", page):
-            for block in _blocks(paragraph.split("\n")):
-                for sentence in _split(_VERSION_NOTE.sub("", block)):
-                    plain = _MARKUP.sub("", sentence)
-                    if (sentence[0] in '"*“' or sentence[0].isupper()) and _is_prose(plain):
-                        yield plain
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Join neighbouring lines of equal indentation; a list item's mark counts as indentation."""
-    block, indentation = "", -1
-    for line in lines:
-        line, is_item = _BULLET.subn(lambda mark: " " * len(mark[0]), line)
-        text = line.strip()
-        if is_item or len(line) - len(line.lstrip()) != indentation:
-            yield block
-            block, indentation = text, len(line) - len(line.lstrip())
-        else:
-            block += text if block.endswith("-") else f" {text}"
-    yield block
-
-
-def _split(block: str) -> Iterator[str]:
-    """Cut `block` after full stops that end a sentence, not an abbreviation."""
-    sentence = ""
-    for part in _SENTENCE_END.split(re.sub(r"\s+", " ", block).strip()):
-        sentence = f"{sentence} {part}".strip()
-        if sentence and not _ABBREVIATION.search(sentence):
-            yield sentence
-            sentence = ""
-
-
-def _is_prose(sentence: str) -> bool:
-    """Whether `sentence` is prose: it ends in . ! or ?, has a usual length, mostly plain words and no code."""
-    words = sentence.split()
-    return (
-        MIN_WORDS <= len(words) <= MAX_WORDS
-        and sentence[-1] in ".!?"
-        and not _CODE.search(sentence)
-        and sum(map(bool, map(_PLAIN_WORD.match, words))) >= 0.75 * len(words)
-    )
+            text = " ".join(paragraph.replace("*", "").replace('"', "").split())
+            yield from filter(_PROSE.fullmatch, _END.split(text))

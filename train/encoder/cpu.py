@@ -1,10 +1,10 @@
 """What makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits for each element.
 
 PyTorch sends float32 products to MKL, which leaves the wide vectors of processors that are not Intel's unused: on an
-AMD EPYC with AVX-512 MKL reaches 103 GFLOP/s a core and oneDNN 240 (gradients of the weights 190; with packed weights
-218, where MKL has 97, for the (2048, 384) x (384, 1536) of MiniLM). On Intel's own they stay with MKL: on a Xeon of
-2.5 GHz it reaches 81 to 104 and oneDNN 72 to 86 (gradients of the weights 77 to 89 against 48 to 58; packed 80 against
-88), and a step of MiniLM takes 3.7 s in place of 5.4. Results differ by rounding alone.
+AMD EPYC with AVX-512 MKL reaches 103 GFLOP/s a core and oneDNN 240 (gradients of the weights 190), for the
+(2048, 384) x (384, 1536) of MiniLM. On Intel's own they stay with MKL: on a Xeon of 2.5 GHz it reaches 81 to 104 and
+oneDNN 72 to 86 (gradients of the weights 77 to 89 against 48 to 58), and a step of MiniLM takes 3.7 s in place of 5.4.
+Results differ by rounding alone.
 
 PyTorch draws a CPU's dropout mask element by element on one thread, 4.6 ns each: 11 % of a bf16 step of MiniLM on one
 core. Four elements from one 64-bit draw make it 1.1 ns.
@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -103,40 +101,6 @@ def use_onednn(module: nn.Module) -> None:
         for layer in module.modules():
             if type(layer) is nn.Linear:
                 layer.__class__ = OneDnnLinear
-
-
-@contextmanager
-def packed_linears(module: nn.Module) -> Iterator[None]:
-    """Inside the with block, float32 linear layers on the CPU use weights in oneDNN's layout, which must not change.
-
-    For evaluation: a packed layer records no gradient. If oneDNN is not faster, nothing changes.
-    """
-    layers = [layer for layer in module.modules() if _is_packable(layer)] if is_faster() else []
-    try:
-        for layer in layers:
-            vars(layer)["forward"] = _packed_forward(layer)
-        yield
-    finally:
-        for layer in layers:
-            vars(layer).pop("forward", None)
-
-
-def _is_packable(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    plain = type(layer) in (nn.Linear, OneDnnLinear)
-    return plain and layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32
-
-
-def _packed_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    """The layer's forward on reordered weights; inputs of other dtypes, and autocast, use the plain layer."""
-    weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach())
-    bias = None if layer.bias is None else layer.bias.detach()
-
-    def forward(x: Tensor) -> Tensor:
-        if x.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
-            return nn.functional.linear(x, layer.weight, layer.bias)
-        return _product(x, weight, bias)
-
-    return forward
 
 
 class CpuDropout(nn.Dropout):

@@ -31,7 +31,6 @@ class PoolingRow(NamedTuple):
     pool: Callable[[Any, Tensor], Tensor]
     in_training: str = ""
     in_modules: str = ""
-    reads_first_token: bool = False  # it reads no other token, so the last layer need not compute the others
     needs_hidden_states: bool = False  # it reads layers below the last: call the model with output_hidden_states=True
 
 
@@ -88,8 +87,8 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
 
 # Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
 POOLINGS = {
-    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler, reads_first_token=True),
-    "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls", reads_first_token=True),
+    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler),
+    "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls"),
     "avg": PoolingRow("mean of the last layer over tokens", _mean, "mean", "mean"),
     "avg_first_last": PoolingRow(
         "mean of the first and last layer over tokens", _mean_first_last, needs_hidden_states=True

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.encoder.cpu import packed_linears
-from train.encoder.encoder import without_unread_tokens
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.embed import Batches, DistinctSentences
 from train.evaluation.model import EvaluatedModel, load_model
@@ -102,9 +100,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
 def _embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
     """Embeddings (n, D) of the texts."""
     batches = Batches(model.layout.prepared(texts), model.tokenizer, max_length, device=model.device)
-    unread = without_unread_tokens(model.network, model.pooling, model.tokenizer)
-    with packed_linears(model.network), unread:
-        return batches.embed(model.encode, threads=None).cpu().numpy()
+    return batches.embed(model.encode, threads=None).cpu().numpy()
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:

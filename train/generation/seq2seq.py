@@ -67,7 +67,8 @@ class Seq2Seq:
 
     def encode(self, texts: list[str]) -> tuple[list[list[int]], list[bool]]:
         """Token ids of each text with the prefix before it, and whether it was cut."""
-        prefixed, limit = [self._job.prefix + text for text in texts], self._job.max_source_length
+        prefixed, limit = [(self._job.prefix or "") + text for text in texts], self._job.max_source_length
+        assert limit is not None
         rows = self._tokenizer(prefixed)["input_ids"]
         cut = [len(ids) > limit for ids in rows]
         for place in (place for place, is_cut in enumerate(cut) if is_cut):

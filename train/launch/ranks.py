@@ -1,4 +1,4 @@
-"""The ranks of a command as processes on this machine: how they start, what they send, and how they end.
+"""The ranks of a training as processes on this machine: how they start, what they send, and how they end.
 
 torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
 as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process group
@@ -42,15 +42,15 @@ class RankProcesses:
         self,
         function: Callable[..., None],
         arguments: Sequence[tuple[Any, ...]],
-        environments: Sequence[Mapping[str, str]] | None = None,
+        environments: Sequence[Mapping[str, str]],
     ) -> None:
         """arguments, environments: by rank; an environment is added to the launcher's own."""
         self._processes: list[Any] = []
         self._replies: list[connection.Connection] = []
         self._last_words: dict[int, str] = {}
         try:
-            for rank, own in enumerate(arguments):
-                self._start(rank, function, own, environments[rank] if environments else {})
+            for rank, (own, environment) in enumerate(zip(arguments, environments, strict=True)):
+                self._start(rank, function, own, environment)
         except BaseException:
             self.kill()
             raise
@@ -103,17 +103,17 @@ class RankProcesses:
                 return rank, self._last_words.get(rank) or f"exit code {process.exitcode}"
         return None
 
-    def signal(self, number: int, ranks: Container[int] | None = None) -> None:
-        """Send a signal to some ranks, or to all; it does no harm to a rank that has already received it."""
-        for rank, process in enumerate(self._processes):
-            if (ranks is None or rank in ranks) and process.pid and process.is_alive():
+    def signal(self, number: int) -> None:
+        """Send a signal to all ranks; it does no harm to one that has already received it."""
+        for process in self._processes:
+            if process.pid and process.is_alive():
                 os.kill(process.pid, number)
 
-    def kill(self, ranks: Container[int] | None = None) -> None:
-        """End some ranks, or all, at once."""
-        self.signal(signal.SIGKILL, ranks)
-        for rank, process in enumerate(self._processes):
-            if (ranks is None or rank in ranks) and process.pid:
+    def kill(self) -> None:
+        """End all ranks at once."""
+        self.signal(signal.SIGKILL)
+        for process in self._processes:
+            if process.pid:
                 process.join()
 
 

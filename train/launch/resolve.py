@@ -31,7 +31,7 @@ def resolve_options(run: Run) -> Run:
 
     Raises:
         InputError: more ranks than GPUs, CUDA graphs without a GPU, a missing model, dev file, evaluation data or
-            synonyms, an unknown task, no name or token to push with.
+            synonyms, an unknown task.
     """
     quiet()
     device = _device(run)
@@ -92,10 +92,6 @@ def _check_inputs(run: Run) -> None:
         check_evaluation(run)
     if run.mlm_weight:
         masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
-    if run.push_to:
-        from train.launch.finish import check_push
-
-        check_push(run.push_to)
 
 
 def _check_own(run: Run) -> None:

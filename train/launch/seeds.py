@@ -12,11 +12,9 @@ from typing import Any
 
 from train.config.run import Run
 from train.demo.demo import prepare_demo
-from train.launch.corpus import make_index
 from train.launch.resolve import resolve_options
-from train.launch.run import EXIT_NOT_PUSHED, launch
-from train.launch.worker import encoder_of, identify
-from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
+from train.launch.run import launch
+from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
 from train.report.runs import Group, kept_start, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
@@ -38,12 +36,11 @@ def train_seeds(run: Run) -> int:
             runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
             with OutputFolder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
-                _check_begun(runs)
                 code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number
         tell_user(f"stopped by {stopped}")
-    if code not in (0, EXIT_NOT_PUSHED):
+    if code:
         if any(has_checkpoint(Path(one.output)) for one in runs):
             done = sum(is_finished(Path(one.output)) for one in runs)
             tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
@@ -66,30 +63,16 @@ def of_seed(run: Run, seed: int) -> Run:
         output=str(folder),
         index=run.index or str(output / "index"),
         resume=run.resume and is_own(folder, RUN),
-        push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
 
 
 def _train_each(runs: Sequence[Run]) -> int:
-    """Launch one run after the other; returns the exit code of the first that did not finish, else the largest code."""
-    codes = [0]
+    """Launch one run after the other; returns the exit code of the first that did not finish, or 0."""
     for number, one in enumerate(runs, start=1):
         tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-        codes.append(launch(one))
-        if codes[-1] not in (0, EXIT_NOT_PUSHED):
-            return codes[-1]
-    return max(codes)
-
-
-def _check_begun(runs: Sequence[Run]) -> None:
-    """Refuse to go on with settings that differ from the checkpoint of a seed."""
-    begun = [one for one in runs if has_checkpoint(Path(one.output))]
-    if begun:
-        indexes = make_index(begun[0], tell_user)
-        encoder = encoder_of(begun[0])
-    for one in begun:  # a run that goes on is checked again later, a finished one only here
-        output = Path(one.output)
-        check_identity(output, read_pointer(output).identity, identify(one, indexes, encoder))
+        if code := launch(one):
+            return code
+    return 0
 
 
 def as_json(group: Group) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.objective.registry import loss_row
 from train.record.best import NOTES, check_encoder, is_trained
-from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint
+from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import RUN, SUMMARY, OutputFolder, is_own, write_json
 from train.record.resources import machine, peak_memory, versions
 from una_fast.augment.radius import resolve_radius
@@ -114,7 +114,7 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = with_start_of_rank_0(ranks, job)
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
     with contextlib.closing(StopAgreement(ranks)) as stop:
-        score = partial(dev_score, trainer, job.scorer, job.tokenizer, stop) if job.scorer else None
+        score = partial(dev_score, trainer, job.scorer, stop) if job.scorer else None
         telemetry = Telemetry(trainer, job.progress, stop)
         saves = Saves(trainer, job.tokenizer, job.identity, stop)
         loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
@@ -151,10 +151,12 @@ def check_one_job(ranks: Ranks, identity: dict[str, dict[str, Any]]) -> None:
     """Refuse machines that would train on different sentences, from different weights, or with different settings."""
     found = _of_all(ranks, identity)
     for rank, other in enumerate(found):
-        for group, values in found[0].items():
-            for name, first in values.items():
-                if (value := other[group][name]) != first:
-                    raise InputError(_difference(rank, group, name, value, first))
+        if different := first_difference(found[0], other):
+            what, first, value = different
+            raise InputError(
+                f"rank {rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the same "
+                "model, and the same index: copy one folder, or build it on each from the same corpus"
+            )
 
 
 def with_start_of_rank_0(ranks: Ranks, job: Job) -> Job:
@@ -173,18 +175,6 @@ def _of_all(ranks: Ranks, value: T) -> list[T]:
     found: list[Any] = [None] * ranks.world
     dist.all_gather_object(found, value)
     return found
-
-
-def _difference(rank: int, group: str, name: str, value: object, first: object) -> str:
-    if group == "corpus":
-        return (
-            f"rank {rank} has an index of fingerprint {value}, and rank 0 one of fingerprint {first}: "
-            "copy one folder to all machines, or build it on each from the same corpus"
-        )
-    if group == "settings":
-        option = f"--{name.replace('_', '-')}"
-        return f"rank {rank} has {option} {value}, and rank 0 {first}: give all machines the same options"
-    return f"rank {rank} has a {group} whose {name} is {value}, and rank 0 {first}: give all machines the same {group}"
 
 
 def announce(job: Job) -> None:

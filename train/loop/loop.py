@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,15 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
-from train.encoder.cpu import packed_linears
-from train.encoder.encoder import without_unread_tokens
 from train.evaluation.embed import PairScorer
 from train.loop.data import BatchMaker, Prefetcher
 from train.loop.distributed import FAILED, Abandoned, StopAgreement
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.best import save_encoder
-from train.record.checkpoint import CheckpointWriter, Progress
+from train.record.checkpoint import Progress, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from una_fast.errors import InputError
 
@@ -163,64 +162,68 @@ def scored(progress: Progress, score: float) -> Progress:
     return after
 
 
-def dev_score(trainer: Trainer, scorer: PairScorer, tokenizer: Any, stop: StopAgreement) -> float:
+def dev_score(trainer: Trainer, scorer: PairScorer, stop: StopAgreement) -> float:
     """Spearman of the trainer's encoder on dev pairs, by all ranks together.
 
-    The encoder has no dropout meanwhile, and uses the fast paths of evaluation. Raises Abandoned as `stop.check` does:
-    the 1,500 pairs of STS-B take 15 s of a busy core.
+    The encoder has no dropout meanwhile. Raises Abandoned as `stop.check` does: the 1,500 pairs of STS-B take 15 s of a
+    busy core.
     """
 
     def embed(batch: dict[str, Tensor]) -> Tensor:
         stop.check()
         return trainer.embed(batch)
 
-    encoder = trainer.encoder
-    unread = without_unread_tokens(encoder.backbone, encoder.pooling, tokenizer)
     # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
     threads = 1 if trainer.ranks.world > 1 else None
-    with packed_linears(encoder), unread:
-        encoder.eval()
-        (score,) = scorer(embed, threads).values()
-        encoder.train()
+    trainer.encoder.eval()
+    (score,) = scorer(embed, threads).values()
+    trainer.encoder.train()
     return score
 
 
 class Saves:
-    """What a run saves, written in the background by rank 0: last/ to go on from, best/ to use.
+    """What a run saves, written by rank 0 in the background: best/ to use, last/ to go on from.
 
-    On other ranks it writes nothing. A write that fails is an error of `stop`, after which all ranks stop.
+    The writes follow each other, so last/ never refers to an unwritten best/. On other ranks nothing is written. A
+    write that fails is an error of `stop`, after which all ranks stop.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, identity: dict[str, Any], stop: StopAgreement) -> None:
-        self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
+        self._trainer, self._tokenizer, self._identity, self._stop = trainer, tokenizer, identity, stop
         self._output = Path(trainer.run.output)
-        first = trainer.ranks.first
-        self._writer = CheckpointWriter(self._output, vars(trainer.run), identity) if first else None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
+        self._pending: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
         """Write the encoder into best/ or last/, by `name`, and beside it `note`, which says where it comes from."""
-        if self._writer:
-            encoder = self._trainer.encoder
-            write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
-            with self._trainer.watch.phase("saving"), self._stop.guard():
-                self._writer.save_encoder(encoder.backbone, write)
+        encoder = self._trainer.encoder
+        write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
+        self._begin(encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
-        if self._writer:
+        write = partial(write_checkpoint, self._output, vars(self._trainer.run), self._identity, progress)
+        self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
+
+    def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
+        """Wait for the write before, copy the state now, and write it while training goes on."""
+        if self._trainer.ranks.first:
             with self._trainer.watch.phase("saving"), self._stop.guard():
-                state = self._trainer.state()
-                if finished:
-                    del state["optimizer"]
-                self._writer.save(progress, state, "weights" if finished else "state")
+                self._finish()
+                self._pending = self._pool.submit(write, snapshot(state()))
+
+    def _finish(self) -> None:
+        """Wait for the write that is under way. Raises its InputError."""
+        pending, self._pending = self._pending, None
+        if pending:
+            pending.result()
 
     def notice_failure(self) -> None:
         """Stop all ranks if a write has failed meanwhile; does not wait for a write that is not finished."""
-        if self._writer and self._writer.failed():
+        if self._pending and self._pending.done():
             self.wait()
 
     def wait(self) -> None:
         """Wait until all writes are on the disk."""
-        if self._writer:
-            with self._stop.guard():
-                self._writer.wait()
+        with self._stop.guard():
+            self._finish()

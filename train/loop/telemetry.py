@@ -12,9 +12,8 @@ from train.loop.distributed import StopAgreement
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.metrics import LateLosses, Recorder
+from una_fast.errors import counted
 
-WAIT_WARNING = 0.05  # share of the time in which steps wait for data, above which the user is warned
-WAIT_STEPS = 20  # steps that are needed for a reliable share
 LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, and the steps that must be below it
 
 
@@ -25,26 +24,20 @@ class Telemetry:
         self.batches_busy = 0.0
         self._run, self._ranks, self._watch = trainer.run, trainer.ranks, trainer.watch
         self._first_step, self._n_steps = start.step, trainer.plan.n_steps
-        output, first = Path(trainer.run.output), trainer.ranks.first
-        self._recorder = Recorder(output, first, start, self._n_steps)
+        output = Path(trainer.run.output)
+        self._recorder = Recorder(output, start, self._n_steps) if trainer.ranks.first else None
         self._losses = LateLosses(trainer.ranks.device)
         self._stop = stop
         self._steps = 0  # taken by this process
         self._begun = self._step_begun = time.perf_counter()
         self._seconds = 0.0  # of the loop, in this process
-        self._warned = False
         self._easy: int | None = 0  # plain steps with a loss below LITTLE so far; None once one was above, or told
 
     def begin(self) -> None:
         """Start the clock, and tell the user the device, the ranks and the steps."""
         self._begun = time.perf_counter()
-        world = self._ranks.world
-        self.say(
-            f"training on {self._ranks.device.type}, {world} rank{'s' if world > 1 else ''}: "
-            f"steps {self._first_step:,} to {self._n_steps:,}"
-        )
-        if (self._run.device, self._run.precision) == ("cpu", "fp16"):
-            self.say("warning: fp16 takes some 30 times as long as bf16 on a CPU: use it for trials only")
+        ranks = counted(self._ranks.world, "rank")
+        self.say(f"training on {self._ranks.device.type}, {ranks}: steps {self._first_step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the batches. The time of waiting for a batch is the phase "data", with which a step begins."""
@@ -65,8 +58,6 @@ class Telemetry:
         about = {"step": batch.step, "lr": rate, "negatives": batch.negatives, "sentences_per_second": speed}
         self._losses.push(step.loss, about, step.cosines)
         self._record()
-        if not self._warned and self._steps >= WAIT_STEPS:
-            self._warned = self._warn_of_waiting()
 
     def catch_up(self) -> None:
         """Record the losses of all steps so far; waits for those that the device has not sent yet."""
@@ -76,8 +67,9 @@ class Telemetry:
         """Record the dev score by which two states of the run differ, and warn if it has fallen below the start."""
         score, earlier, start = after.last_score, before.last_score, after.start_score
         assert score is not None
-        with self._stop.guard():
-            self._recorder.evaluation(after.step, score, best=after.best_step == after.step)
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.evaluation(after.step, score, best=after.best_step == after.step)
         if start is not None and score < start and (earlier is None or earlier >= start):
             self.say(
                 f"warning: the dev score has fallen below the start's {start:.4f}: if it does not "
@@ -86,18 +78,21 @@ class Telemetry:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._recorder.say(message)
+        if self._recorder:
+            self._recorder.say(message)
 
     def flush(self) -> None:
         """Flush all metrics to the operating system, so that they survive a killed process."""
-        with self._stop.guard():
-            self._recorder.flush()
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.flush()
 
     def close(self) -> None:
         """Stop the clock, and close the metrics and the bar."""
         self._seconds = time.perf_counter() - self._begun
-        with self._stop.guard():
-            self._recorder.close()
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.close()
 
     def times(self) -> dict[str, Any]:
         """Where the time of this process went, for run.json; call it after `close`. Waits for the device."""
@@ -112,12 +107,13 @@ class Telemetry:
 
     def _record(self, all_of_them: bool = False) -> None:
         for record in self._losses.due(all_of_them):
-            with self._stop.guard():
-                self._recorder.step(**record)
+            if self._recorder:
+                with self._stop.guard():
+                    self._recorder.step(**record)
             self._notice_little(record["loss"], record["negatives"])
 
     def _notice_little(self, loss: float, negatives: bool) -> None:
-        """Tell the user once if the first plain steps have a loss near 0."""
+        """Tell the user once if the first plain steps have a loss near 0: the encoder tells dropout positives apart."""
         if negatives or self._easy is None:
             return
         self._easy = self._easy + 1 if loss < LITTLE else None
@@ -128,14 +124,3 @@ class Telemetry:
                 "positives from other sentences already, so that there is little to learn: try --paraphrases, "
                 "--positives, a higher --dropout, a higher --temperature, or --alpha 1"
             )
-
-    def _warn_of_waiting(self) -> bool:
-        seconds = self._watch.seconds
-        waited, spent = seconds["data"], sum(seconds.values())
-        if waited <= WAIT_WARNING * spent:
-            return False
-        self.say(
-            f"warning: steps wait for data {100 * waited / spent:.0f} % of the time: the index may lie on a slow disk, "
-            "or other programs use the processor"
-        )
-        return True

@@ -114,13 +114,10 @@ class Trainer:
             self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
 
-    def state(self) -> dict[str, Any]:
+    def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """The state for a checkpoint: weights, optimiser and gradient scaler."""
-        return {
-            "model": self.encoder.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scaler": self.scaler.state_dict(),
-        }
+        optimizer = {"optimizer": self.optimizer.state_dict()} if with_optimizer else {}
+        return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def _warm_up(self) -> None:
         """Run one backward pass and discard its gradients.

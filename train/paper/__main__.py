@@ -45,7 +45,7 @@ def _run(words: list[str], prog: str) -> int:
 
     def write_table() -> str:
         scores = {source: work.scores() for source, work in works.items()}
-        return save(request.output, request.about(cells), cells, scores)
+        return save(request.output, request.about(), cells, scores)
 
     with OutputFolder(request.output, PAPER, resume=is_own(request.output, PAPER)):  # the same command goes on
         write_table()  # refuses to replace a table that the user changed, before works take hours

@@ -13,23 +13,14 @@ from train.config.command import given_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
-from train.paper.tables import BERT, CHECKPOINT, ROBERTA, RUN, Cell, Source, cells_of, table_of
+from train.paper.tables import BERT, ROBERTA, Cell, Source, cells_of, table_of
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
-TEXTS = {"paraphrase": ("--paraphrases", "pegasus"), "back-translation": ("--back-translations", "opus-mt-fr")}
+TEXTS = {"paraphrase": ("paraphrases", "pegasus"), "back-translation": ("back_translations", "opus-mt-fr")}
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
-PAPERS_RUN = "The paper's are BERT-base or RoBERTa-base, on a million sentences of Wikipedia, one epoch, 64 a step."
-UNPUBLISHED = "{0}: its authors name no model on the hub; train.evaluate scores a folder"
-# options of train.ddp that this command sets itself, and what to give instead
-SET_BY_COMMAND = {
-    "demo": "give --model, --corpus and --max-steps",
-    "evaluate": "give --data",
-    "seed": "give --seeds",
-    "index": "it lies in OUTPUT",
-    "resume": "the command always goes on with what is in OUTPUT",
-}
+SET_BY_COMMAND = ("demo", "evaluate", "seed", "index", "resume")  # options of train.ddp that this command sets itself
 
 
 @dataclass(frozen=True)
@@ -101,8 +92,8 @@ class Request:
 
     def _texts(self, kind: str) -> str:
         """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
-        flag, preset = TEXTS[kind]
-        file = self.given.get("paraphrases", "") if kind == "paraphrase" else self.paper.back_translations
+        name, preset = TEXTS[kind]
+        file, flag = self.given.get(name) or vars(self.paper).get(name, ""), f"--{name.replace('_', '-')}"
         if not file:
             raise InputError(
                 f"{flag} is missing: rows of this table train with a {kind} of every sentence: write one with "
@@ -127,65 +118,45 @@ class Request:
     def _folder_of(self, source: Source) -> Path:
         """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
         usual = defaults() | self.base
-        short = Path(source.name).resolve().name if Path(source.name).exists() else source.name.rpartition("/")[2]
         unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
-        return self.output / "runs" / "_".join([short, *filter(None, [source.texts]), *unusual])
+        names = [Path(source.name).resolve().name, *filter(None, [source.texts]), *unusual]
+        return self.output / "runs" / "_".join(names)
 
     def cells(self) -> list[Cell]:
-        """The cells that --rows and --columns name, with --model in place of BERT or RoBERTa.
+        """The cells that --rows and --columns name. --model takes the place of BERT, and then no row has RoBERTa.
 
         Raises:
             InputError: no such row or column.
         """
-        cells = [own for cell in cells_of(self.table, self.seeds) if (own := self._with_model(cell))]
+        cells, own = cells_of(self.table, self.seeds), self.given.get("model")
+        if own:
+            cells = [
+                dataclasses.replace(cell, source=dataclasses.replace(cell.source, name=own))
+                if cell.source.name == BERT
+                else cell
+                for cell in cells
+                if cell.source.name != ROBERTA
+            ]
         rows = _named("--rows", self.paper.rows, [cell.row for cell in cells])
         columns = _named("--columns", self.paper.columns, [cell.column for cell in cells])
         return [cell for cell in cells if cell.row in rows and cell.column in columns]
 
-    def _with_model(self, cell: Cell) -> Cell | None:
-        """The cell with --model in its place, or None if it would then repeat another cell."""
-        source, own = cell.source, self.given.get("model")
-        if not own or source.name not in (BERT, ROBERTA):
-            return cell
-        return (
-            dataclasses.replace(cell, source=dataclasses.replace(source, name=own))
-            if source.name == self._family
-            else None
-        )
-
-    @cached_property
-    def _family(self) -> str:
-        """The paper's encoder of the family of --model."""
-        from train.encoder.pretrained import is_roberta, load_config  # torch takes seconds
-
-        config = load_config(self.given["model"], 0.0, self.given.get("trust_remote_code", False))
-        return ROBERTA if is_roberta(config) else BERT
-
-    def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
+    def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
-        table = table_of(self.table)
-        without = dict.fromkeys(
-            cell.row for cell in cells if cell.source == dataclasses.replace(cell.source, kind=CHECKPOINT, name="")
-        )
+        table, own = table_of(self.table), {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}
+        changed = ", ".join(f"--{name.replace('_', '-')} {_in_words(self.given[name])}" for name in sorted(own))
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
             "seeds": self.seeds,
             "model": self.given.get("model", ""),
             "corpus": self.given.get("corpus", ()),
-            "note": self._trained_with([cell.source.name for cell in cells if cell.source.kind == RUN]),
-            "notes": [UNPUBLISHED.format(row) for row in without],
+            "note": f"Measured with {changed}, which the paper's figures are not." if changed else "",
         }
 
-    def _trained_with(self, models: Sequence[str]) -> str:
-        """Encoder, text and steps of the measured figures if they may differ from the paper's, else ""."""
-        if not models or not {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}:
-            return ""
-        run = defaults() | self.given
-        texts = ", ".join(Path(name).name for name in self.corpus)
-        steps = f"{run['max_steps']:,} steps" if run["max_steps"] else f"{run['epochs']} epochs"
-        with_what = f"{', '.join(dict.fromkeys(models))} on {texts}, {steps} at most of {run['batch_size']} sentences"
-        return f"Measured with {with_what}. {PAPERS_RUN}"
+
+def _in_words(value: Any) -> str:
+    return " ".join(Path(str(one)).name for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
@@ -204,15 +175,11 @@ def read_request(words: Sequence[str], prog: str) -> Request:
         InputError: no such table, an unknown option, a value that is missing or out of range.
     """
     name = words[0] if words and not words[0].startswith("-") else ""
-    about = (
-        f"Table {table_of(name)['number']} of the paper: {table_of(name)['title']}, with the paper's figures beside."
-    )
-    parser = option_parser(f"{prog} {name}", about, options_of(Paper) | options(), hidden=SET_BY_COMMAND)
-    given = given_values(parser, words[1:])
+    table = table_of(name)
+    about = f"Table {table['number']} of the paper: {table['title']}, with the paper's figures beside."
+    taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
+    given = given_values(option_parser(f"{prog} {name}", about, options_of(Paper) | taken), words[1:])
     values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
-    for taken, instead in SET_BY_COMMAND.items():
-        if taken in values:
-            raise InputError(f"--{taken}: train.paper sets it itself: {instead}")
     if not values.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     paper = Paper(**{key: values.pop(key) for key in options_of(Paper) if key in values})

@@ -149,7 +149,7 @@ def as_text(table: Mapping[str, Any]) -> str:
     lines.insert(1, re.sub("[^|]", "-", lines[0]))
     plain = any(isinstance(value, (int, str)) for row in table["rows"] for value in row["paper"].values())
     below = ["Measured, with the paper's in brackets." if plain else NOTE, *filter(None, [table["note"]])]
-    return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below, *table["notes"]])
+    return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below])
 
 
 def _cell(row: Mapping[str, Any], column: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import una_fast
 from train import evaluate
 from train.config.command import words_of
-from train.config.run import Run, arguments_of, defaults, options
+from train.config.run import Run, arguments_of, options
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.corpus import build_index_of, open_index, sources
@@ -22,8 +21,9 @@ from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.paper.request import Request
 from train.paper.tables import AVERAGE, CHECKPOINT, DEV, PAIRS, RUN, Cell, Scores, Source
+from train.record.checkpoint import check_identity
 from train.record.folder import RUNS, is_finished, is_own, read_object, read_summary
-from train.report.records import STS_AVERAGE, read_evaluation, read_run
+from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.storage import is_saved
 
 
@@ -69,12 +69,12 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
     runs = {seed: of_seed(run, seed) for seed in seeds}
 
     def seed_done(one: Run) -> bool:
-        if not is_finished(Path(one.output)) or (scored and not is_scored(one)):
+        folder = Path(one.output)
+        if not is_finished(folder) or (scored and not is_scored(one)):
             return False
-        saved = read_summary(Path(one.output))["settings"]
         identity = resolve_options(dataclasses.replace(one, dev="", evaluate="")).identity()
-        as_saved = json.loads(json.dumps(identity, default=str))
-        return all(saved.get(name, defaults()[name]) == value for name, value in as_saved.items())
+        check_identity(folder, {"settings": read_summary(folder)["settings"]}, {"settings": identity})
+        return True
 
     def scores() -> Scores:
         folders = {seed: Path(one.output) for seed, one in runs.items()}
@@ -107,7 +107,7 @@ def scoring(request: Request, source: Source) -> Work:
 
     def scores() -> Scores:
         """They have no seed, and stand under the first of the command."""
-        found = read_evaluation(path, []) if path.is_file() else {}
+        found = read_evaluation(path) if path.is_file() else {}
         return {request.seeds[0]: {**found, AVERAGE: found.get(STS_AVERAGE)}} if found else {}
 
     return Work(

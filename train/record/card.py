@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,40 @@ CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"
 TASK = "sentence-similarity"
 CACHED = re.compile(r"models--((?:[^/]+--)?[^/]+)/snapshots/[0-9a-f]{40}/?")  # a model's folder in the hub's cache
+BODY = """\
+# {name}
+
+{about}
+
+## Use
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("FOLDER OR NAME OF THIS MODEL")
+embeddings = model.encode(["A sentence.", "Another one."])
+```
+
+## Training
+
+{facts}
+
+```bash
+{command}
+```
+
+{scores}## Citation
+
+```bibtex
+{citation}
+```
+"""
 
 
-def write_card(output: Path, repository: str = "") -> None:
+def write_card(output: Path) -> None:
     """Write the card of the finished run in `output`.
 
     A README.md there that is not as a run wrote it stays, and nothing is written through a link.
-
-    repository: the model's name on the hub, if it is pushed.
 
     Raises:
         InputError: the folder cannot be written.
@@ -39,27 +65,30 @@ def write_card(output: Path, repository: str = "") -> None:
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
-    name, place = repository or output.resolve().name, repository or "FOLDER OF THIS MODEL"
-    write_page(path, card(summary, read_object(output / EVALUATION), name, place))
+    write_page(path, card(summary, read_object(output / EVALUATION), output.resolve().name))
 
 
-def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
-    """The card of a run.
-
-    summary: the content of run.json. evaluation: the content of evaluation.json, {} if there is none. name: the title.
-    place: the name or folder from which the card's example loads the model.
-    """
-    settings = summary["settings"]
-    scores = [*_dev_score(summary), *_sts_scores(evaluation)]
+def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -> str:
+    """The card of a run. summary, evaluation: the content of run.json and of evaluation.json. name: the title."""
+    settings, scores = summary["settings"], _scores(summary, evaluation)
     data = ModelCardData(
         library_name=LIBRARY,
         pipeline_tag=TASK,
         tags=[LIBRARY, TASK, "feature-extraction", "una_fast", f"loss:{settings['loss']}"],
         base_model=hub_name(settings["model"]),
         model_name=name,
-        eval_results=[_result(*score) for score in scores] or None,
+        eval_results=[_result(task, score) for task, score in scores.items()] or None,
     )
-    return f"---\n{data.to_yaml()}\n---\n\n{_body(summary, scores, name, place)}"
+    table = "".join(f"| {task} | {100 * score:.2f} |\n" for task, score in scores.items())
+    body = BODY.format(
+        name=name,
+        about=_about(summary),
+        facts="\n".join(f"- {what}: {value}" for what, value in _facts(summary).items()),
+        command=command(settings),
+        scores=f"## Scores\n\n| pairs | Spearman of the cosine, x 100 |\n|:--|--:|\n{table}\n" if table else "",
+        citation=CITATION,
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n{body}"
 
 
 def hub_name(model: str) -> str | None:
@@ -81,33 +110,12 @@ def _without_folders(word: str) -> str:
     return flag + equals + (Path(value).name if Path(value).is_absolute() else value)
 
 
-def _kept_start(summary: Mapping[str, Any]) -> bool:
-    """True if best/ is the model that was given."""
-    return _progress(summary).get("best_step") == 0
-
-
-def _progress(summary: Mapping[str, Any]) -> dict[str, Any]:
-    return summary.get("progress") or {}
-
-
-def _has_negatives(settings: Mapping[str, Any]) -> bool:
-    return settings["augment"] not in (None, "none") and settings["alpha"] > 0
-
-
-def _dev_score(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The score by which best/ was chosen."""
-    score = (summary.get("scores") or {}).get("stsb_dev")
-    if isinstance(score, float):
-        yield f"dev ({Path(summary['settings']['dev']).name})", score
-
-
-def _sts_scores(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Spearman correlations of SentEval's STS tasks."""
-    how = (evaluation.get("protocol") or {}).get("aggregate")
-    for task, scores in (evaluation.get("sts") or {}).items():
-        score = (scores.get("spearman") or {}).get(how)
-        if isinstance(score, float):
-            yield task, score
+def _scores(summary: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, float]:
+    """The dev score by which best/ was chosen, and Spearman correlations of STS tasks; those that are defined."""
+    dev, how = summary["settings"]["dev"], (evaluation.get("protocol") or {}).get("aggregate")
+    scores = {f"dev ({Path(dev).name})": (summary.get("scores") or {}).get("stsb_dev")}
+    scores |= {task: one["spearman"].get(how) for task, one in (evaluation.get("sts") or {}).items()}
+    return {task: score for task, score in scores.items() if isinstance(score, float)}
 
 
 def _result(task: str, score: float) -> EvalResult:
@@ -122,18 +130,26 @@ def _result(task: str, score: float) -> EvalResult:
     )
 
 
+def _negatives(settings: Mapping[str, Any]) -> str:
+    """What makes the hard negatives, and how often; "none" without them."""
+    if settings["augment"] in (None, "none") or not settings["alpha"]:
+        return "none"
+    steps = "in every step" if settings["alpha"] == 1 else f"in the first of every {settings['alpha']} steps (alpha)"
+    return f"{settings['augment']}, {steps}"
+
+
 def _about(summary: Mapping[str, Any]) -> str:
-    """What the encoder is, in a sentence or two."""
-    settings = summary["settings"]
-    method = "contrastive learning without hard negatives"
-    if settings["augment"] == "una" and _has_negatives(settings):
+    """What the encoder is, in a sentence."""
+    negatives = _negatives(summary["settings"])
+    method = f"contrastive learning with hard negatives made by {summary['settings']['augment']}"
+    if negatives == "none":
+        method = "contrastive learning without hard negatives"
+    elif negatives.startswith("una,"):
         method = (
             "contrastive learning with UNA's hard negatives, in which words that matter are replaced by words of like "
             "importance"
         )
-    elif _has_negatives(settings):
-        method = f"contrastive learning with hard negatives made by {settings['augment']}"
-    if _kept_start(summary):
+    if (summary.get("progress") or {}).get("best_step") == 0:
         return (
             f"The model from which a training began, unchanged: no step of the training ({method}, with una_fast) had "
             "a higher dev score."
@@ -141,9 +157,9 @@ def _about(summary: Mapping[str, Any]) -> str:
     return f"A sentence encoder trained with una_fast: {method}."
 
 
-def _training_facts(summary: Mapping[str, Any]) -> dict[str, str]:
+def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """The card's facts about the training, by name, as Markdown."""
-    settings, corpus, progress = summary["settings"], summary.get("corpus") or {}, _progress(summary)
+    settings, corpus, progress = summary["settings"], summary.get("corpus") or {}, summary.get("progress") or {}
     base = hub_name(settings["model"])
     files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
     identity = (summary.get("identity") or {}).get("corpus") or {}
@@ -158,12 +174,8 @@ def _training_facts(summary: Mapping[str, Any]) -> dict[str, str]:
     for name, key in (("before training", "start_score"), ("after the last step", "last_score")):
         if isinstance(score := progress.get(key), float):
             facts[f"dev score {name}"] = f"{100 * score:.2f}"
-    if not _has_negatives(settings):
-        return facts | {"hard negatives": "none"}
-    alpha = settings["alpha"]
-    steps = "in every step" if alpha == 1 else f"in the first of every {alpha} steps (alpha)"
-    facts["hard negatives"] = f"{settings['augment']}, {steps}"
-    if settings["augment"] == "una":
+    facts["hard negatives"] = _negatives(settings)
+    if facts["hard negatives"].startswith("una,"):
         radius = (summary.get("resolved") or {}).get("radius", settings["radius"])
         facts |= {"beta": str(settings["beta"]), "radius": str(radius), "surface": settings["surface"]}
     return facts
@@ -174,45 +186,3 @@ def _steps(progress: Mapping[str, Any]) -> str:
     if best == 0:
         return f"0 of {taken:,}, because the start had the best dev score"
     return f"{taken:,}" if best in (None, taken) else f"{best:,} of {taken:,}, after which the dev score was best"
-
-
-def _body(summary: Mapping[str, Any], scores: list[tuple[str, float]], name: str, place: str) -> str:
-    return "\n".join(
-        [
-            f"# {name}",
-            "",
-            _about(summary),
-            "",
-            "## Use",
-            "",
-            "```python",
-            "from sentence_transformers import SentenceTransformer",
-            "",
-            f'model = SentenceTransformer("{place}")',
-            'embeddings = model.encode(["A sentence.", "Another one."])',
-            "```",
-            "",
-            "## Training",
-            "",
-            *(f"- {what}: {value}" for what, value in _training_facts(summary).items()),
-            "",
-            "```bash",
-            command(summary["settings"]),
-            "```",
-            *_score_table(scores),
-            "",
-            "## Citation",
-            "",
-            "```bibtex",
-            CITATION,
-            "```",
-            "",
-        ]
-    )
-
-
-def _score_table(scores: list[tuple[str, float]]) -> list[str]:
-    if not scores:
-        return []
-    lines = [f"| {task} | {100 * score:.2f} |" for task, score in scores]
-    return ["", "## Scores", "", "| pairs | Spearman of the cosine, x 100 |", "|:--|--:|", *lines]

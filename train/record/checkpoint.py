@@ -11,15 +11,11 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
-import xxhash
-from torch import nn
 
 from train.config.run import defaults, options
 from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_mark, read_object, read_sealed, subfolder, write_json
@@ -47,70 +43,30 @@ def _copied(state: Any) -> Any:
     return state
 
 
-class HashedFile:
-    """A file for torch.save to write to, which computes the checksum of what is written."""
+def write_checkpoint(
+    output: Path, settings: dict[str, Any], identity: dict[str, Any], progress: Progress, state: dict[str, Any]
+) -> None:
+    """Write the state into last/, then the pointer to it, and delete earlier states.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.digest = xxhash.xxh3_64()
+    A state without an optimiser, as a finished run needs it, gets a name that begins with "weights".
 
-    def write(self, data: bytes) -> int:
-        """Write `data`; torch raises its own error for one of the disk, which `unwritable` finds in the context."""
-        self.digest.update(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        """Flush to the operating system."""
-        self._file.flush()
-
-
-class CheckpointWriter:
-    """Writes last/ and best/ in the background, one after the other: last/ never refers to an unwritten best/."""
-
-    def __init__(self, output: Path, settings: dict[str, Any], identity: dict[str, Any]) -> None:
-        self._output, self._settings, self._identity = output, settings, identity
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._pending: Future[None] | None = None
-
-    def save(self, progress: Progress, state: dict[str, Any], kind: str = "state") -> None:
-        """Copy `state` now and write it while training goes on. Raises the error of the previous save.
-
-        kind: what the file's name begins with: "state", or "weights" for a finished run, which needs no optimiser.
-        """
-        self.wait()
-        self._pending = self._pool.submit(self._write, replace(progress), snapshot(state), kind)
-
-    def save_encoder(self, backbone: nn.Module, write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the encoder's weights now and let `write` put them into a folder later. Raises as `save` does."""
-        self.wait()
-        self._pending = self._pool.submit(write, snapshot(backbone.state_dict()))
-
-    def failed(self) -> bool:
-        """True if the running save has ended with an error; `wait` raises it."""
-        return bool(self._pending and self._pending.done() and self._pending.exception())
-
-    def wait(self) -> None:
-        """Wait until the last save is on the disk. Raises InputError if it failed."""
-        pending, self._pending = self._pending, None
-        if pending:
-            pending.result()
-
-    def _write(self, progress: Progress, state: dict[str, Any], kind: str) -> None:
-        folder = subfolder(self._output, LAST)
-        path = folder / f"{kind}-{progress.step:08d}-{uuid.uuid4().hex}.pt"
-        try:
-            with path.open("xb") as file:
-                hashed = HashedFile(file)
-                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs only `write` and `flush`
-                sync_file(file)
-        except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
-            path.unlink(missing_ok=True)
-            raise unwritable(path, error) from error
-        pointer = Pointer(path.name, hashed.digest.hexdigest(), progress, self._settings, self._identity)
-        write_pointer(self._output, pointer)
-        for old in folder.iterdir():  # the one before, and what killed processes left
-            if STATE.fullmatch(old.name) and old != path:
-                old.unlink(missing_ok=True)
+    Raises:
+        InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
+    """
+    folder, kind = subfolder(output, LAST), "state" if "optimizer" in state else "weights"
+    path = folder / f"{kind}-{progress.step:08d}-{uuid.uuid4().hex}.pt"
+    try:
+        with path.open("xb") as file:
+            torch.save(state, file)
+            sync_file(file)
+        checksum = file_checksum(path)
+    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
+        path.unlink(missing_ok=True)
+        raise unwritable(path, error) from error
+    write_pointer(output, Pointer(path.name, checksum, progress, settings, identity))
+    for old in folder.iterdir():  # the one before, and what killed processes left
+        if STATE.fullmatch(old.name) and old != path:
+            old.unlink(missing_ok=True)
 
 
 def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any]]:
@@ -137,7 +93,7 @@ VERSION = 3
 AGAIN = "start again without --resume in a new --output"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Progress:
     """Where a run stands: optimiser steps done; the dev score of the start, the best and the last, with their steps."""
 
@@ -189,31 +145,22 @@ def read_pointer(output: Path) -> Pointer:
         )
     if not (content := read_sealed(path)):
         raise InputError(f"{path}: cannot be read, or was changed since it was written: {AGAIN}")
-    try:
-        return _checked(content)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: damaged ({error}): {AGAIN}") from error
-
-
-def _checked(content: dict[str, Any]) -> Pointer:
-    """The content as a Pointer; ValueError, KeyError or TypeError names what has the wrong type."""
-    progress = Progress(**content["progress"])
-    for field in fields(Progress):
-        value = getattr(progress, field.name)
-        whole = field.name.endswith("step")
-        fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not (fits or (value is None and field.name != "step")):
-            raise ValueError(f"{field.name} is {value!r}")
-    for name, kind in (("state", str), ("checksum", str), ("settings", dict), ("identity", dict)):
-        if not isinstance(content[name], kind):
-            raise ValueError(f"{name} is {content[name]!r}")
-    if Path(content["state"]).name != content["state"]:
-        raise ValueError(f"state is {content['state']!r}, which is not a file in {LAST}/")
-    return Pointer(content["state"], content["checksum"], progress, content["settings"], content["identity"])
+    del content["version"]
+    return Pointer(**content | {"progress": Progress(**content["progress"])})
 
 
 def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting, naming the first that differs.
+    """Refuse to go on with another corpus, model or setting, naming the first that differs."""
+    if different := first_difference(saved, given):
+        what, before, value = different
+        raise InputError(
+            f"--resume: {what} was {before} when {output} was started and is {value} now: "
+            "give what was given then, or start a new --output"
+        )
+
+
+def first_difference(saved: dict[str, Any], given: dict[str, Any]) -> tuple[str, Any, Any] | None:
+    """The name, the saved and the given value of the first entry of an identity that differs; None if none does.
 
     A setting that `saved` lacks is an option that was added later: the run used its default.
     """
@@ -222,11 +169,8 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
         for name, value in given[group].items():
             before = earlier.get(group, {}).get(name)
             if before != json.loads(json.dumps(value)):
-                what = {"settings": f"--{name.replace('_', '-')}"}.get(group, f"{group} ({name})")
-                raise InputError(
-                    f"--resume: {what} was {before} when {output} was started and is {value} now: "
-                    "give what was given then, or start a new --output"
-                )
+                return (f"--{name.replace('_', '-')}" if group == "settings" else f"{group} ({name})"), before, value
+    return None
 
 
 def saved_options(output: Path) -> dict[str, Any]:

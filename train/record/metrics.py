@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -12,13 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from train.record.checkpoint import Progress
 from train.record.folder import METRICS, TENSORBOARD, not_through_links, subfolder, write_file
-from train.record.screen import Screen
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import read_bytes, unwritable
 
+LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
@@ -47,13 +50,40 @@ def keep_metrics_until(path: Path, step: int, evaluated: bool = True) -> int:
     return damaged
 
 
-class Recorder:
-    """metrics.jsonl, TensorBoard events and the bar of one run; on ranks other than the first it does nothing."""
+class _StandardError:
+    """Standard error for a bar. A terminal that is gone, or a `tee` that Ctrl-C ended, stops no run."""
 
-    def __init__(self, output: Path, active: bool, start: Progress, n_steps: int) -> None:
-        self.active, self._start_score, self._flushed = active, start.start_score, time.monotonic()
-        if not active:
-            return
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
+class Bar(tqdm):
+    """A progress bar on standard error; where that is no terminal, the bar's line once a minute."""
+
+    def __init__(self, start: int, total: int, unit: str, smoothing: float = 0.3) -> None:
+        seconds = 0.5 if sys.stderr.isatty() else LINE_SECONDS
+        super().__init__(
+            initial=start, total=total, unit=unit, smoothing=smoothing, mininterval=seconds, maxinterval=seconds,
+            dynamic_ncols=True, file=_StandardError(),
+        )  # fmt: skip
+
+    def say(self, message: str) -> None:
+        """Show a line above the bar."""
+        self.write(message, file=self.fp)
+
+
+class Recorder:
+    """metrics.jsonl, TensorBoard events and the bar of a run. start: where the run goes on."""
+
+    def __init__(self, output: Path, start: Progress, n_steps: int) -> None:
         from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
         path = output / METRICS
@@ -63,7 +93,8 @@ class Recorder:
         except OSError as error:
             raise unwritable(path, error) from error
         self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)
-        self._screen = Screen(start.step, n_steps)
+        self._bar = Bar(start.step, n_steps, "step")
+        self._stepped, self._flushed = False, time.monotonic()
         if damaged:
             self.say(f"warning: {path}: {counted(damaged, 'damaged line')} dropped")
 
@@ -71,53 +102,42 @@ class Recorder:
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: float
     ) -> None:
         """Record one optimiser step; `step` counts from 0. cosines: their means over the step."""
-        if not self.active:
-            return
-        record = {"step": step, "loss": loss, "lr": lr, "negatives": negatives}
-        self._write({**record, **cosines, "sentences_per_second": round(sentences_per_second, 2)})
-        for name in ("cosine_positive", "cosine_negative"):
-            if name in cosines:
-                self._board.add_scalar(name, cosines[name], step)
-        self._board.add_scalar("loss/negatives" if negatives else "loss/plain", loss, step)
-        self._board.add_scalar("lr", lr, step)
-        self._board.add_scalar("sentences_per_second", sentences_per_second, step)
-        self._screen.step(step, loss, sentences_per_second)
+        curves = {"lr": lr, **cosines, "sentences_per_second": round(sentences_per_second, 2)}
+        self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
+        for name, value in {"loss/negatives" if negatives else "loss/plain": loss, **curves}.items():
+            self._board.add_scalar(name, value, step)
+        self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{sentences_per_second:.0f}"}, refresh=False)
+        if not self._stepped:  # so that an evaluation before the first step does not count
+            self._stepped = True
+            self._bar.unpause()
+        self._bar.update(step + 1 - self._bar.n)
         if time.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
 
     def evaluation(self, step: int, score: float, best: bool) -> None:
         """Record a dev score after `step` steps."""
-        if not self.active:
-            return
         self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
         self._board.add_scalar("stsb_dev", score, step)
-        if step == 0:
-            self._start_score = score
-        start = "" if self._start_score is None else f" (start {self._start_score:.4f})"
-        self._screen.dev = f", dev {score:.4f}{start}"
         self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        if self.active:
-            self._screen.say(message)
+        self._bar.say(message)
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record) + "\n")
 
     def flush(self) -> None:
         """Flush all lines to the operating system, so that they survive a killed process."""
-        if self.active:
-            self._flushed = time.monotonic()
-            self._file.flush()
-            self._board.flush()
+        self._flushed = time.monotonic()
+        self._file.flush()
+        self._board.flush()
 
     def close(self) -> None:
         """Close the files and the bar."""
-        if self.active:
-            self._screen.close()
-            self._file.close()
-            self._board.close()
+        self._bar.close()
+        self._file.close()
+        self._board.close()
 
 
 class LateLosses:

@@ -1,4 +1,8 @@
-"""The command: `python -m train.report RUN... [--output report.html]`."""
+"""Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
+
+`runs` reads the files of runs, groups them over seeds and compares groups; `figures` draws the curves; `page` fills
+page.html. The page needs no other file and no network.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,6 @@ class Page:
     """The page."""
 
     output: str = option("report.html", "file of the page", metavar="FILE")
-    samples: int = option(6, "negatives shown of each setting", least=0)
     baseline: str | None = option(
         None, "folder of the run, or of the seeds, that the others are compared with, seed by seed", metavar="RUN"
     )
@@ -48,11 +51,10 @@ def _run(values: dict[str, Any]) -> int:
     from train.report.page import make_page
 
     folders, output = [Path(name) for name in values["runs"]], Path(values["output"])
-    baseline = None if values["baseline"] is None else Path(values["baseline"])
     notes: list[str] = []
-    page = make_page(find_runs(folders, notes), values["samples"], baseline, notes)
+    page = make_page(find_runs(folders, notes), values["baseline"] and Path(values["baseline"]), notes)
     write_page(output, page, about="\n".join(sorted(str(folder.resolve()) for folder in folders)))
-    for note in dict.fromkeys(notes):
+    for note in notes:
         print(f"warning: {note}", file=sys.stderr)
     print(f"{output}: {len(page) / 1024:,.0f} KiB")
     return 0

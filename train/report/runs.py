@@ -1,4 +1,4 @@
-"""Folders -> the records of their runs -> groups that differ by seed alone -> paired differences to a baseline."""
+"""Folders of runs -> their settings, curves and scores -> groups that differ by seed alone -> paired differences."""
 
 from __future__ import annotations
 
@@ -9,58 +9,138 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from train.config.run import compared
-from train.evaluation.tasks.registry import TASKS
-from train.record.folder import PAPER_RUNS, SUMMARY
-from train.report.records import RunRecord, read_run
+from train.evaluation.tasks.registry import TASKS, suite
+from train.record.folder import EVALUATION, METRICS, PAPER_RUNS, SUMMARY
 from una_fast.errors import InputError
 
-DEV_SCORES = {
-    "stsb_dev": "dev, best",
-    "stsb_dev_last": "dev, last",
-}  # titles by name; for tasks, TASKS has them
+STS_AVERAGE = "STS average"
+DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # at the head of a table
+LARGEST = 1e9
 MOST_NAMED = 3  # folders in the label of a group, at most
+# what a file raises that another program changed: the run is then left out
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+class Step(NamedTuple):
+    """A line of metrics.jsonl about an optimiser step. Cosines are means over the batch, NaN if not recorded."""
+
+    step: int
+    loss: float
+    negatives: bool
+    sentences_per_second: float
+    cosine_positive: float
+    cosine_negative: float
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Mean and standard deviation (of the sample, n - 1) of n values; the deviation of one value is NaN."""
+class RunRecord:
+    """The results of a run. scores: by name, as fractions; an undefined one is absent. dev: (steps taken, score)."""
 
-    mean: float
-    deviation: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """The spread of at least one value."""
-        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
-        return cls(statistics.fmean(values), deviation, len(values))
-
-    def __str__(self) -> str:
-        text = f"{100 * self.mean:.2f}"
-        return text if math.isnan(self.deviation) else f"{text} ± {100 * self.deviation:.2f}"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs of equal settings, whatever their seeds. label: short names of their folders, different for each group."""
-
-    label: str
-    runs: list[RunRecord] = field(default_factory=list)
-
-    def spreads(self) -> dict[str, Spread]:
-        """Mean and deviation over seeds of every score that a run of the group has."""
-        names = dict.fromkeys(name for run in self.runs for name in run.scores)
-        return {name: Spread.of([run.scores[name] for run in self.runs if name in run.scores]) for name in names}
+    name: str
+    folder: Path
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+    steps: list[Step]
+    dev: list[tuple[int, float]]
+    scores: dict[str, float]
 
     @property
-    def start(self) -> float | None:
-        """The mean dev score before the first step, as a fraction; None if no run recorded it."""
-        found = [score for run in self.runs for step, score in run.dev if step == 0]
-        return statistics.fmean(found) if found else None
+    def seed(self) -> Any:
+        """The run's seed."""
+        return self.settings.get("seed")
+
+    @property
+    def kept_start(self) -> bool:
+        """True if no step had a higher dev score than the model before training: best/ is that model."""
+        progress = self.summary.get("progress", {})
+        return progress.get("best_step") == 0 and progress.get("step") != 0
+
+
+def read_run(folder: Path, name: str | None = None) -> RunRecord:
+    """The record of one run's folder.
+
+    Raises:
+        InputError: run.json is missing, or a file holds what no run writes.
+    """
+    try:
+        summary = json.loads((folder / SUMMARY).read_bytes())
+        summary |= {name: dict(summary.get(name) or {}) for name in ("settings", "scores", "progress", "versions")}
+        scores = _defined(summary["scores"])
+        steps, dev = _read_metrics(folder / METRICS)
+    except UNREADABLE as error:
+        raise InputError(f"{folder}: {SUMMARY} or {METRICS} cannot be read: {error!r:.200}") from error
+    if (folder / EVALUATION).is_file():
+        scores |= read_evaluation(folder / EVALUATION)
+    return RunRecord(name or folder.name, folder, summary["settings"], summary, steps, dev, scores)
+
+
+def _read_metrics(path: Path) -> tuple[list[Step], list[tuple[int, float]]]:
+    """Steps and dev scores in the order of steps. Damaged lines are left out: a kill cuts the last one short."""
+    steps: dict[int, Step] = {}
+    dev: dict[int, float] = {}
+    for line in path.read_bytes().splitlines() if path.is_file() else []:
+        try:
+            record = json.loads(line)
+            step = int(_number(record["step"]))
+            if "loss" in record:
+                rest = [_number(record.get(name, math.nan)) for name in Step._fields[3:]]
+                steps[step] = Step(step, _number(record["loss"]), bool(record["negatives"]), *rest)
+            elif record["stsb_dev"] is not None:
+                dev[step] = _number(record["stsb_dev"])
+        except UNREADABLE:
+            continue
+    return [steps[at] for at in sorted(steps)], sorted(dev.items())
+
+
+def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """The scores that are numbers: one that is not defined is null."""
+    found = {name: _number(score) for name, score in scores.items() if score is not None}
+    return {name: score for name, score in found.items() if not math.isnan(score)}
+
+
+def _number(value: Any) -> float:
+    """`value` as a float; ValueError for one that no run writes and no figure shows."""
+    if abs(found := float(value)) > LARGEST:
+        raise ValueError(f"{found:g} is too large")
+    return found
+
+
+def read_evaluation(path: Path) -> dict[str, float]:
+    """The scores of evaluation.json as fractions by name, averages included. InputError if it cannot be read."""
+    try:
+        content = json.loads(path.read_bytes())
+        aggregate = content["protocol"]["aggregate"]
+        accuracy = "dev_accuracy" if content["protocol"]["split"] == "dev" else "accuracy"
+        sts = _defined({task: scores["spearman"][aggregate] for task, scores in content.get("sts", {}).items()})
+        transfer = {task: _number(scores[accuracy]) / 100 for task, scores in content.get("transfer", {}).items()}
+        near_misses = _defined(content.get("near-miss", {}))
+    except UNREADABLE as error:
+        raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
+    averages = {**average(sts, "sts", STS_AVERAGE), **average(transfer, "transfer", "transfer average")}
+    return {**sts, **transfer, **near_misses, **averages}
+
+
+def average(scores: Mapping[str, float], kind: str, name: str) -> dict[str, float]:
+    """The mean of a kind's scores, by name: `name` for the seven tasks that papers average, else one with all tasks.
+
+    So a mean of two tasks is never in one column with a mean of seven, or with a mean of two other tasks.
+    """
+    if len(scores) < 2:
+        return {}
+    full = {*scores} == {*suite(kind)}
+    return {name if full else f"mean of {', '.join(scores)}": sum(scores.values()) / len(scores)}
+
+
+def title(score: str) -> str:
+    """The name of a score at the head of a table."""
+    if score.startswith("mean of "):
+        return f"mean of {score.count(', ') + 1} tasks"
+    return DEV_TITLES.get(score) or (TASKS[score].title if score in TASKS else score)
 
 
 def kept_start(runs: Iterable[RunRecord]) -> str:
@@ -74,18 +154,6 @@ def kept_start(runs: Iterable[RunRecord]) -> str:
     return ""
 
 
-def score_names(groups: Sequence[Group]) -> list[str]:
-    """Names of all scores, in order of appearance."""
-    return list(dict.fromkeys(name for group in groups for name in group.spreads()))
-
-
-def title(score: str) -> str:
-    """The name of a score at the head of a table."""
-    if score.startswith("mean of "):
-        return f"mean of {score.count(', ') + 1} tasks"
-    return DEV_SCORES.get(score) or (TASKS[score].title if score in TASKS else score)
-
-
 def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:
     """The runs of `folders` and of the folders in them (seeds of one command) that hold run.json.
 
@@ -94,10 +162,9 @@ def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[R
     Raises:
         InputError: a folder does not exist or holds no run, or no run can be read.
     """
-    found = [run for folder in folders for run in _run_folders(folder)]
-    folders_once = list(dict.fromkeys(path.resolve() for path in found))
+    found = list(dict.fromkeys(path.resolve() for folder in folders for path in _run_folders(folder)))
     runs, errors = [], []
-    for path, name in zip(folders_once, short_names(folders_once), strict=True):
+    for path, name in zip(found, short_names(found), strict=True):
         try:
             runs.append(read_run(path, name))
         except InputError as error:
@@ -119,27 +186,71 @@ def _run_folders(folder: Path) -> list[Path]:
     return found
 
 
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The shortest end of each path that no other path ends with."""
+    names = []
+    for folder in folders:
+        ends = (folder.parts[-depth:] for depth in range(1, len(folder.parts) + 1))
+        alone = (end for end in ends if sum(other.parts[-len(end) :] == end for other in folders) == 1)
+        names.append("/".join(next(alone, folder.parts)))
+    return names
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation (of the sample, n - 1) of n values; the deviation of one value is NaN."""
+
+    mean: float
+    deviation: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of at least one value."""
+        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+        return cls(statistics.fmean(values), deviation, len(values))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of equal settings, whatever their seeds. label: short names of their folders, different for each group."""
+
+    label: str
+    runs: list[RunRecord] = field(default_factory=list)
+
+    def spreads(self) -> dict[str, Spread]:
+        """Mean and deviation over seeds of every score that a run of the group has."""
+        names = dict.fromkeys(name for run in self.runs for name in run.scores)
+        return {name: Spread.of([run.scores[name] for run in self.runs if name in run.scores]) for name in names}
+
+    @property
+    def start(self) -> float | None:
+        """The mean dev score before the first step, as a fraction; None if no run recorded it."""
+        found = [score for run in self.runs for step, score in run.dev if step == 0]
+        return statistics.fmean(found) if found else None
+
+
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     """Runs with equal `compared` settings as groups, in order of appearance."""
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
     groups = list(members.values())
-    return [Group(label, group) for label, group in zip(_labels(groups), groups, strict=True)]
+    owners = [list(dict.fromkeys(map(_owner, group))) for group in groups]
+    shared = Counter(owner for of_group in owners for owner in of_group)
+    folders = [
+        of_group if all(shared[one] == 1 for one in of_group) else [run.folder for run in group]
+        for group, of_group in zip(groups, owners, strict=True)
+    ]
+    every = [folder for of_group in folders for folder in of_group]
+    names = dict(zip(every, short_names(every), strict=True))
+    labels = [_listed([names[folder] for folder in of_group]) for of_group in folders]
+    return [Group(label, group) for label, group in zip(labels, groups, strict=True)]
 
 
-def _labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
-    """The label of each group: its runs' folders, or for the seeds of one command the folder that holds them."""
-    parents = [{run.folder.parent for run in group} for group in groups]
-    owners = Counter(parent for found in parents for parent in found)
-    folders = []
-    for group, found in zip(groups, parents, strict=True):
-        (parent, *others) = found
-        one_command = not others and owners[parent] == 1 and all(run.folder.name.startswith("seed-") for run in group)
-        folders.append([parent] if one_command else [run.folder for run in group])
-    flat = [folder for each in folders for folder in each]
-    names = dict(zip(flat, short_names(flat), strict=True))
-    return [_listed([names[folder] for folder in each]) for each in folders]
+def _owner(run: RunRecord) -> Path:
+    """The folder of the command that made a run."""
+    return run.folder.parent if run.folder.name.startswith("seed-") else run.folder
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -153,21 +264,6 @@ def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
     return [name for name in names if len({json.dumps(run.settings.get(name), default=str) for run in runs}) > 1]
 
 
-def short_names(folders: Sequence[Path]) -> list[str]:
-    """The shortest end of each path that no other path ends with."""
-    names = []
-    for folder in folders:
-        for depth in range(1, len(folder.parts) + 1):
-            end = folder.parts[-depth:]
-            if sum(other.parts[-depth:] == end for other in folders) == 1:
-                break
-        names.append("/".join(end))
-    return names
-
-
-# --- differences to a baseline ---
-
-
 def groups_with_baseline(
     runs: Sequence[RunRecord], baseline: Path | None, notes: list[str]
 ) -> tuple[list[Group], Group | None]:
@@ -179,8 +275,7 @@ def groups_with_baseline(
     if baseline is None:
         return group_runs(runs), None
     theirs = {run.folder for run in find_runs([baseline], notes)}
-    folders = list(dict.fromkeys([*(run.folder for run in runs), *sorted(theirs)]))
-    groups = group_runs(find_runs(folders))
+    groups = group_runs(find_runs(dict.fromkeys([*(run.folder for run in runs), *sorted(theirs)])))
     marked = [group for group in groups if any(run.folder in theirs for run in group.runs)]
     if len(marked) > 1:
         names = "; ".join(group.label for group in marked)
@@ -190,17 +285,12 @@ def groups_with_baseline(
 
 def differences(group: Group, baseline: Group) -> dict[str, Comparison]:
     """The paired comparison of every score with the baseline's, over the seeds that both groups have."""
-    found = {name: compare(_by_seed(baseline, name), _by_seed(group, name)) for name in group.spreads()}
+
+    def by_seed(runs: Sequence[RunRecord], name: str) -> dict[str, float]:
+        return {str(run.seed): run.scores[name] for run in runs if name in run.scores}
+
+    found = {name: compare(by_seed(baseline.runs, name), by_seed(group.runs, name)) for name in group.spreads()}
     return {name: one for name, one in found.items() if one}
-
-
-def _by_seed(group: Group, name: str) -> dict[str, float]:
-    """The score of each seed; of several runs with one seed, the first counts."""
-    found: dict[str, float] = {}
-    for run in group.runs:
-        if name in run.scores:
-            found.setdefault(str(run.seed), run.scores[name])
-    return found
 
 
 LEVEL = 0.95

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.similarity import (
-    ALIGNMENT_SCORE,
-    Correlations,
-    alignment,
-    correlate,
-    cosine,
-    uniformity,
-    unit_rows,
-)
+from train.evaluation.similarity import Correlations, correlate, cosine
 from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
@@ -78,18 +70,14 @@ class StsTask(Task):
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
-        """Correlations, alignment and uniformity, and a note for each correlation that is undefined."""
+        """Correlations, and a note for each one that is undefined."""
         similarity = self.similarity(embeddings, rows)
         found = self.correlations(similarity)
-        first, second = (embeddings[side[self.gold >= ALIGNMENT_SCORE]] for side in rows)
-        distinct = unit_rows(embeddings[np.unique(np.concatenate(rows))])
         scores: Scores = {
             "pairs": len(self),
             "spearman": _without_nan(found.spearman),
             "pearson": _without_nan(found.pearson),
             "subsets": _without_nan(found.subsets),
-            "alignment": or_none(alignment(unit_rows(first), unit_rows(second))),
-            "uniformity": or_none(uniformity(distinct)),
         }
         return scores, self._undefined(similarity, found.subsets)
 
@@ -113,8 +101,6 @@ def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     return [
         Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate], 100),
         Column(f"Pearson x 100, {aggregate!r}, {split}", lambda scores: scores["pearson"][aggregate], 100),
-        Column("Alignment (lower is better)", lambda scores: scores["alignment"]),
-        Column("Uniformity (lower is better)", lambda scores: scores["uniformity"]),
     ]
 
 

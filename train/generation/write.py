@@ -1,0 +1,290 @@
+"""Writes the texts of a job: batch after batch, short sentences before long ones, each kept as soon as it is made.
+
+While a job runs, OUTPUT.parts/records.jsonl has a line [row, text, notes] for each sentence that is done, synced with
+its batch, so a job that ends for any reason, kill -9 included, loses one batch. A line that is cut short does not
+count. At the end OUTPUT gets a line for each sentence, and OUTPUT.manifest says from what and how it was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import torch
+import xxhash
+
+from train.encoder.pretrained import quiet
+from train.evaluation.embed import batch_bounds
+from train.evaluation.model import pick_device
+from train.generation.options import Job
+from train.generation.seq2seq import Seq2Seq, check_model
+from train.record.checkpoint import check_identity
+from train.record.folder import (
+    GENERATION,
+    OutputFolder,
+    is_own,
+    not_through_links,
+    read_mark,
+    read_sealed,
+    write_json,
+)
+from train.record.metrics import Bar
+from train.signals import Stopped, handled, raise_stopped, tell_user
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.sources import open_sources
+from una_fast.errors import InputError, counted
+from una_fast.storage.files import new_file, sync_file, unwritable
+
+# Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
+# of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
+CHUNK = 2048
+CPU_BATCH_TOKENS = 4096
+GPU_BATCH_TOKENS = 32_768
+NOTES = {
+    "cut": "longer than --max-source-length and cut",
+    "folded": "with line breaks in the text, now spaces",
+    "empty": "with an empty text, so the sentence itself stands there",
+}
+
+
+class Record(NamedTuple):
+    """The text that is made of a sentence, given by its row in the corpus. notes: names of NOTES."""
+
+    row: int
+    text: str
+    notes: tuple[str, ...]
+
+
+def write_output(job: Job) -> int:
+    """Write the output of a job, or a part of it if a signal comes; returns the exit code.
+
+    Raises:
+        InputError: bad input. The sentences that are done by then are kept.
+    """
+    quiet()
+    device = pick_device(job.device)
+    models = {str(number): check_model(name, job) for number, name in enumerate(job.model, start=1)}
+    texts = list(sentences(job.corpus, job.column))
+    digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
+    identity = {"settings": job.settings(), "corpus": {"xxh3_128": digest}, "models": models}
+    output, folder, manifest = Path(job.output), folder_of(Path(job.output)), manifest_of(Path(job.output))
+    if job.resume and not is_own(folder, GENERATION) and output.exists() and manifest.exists():
+        check_identity(output, read_sealed(manifest), identity)
+        tell_user(f"{output}: already finished")
+        return 0
+    _check_new(output, manifest, job.resume)
+    with OutputFolder(folder, GENERATION, job.resume, identity) as own:
+        if job.resume:
+            check_identity(output, read_mark(folder)["settings"], identity)
+        with Records(folder, len(texts)) as records:
+            code = _write(job, texts, device, records)
+            if code == 0:
+                _finish(output, manifest, identity, texts, records)
+            if code == 0 or not records.made:
+                records.remove()
+                own.remove()
+    return code
+
+
+def _check_new(output: Path, manifest: Path, resume: bool) -> None:
+    """Refuse files of others. A job that was killed at its end has left both files, or the manifest alone."""
+    for path in (output, manifest):
+        if os.path.lexists(path) and not resume:
+            raise InputError(f"--output {output}: {path} exists: choose another name, or delete it")
+    if os.path.lexists(output) and not manifest.exists():
+        raise InputError(f"--output {output}: exists, and is not of this job: move it away")
+
+
+def _write(job: Job, texts: list[str], device: torch.device, records: Records) -> int:
+    """Make what is left; returns 0, or the code of the signal that came."""
+    total = sum(not is_blank(text) for text in texts)
+    writers = [Seq2Seq(name, job, device) for name in job.model]
+    default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
+    budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
+    # smoothing 0: mean speed over all sentences, because batches go from short ones to long ones
+    bar = Bar(len(records.made), total, "line", smoothing=0)
+    try:
+        with contextlib.closing(bar), handled(raise_stopped):
+            for batch in make_records(writers, texts, {*records.made}, budget):
+                records.add(batch)
+                bar.update(len(batch))
+    except InputError as error:
+        raise InputError(f"{error}{_kept(records, total)}") from error
+    except Stopped as stopped:
+        tell_user(f"stopped by {signal.Signals(stopped.number).name}{_kept(records, total)}")
+        return 128 + stopped.number
+    return 0
+
+
+def _kept(records: Records, total: int) -> str:
+    """The end of a message about a job that ended early: how to go on, if there is something to go on with."""
+    if not records.made:
+        return ""
+    return f": {len(records.made):,} of {total:,} lines are kept: go on with the same command and --resume"
+
+
+def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budget: int) -> Iterator[list[Record]]:
+    """The records of all sentences that are neither blank nor done, a batch at a time. budget: as of `write_chunk`."""
+    left = [row for row, text in enumerate(texts) if row not in done and not is_blank(text)]
+    for start in range(0, len(left), CHUNK):
+        rows = left[start : start + CHUNK]
+        yield from write_chunk(writers, rows, [texts[row] for row in rows], budget)
+
+
+def write_chunk(writers: list[Seq2Seq], rows: list[int], texts: list[str], budget: int) -> Iterator[list[Record]]:
+    """Records of the sentences `texts`, a batch at a time, from short ones to long ones.
+
+    rows: of the sentences in the corpus. budget: tokens of a batch's sentences, padding included.
+    """
+    first, *others = writers
+    ids, cut = first.encode(texts)
+    lengths = np.array([len(row) for row in ids])
+    order = np.argsort(lengths, kind="stable")
+    for start, stop in batch_bounds(lengths[order], budget):
+        batch = order[start:stop].tolist()
+        made = first.write([ids[place] for place in batch])
+        was_cut = [cut[place] for place in batch]
+        for writer in others:
+            made, cut_again = rewrite(writer, made)
+            was_cut = [a or b for a, b in zip(was_cut, cut_again, strict=True)]
+        yield [
+            record(rows[place], texts[place], text, is_cut)
+            for place, text, is_cut in zip(batch, made, was_cut, strict=True)
+        ]
+
+
+def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
+    """What a model makes of the texts of another model, and which texts it had to cut. An empty text stays empty."""
+    places = [place for place, text in enumerate(texts) if text.strip()]
+    result, was_cut = [""] * len(texts), [False] * len(texts)
+    if places:
+        rows, cut = writer.encode([one_line(texts[place])[0] for place in places])
+        for place, text, is_cut in zip(places, writer.write(rows), cut, strict=True):
+            result[place], was_cut[place] = text, is_cut
+    return result, was_cut
+
+
+def record(row: int, sentence: str, written: str, cut: bool) -> Record:
+    """The record of a sentence: the text written for it, on one line, or the sentence itself if that text is empty."""
+    text, folded = one_line(written)
+    flags = {"cut": cut, "folded": folded, "empty": not text}
+    return Record(row, text or one_line(sentence)[0], tuple(name for name, holds in flags.items() if holds))
+
+
+def one_line(text: str) -> tuple[str, bool]:
+    """`text` with each line break and the blanks around it replaced by one space; and whether it had a line break.
+
+    Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
+    the output finds the same lines.
+    """
+    lines = text.strip().splitlines()
+    return " ".join(filter(None, map(str.strip, lines))), len(lines) > 1
+
+
+def is_blank(sentence: str) -> bool:
+    """True for a sentence without text, for which the output has an empty line."""
+    return not sentence.strip()
+
+
+def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
+    """Every sentence of the files, blank ones too, read as training reads them."""
+    for source in open_sources([Path(name) for name in corpus], Reading(column)):
+        for block in source.blocks():
+            data = block.data.tobytes()
+            for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
+                yield data[start:stop].decode("utf-8")
+
+
+class Records:
+    """The records of a job in the folder of its parts, to be used in a with statement. n: sentences of the corpus.
+
+    made: the records so far, by row.
+    """
+
+    def __init__(self, folder: Path, n: int) -> None:
+        self._path, self._n = folder / "records.jsonl", n
+        self.made: dict[int, Record] = {}
+        self._file: IO[bytes] | None = None
+        if os.path.lexists(self._path):
+            for line in self._opened():
+                if one := self._parsed(line):
+                    self.made[one.row] = one
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def add(self, batch: Sequence[Record]) -> None:
+        """Write records, on the disk when this returns. InputError if the disk is full."""
+        file = self._opened()
+        lines = "".join(f"\n{json.dumps(one, ensure_ascii=False)}" for one in batch)  # \n ends what a kill cut short
+        try:
+            file.write(f"{lines}\n".encode())
+            sync_file(file)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+        self.made |= {one.row: one for one in batch}
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+
+    def _opened(self) -> IO[bytes]:
+        if self._file is None:
+            try:
+                self._file = open(self._path, "ab+", opener=not_through_links)
+                self._file.seek(0)
+            except OSError as error:
+                raise unwritable(self._path, error) from error
+        return self._file
+
+    def _parsed(self, line: bytes) -> Record | None:
+        """The record of a whole line; None for one that a kill or a disk damaged."""
+        try:
+            row, text, notes = json.loads(line)
+        except (ValueError, TypeError):
+            return None
+        whole = isinstance(row, int) and 0 <= row < self._n and isinstance(text, str) and isinstance(notes, list)
+        return Record(row, text, tuple(notes)) if whole and line.endswith(b"\n") else None
+
+
+def _finish(output: Path, manifest: Path, identity: dict[str, Any], texts: list[str], records: Records) -> None:
+    """Write OUTPUT, with a blank line for a blank sentence, and OUTPUT.manifest; tell the user."""
+    notes = Counter(note for one in records.made.values() for note in one.notes)
+    blank = len(texts) - len(records.made)
+    counts = {"lines": len(texts), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
+    write_json(manifest, identity | counts)
+    lines = (records.made[row].text if row in records.made else "" for row in range(len(texts)))
+    content = "".join(f"{line}\n" for line in lines).encode()
+    try:
+        with new_file(output, replace=False) as file:
+            file.write(content)
+    except FileExistsError as error:
+        if output.read_bytes() != content:  # as it is after a kill before the parts were removed
+            raise InputError(f"--output {output}: exists, and is not of this job: move it away") from error
+    except OSError as error:
+        raise unwritable(output, error) from error
+    tell_user(f"{output}: {counted(len(texts), 'line')}, {blank:,} of them blank as in the corpus")
+    for name, meaning in NOTES.items():
+        if notes[name]:
+            tell_user(f"  {notes[name]:,} {meaning}")
+
+
+def folder_of(output: Path) -> Path:
+    """The folder of what is done of an unfinished output."""
+    return output.with_name(f"{output.name}.parts")
+
+
+def manifest_of(output: Path) -> Path:
+    """The file that says what a finished output was made from and how."""
+    return output.with_name(f"{output.name}.manifest")
