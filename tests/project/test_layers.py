@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
-    version _kernels errors imports citation text_table arrays
+    version _kernels errors imports text_table arrays
     parallel memory storage corpus index tokens augment probing losses integrations
 """.split()
 TRAINING_ROOMS = """

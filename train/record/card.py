@@ -15,8 +15,8 @@ from train.config.command import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
 from train.record.folder import BEST, EVALUATION, is_own_page, read_object, read_summary, write_page
-from una_fast.citation import CITATION
 from una_fast.errors import counted
+from una_fast.version import CITATION
 
 CARD = f"{BEST}/README.md"
 LIBRARY = "sentence-transformers"

@@ -131,11 +131,15 @@ def whole_lines(file: RawIOBase) -> Iterator[bytes]:
 class TextSource(Source):
     """A source whose digest is made of its text: of all documents, one after another, and of their lengths in bytes."""
 
-    def __init__(self, name: str, reading: Reading):
+    def __init__(self, name: str, reading: Reading, documents: Iterator[Block]):
         self.name = name
         self.reading = reading
+        self._documents = documents
         self._text = xxhash.xxh3_128()
         self._lengths = xxhash.xxh3_128()
+
+    def _blocks(self) -> Iterator[Block]:
+        return self._documents
 
     def blocks(self) -> Iterator[Block]:
         """The documents, in order; within a block nothing lies between them."""

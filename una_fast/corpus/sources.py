@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from una_fast.corpus.json_files import JsonFile, JsonLinesFile
-from una_fast.corpus.objects import IterableSource, open_table
+from una_fast.corpus.objects import open_iterable, open_table
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile, address_in, remote_files
 from una_fast.corpus.source import FileSource, Source
@@ -100,7 +100,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     if table := open_table(corpus, reading):
         return [table]
     if isinstance(corpus, Iterable) and not isinstance(corpus, (bytes, bytearray)):
-        return [IterableSource(corpus, reading)]
+        return [open_iterable(corpus, reading)]
     raise InputError(
         f"a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not {type(corpus).__name__}"
     )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from una_fast.augment.punctuation import rows_of_punctuation
-from una_fast.citation import CITATION
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
+from una_fast.version import CITATION
 
 with naming_extras("integrations"):
     import numpy as np

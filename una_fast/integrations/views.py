@@ -60,7 +60,7 @@ def make_views(
 ) -> dict[str, View]:
     """The views by name in their order: anchor, positive (if any), negative or negative_1 to negative_n.
 
-    The arguments, and the errors, of `RowReader`.
+    It takes and refuses what `sentence_transformers.RowCollator` does.
     """
     check_saved(augmenter)
     if augmenter.tokens is None:
@@ -82,19 +82,7 @@ def make_views(
 
 
 class RowReader(DrawnByEpoch):
-    """Reads the ids of all views of a batch of rows: the base of both collators, which arrange them.
-
-    Args:
-        augmenter: with a tokenizer, of an index that was saved.
-        max_length: tokens a sentence, special ones and the prompt's included.
-        positive: "same", None, or an offset in rows: document `row + positive` is the positive of `row`.
-        n: negatives a sentence.
-        prompts: text to put before the sentences, one for all or by the view's name.
-
-    Raises:
-        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
-
-    """
+    """Reads the ids of all views of a batch of rows: the base of both collators, which arrange them."""
 
     def __init__(
         self,

@@ -1,8 +1,0 @@
-"""The paper, for model cards."""
-
-CITATION = """@article{shu2024una,
-    title = "Unsupervised hard Negative Augmentation for contrastive learning",
-    author = "Shu, Yuxuan and Lampos, Vasileios",
-    journal = "arXiv preprint arXiv:2401.02594",
-    year = "2024",
-}"""
