@@ -263,9 +263,11 @@ def test_the_folder_of_a_run_stands_for_its_best(
 CODE = """
 from pathlib import Path
 Path({marker!r}).write_text("ran")
-from transformers import BertConfig
+from transformers import BertConfig, BertModel
 class OwnConfig(BertConfig):
     model_type = "own_code"
+class OwnModel(BertModel):
+    config_class = OwnConfig
 """
 
 
@@ -277,15 +279,15 @@ def test_code_of_a_model_runs_only_if_trusted(
     shutil.copytree(tiny_model, folder)
     (folder / "code.py").write_text(CODE.format(marker=str(marker)))
     config = json.loads((folder / "config.json").read_text())
-    own = {"model_type": "own_code", "auto_map": {"AutoConfig": "code.OwnConfig"}}
+    own = {"model_type": "own_code", "auto_map": {"AutoConfig": "code.OwnConfig", "AutoModel": "code.OwnModel"}}
     (folder / "config.json").write_text(json.dumps({**config, **own}))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
     monkeypatch.setattr("builtins.input", lambda *args: "y")
     arguments = ("--model", folder, "--data", data, "--tasks", "sts-b")
     code, _, err = run(capsys, *arguments)
     assert code == 2 and "give --trust-remote-code" in err and not marker.exists()
-    run(capsys, *arguments, "--trust-remote-code")
-    assert marker.exists()
+    code, out, _ = run(capsys, *arguments, "--trust-remote-code")
+    assert code == 0 and "STS-B" in out and marker.exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "shapes", "types", "not json", "list"])
