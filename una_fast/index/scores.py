@@ -50,10 +50,18 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     with ThreadPoolExecutor(n_jobs) as threads:
-        for frequency, ratio in threads.map(lambda part: _scan(part, n_terms), _parts(words, n_jobs)):
+        for frequency, ratio in threads.map(lambda part: count_documents(part, n_terms), _parts(words, n_jobs)):
             document_frequency += frequency
             np.maximum(highest_ratio, ratio, out=highest_ratio)
     return term_scores(document_frequency, highest_ratio, len(words))
+
+
+def count_documents(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """N_t, int64 (V,), and the highest n_t / n, float64 (V,), of each term. words: int32 term ids."""
+    document_frequency = np.zeros(n_terms, dtype=POINTER)
+    highest_ratio = np.zeros(n_terms, dtype=SCORE)
+    document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
+    return document_frequency, highest_ratio
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
@@ -73,13 +81,6 @@ def _of_each(logarithm: Callable[[np.ndarray, np.ndarray], None], ratios: np.nda
     out = np.empty_like(values)
     logarithm(values.reshape(-1), out.reshape(-1))
     return out
-
-
-def _scan(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    document_frequency = np.zeros(n_terms, dtype=POINTER)
-    highest_ratio = np.zeros(n_terms, dtype=SCORE)
-    document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
-    return document_frequency, highest_ratio
 
 
 def _parts(words: Ragged, n_parts: int) -> list[Ragged]:

@@ -103,23 +103,13 @@ class Pack:
             return np.empty(0, dtype=dtype)
         base = low - low % CHECKED
         end = min(high + -high % CHECKED, length * dtype.itemsize)
-        data = self._bytes(self._start + offset + base, end - base)
+        self._file.seek(self._start + offset + base)
+        data = np.fromfile(self._file, dtype=np.uint8, count=end - base)
         first += base // CHECKED
         found = block_checksums(data)
-        if not np.array_equal(found, self._checksums[first : first + len(found)]):
+        if len(data) != end - base or not np.array_equal(found, self._checksums[first : first + len(found)]):
             self.refuse()
         return data[low - base : high - base].view(dtype)
-
-    def _bytes(self, at: int, n: int) -> np.ndarray:
-        data = np.empty(n, dtype=np.uint8)
-        self._file.seek(at)
-        view = data.data
-        while len(view):
-            n_read = self._file.readinto(view)  # type: ignore[attr-defined]  # at most 2 GiB at once
-            if not n_read:
-                self.refuse()
-            view = view[n_read:]
-        return data
 
     def close(self) -> None:
         """Close the file."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import (
     array_parts,
     checked_path,
+    checksum_of,
     file_checksum,
     left_in,
     link,
@@ -64,7 +64,8 @@ def save_arrays(
         with new_file(path) as file:
             file.writelines(array_parts(arrays[name]))
 
-    return publish(folder, Manifest(kind, version, meta, _checksums(arrays), part_of), write, WRITERS)
+    checksums = {name: checksum_of(array_parts(array)) for name, array in arrays.items()}
+    return publish(folder, Manifest(kind, version, meta, checksums, part_of), write, WRITERS)
 
 
 def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
@@ -198,14 +199,3 @@ def _holds(path: Path, checksum: str) -> bool:
     with suppress(OSError):
         return not path.is_symlink() and file_checksum(path) == checksum
     return False
-
-
-def _checksums(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """xxh3_64 of the file of each array."""
-    checksums = {}
-    for name, array in arrays.items():
-        checksum = xxhash.xxh3_64()
-        for part in array_parts(array):
-            checksum.update(part)
-        checksums[name] = checksum.hexdigest()
-    return checksums

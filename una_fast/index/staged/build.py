@@ -16,7 +16,7 @@ from una_fast.corpus.words import warn
 from una_fast.errors import InputError, counted
 from una_fast.index.layout import DTYPES, KIND, VERSION, index_meta
 from una_fast.index.staged.executors import Runner, Task, check_workers, half_of_memory, open_runner, parse_memory
-from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_chunks, merge_terms, rank_strings
+from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_strings, rank_strings
 from una_fast.index.staged.output import ROWS, Piece, checksum_array, create_arrays, write_split
 from una_fast.index.staged.plan import STRING_KINDS, Paths, Plan, Words
 from una_fast.index.staged.read import Reader
@@ -118,12 +118,10 @@ class _Stages:
 
     def _merge_tasks(self) -> list[Task]:
         runs = self.plan.write_runs()
-        terms = [
-            Task(path, merge_terms, (runs, partition, self.n_documents, path))
-            for partition, path in enumerate(self._merged("terms"))
-        ]
-        return terms + [
-            Task(path, merge_chunks, (runs, partition, path)) for partition, path in enumerate(self._merged("chunks"))
+        return [
+            Task(path, merge_strings, (kind, runs, partition, self.n_documents, path))
+            for kind in STRING_KINDS
+            for partition, path in enumerate(self._merged(kind))
         ]
 
     def _create(self) -> None:

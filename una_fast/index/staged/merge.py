@@ -31,19 +31,16 @@ N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of 
 STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "score"}  # in the index: in a hash range
 
 
-def merge_terms(runs: Path, partition: int, n_documents: int, output: Path) -> None:
-    """The task of a hash range of words: merges it from the `runs` listed, and sorts it by score."""
-    merged = _Merged("terms", read_runs(runs), partition)
-    scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
-    order = rank(scores.max_tfidf).astype(POINTER)
-    arrays = {"score": scores.max_tfidf[order], "idf": scores.idf[order], "frequency": scores.document_frequency[order]}
+def merge_strings(kind: str, runs: Path, partition: int, n_documents: int, output: Path) -> None:
+    """The task of a hash range: merges it from the `runs` listed; words by score, chunks by first appearance."""
+    merged = _Merged(kind, read_runs(runs), partition)
+    order, arrays = np.arange(merged.n), {"score": np.zeros(merged.n, dtype=SCORE)}
+    if kind == "terms":
+        scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
+        order = rank(scores.max_tfidf).astype(POINTER)
+        scores = scores.take(order)
+        arrays = {"score": scores.max_tfidf, "idf": scores.idf, "frequency": scores.document_frequency}
     _write(merged, order, arrays, output)
-
-
-def merge_chunks(runs: Path, partition: int, output: Path) -> None:
-    """The task of a hash range of chunks: merges it from the `runs` listed, in the order of first appearance."""
-    merged = _Merged("chunks", read_runs(runs), partition)
-    _write(merged, np.arange(merged.n), {"score": np.zeros(merged.n, dtype=SCORE)}, output)
 
 
 class _Merged:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from una_fast.arrays import POINTER
 from una_fast.corpus.source import Block, FileSource, Source
 from una_fast.errors import InputError
 from una_fast.index.staged.executors import SMALLEST, Runner, Task
 from una_fast.index.staged.plan import Plan, Segment, Words, key_of, segment_path
+from una_fast.storage.files import checksum_of
 from una_fast.storage.packs import read_meta, write_pack
 
 
@@ -168,10 +168,7 @@ def _write_segment(blocks: list[Block], work: Path) -> list[Any]:
         "block_bounds": np.cumsum([0, *map(len, starts)], dtype=POINTER),
         "block_bytes": np.cumsum([0, *map(len, texts)], dtype=POINTER),
     }
-    state = xxhash.xxh3_64()
-    for array in arrays.values():
-        state.update(np.ascontiguousarray(array).view(np.uint8).data)
-    key = state.hexdigest()
+    key = checksum_of(np.ascontiguousarray(array).view(np.uint8).data for array in arrays.values())
     path = segment_path(work, key)
     if not path.exists():
         write_pack(path, {}, arrays)

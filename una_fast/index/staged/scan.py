@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.words.strings import hash_strings
-from una_fast.arrays import ID, SCORE, StringTable
+from una_fast.arrays import ID, StringTable
 from una_fast.corpus.source import FileSource
 from una_fast.corpus.word_tokenizers import NAMED, word_tokenizer
 from una_fast.corpus.words import Parser
+from una_fast.index.scores import count_documents
 from una_fast.index.staged.executors import Task
 from una_fast.index.staged.plan import Plan, Split, Words
 from una_fast.index.staged.read import check_unchanged
@@ -42,36 +42,23 @@ def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None
     chunks, sentences, vocabulary, word_ids = parser.result(here)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
-    counts, ratio = np.zeros(len(vocabulary), dtype=ID), np.zeros(len(vocabulary), dtype=SCORE)
-    frequency = np.zeros(len(vocabulary), dtype=np.int64)
-    document_statistics(word_ids.values, word_ids.indptr, counts, frequency, ratio)
-    term_order, term_bounds = _by_partition(vocabulary, n_partitions)
-    chunk_order, chunk_bounds = _by_partition(chunks, n_partitions)
-    rows, runs = split.names
-    run_arrays = {
-        **_run("terms", vocabulary, term_order, term_bounds),
-        "terms_frequency": frequency.astype(ID)[term_order],
-        "terms_ratio": ratio[term_order],
-        **_run("chunks", chunks, chunk_order, chunk_bounds),
-    }
-    write_pack(work / runs, {}, run_arrays)
-    meta = {
-        "n_documents": len(sentences),
-        "terms_values": len(word_ids.values),
-        "chunks_values": len(sentences.values),
-        "scripts": parser.scripts.state(),
-    }
-    row_arrays = {
-        "terms_values": word_ids.values,
-        "terms_lengths": word_ids.lengths().astype(ID),
-        "terms_numbers": term_order.astype(ID),
-        "terms_bounds": term_bounds,
-        "chunks_values": sentences.values,
-        "chunks_lengths": sentences.lengths().astype(ID),
-        "chunks_numbers": chunk_order.astype(ID),
-        "chunks_bounds": chunk_bounds,
-    }
-    write_pack(work / rows, meta, row_arrays)
+    meta = {"n_documents": len(sentences), "scripts": parser.scripts.state()}
+    runs: dict[str, np.ndarray] = {}
+    rows: dict[str, np.ndarray] = {}
+    for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
+        order, bounds = _by_partition(strings, n_partitions)
+        taken, numbers = strings.take(order), order.astype(ID)
+        run = {"utf8": taken.utf8, "offsets": taken.offsets, "numbers": numbers, "bounds": bounds}
+        if kind == "terms":
+            frequency, ratio = count_documents(ids, len(strings))
+            run |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
+        runs |= {f"{kind}_{name}": array for name, array in run.items()}
+        row = {"values": ids.values, "lengths": ids.lengths().astype(ID), "numbers": numbers}
+        rows |= {f"{kind}_{name}": array for name, array in row.items()}
+        meta[f"{kind}_values"] = len(ids.values)
+    row_name, run_name = split.names
+    write_pack(work / run_name, {}, runs)
+    write_pack(work / row_name, meta, rows)
 
 
 def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -81,9 +68,3 @@ def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, 
     )
     order = np.argsort(partition.astype(np.uint16), kind="stable")
     return order, np.searchsorted(partition[order], np.arange(n_partitions + 1))
-
-
-def _run(kind: str, strings: StringTable, order: np.ndarray, bounds: np.ndarray) -> dict[str, np.ndarray]:
-    taken = strings.take(order)
-    names = {"utf8": taken.utf8, "offsets": taken.offsets, "numbers": order.astype(ID), "bounds": bounds}
-    return {f"{kind}_{name}": array for name, array in names.items()}
