@@ -6,7 +6,7 @@ Letters: B rows, L tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import xxhash
@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_dropout, use_onednn
-from train.encoder.graphs import takes_ready_mask
-from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
 from train.encoder.pretrained import from_pretrained
+
+if TYPE_CHECKING:
+    from train.encoder.mlm import Masked, MlmHead
 
 Replay = Callable[[int, dict[str, Tensor]], Tensor]  # (place of a part, part) -> embeddings, as `graphs.Graphs`
 
@@ -142,12 +143,18 @@ def load_encoder(
         torch.manual_seed(seed)  # for weights that the checkpoint lacks, such as a pooler's
         backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
-    ready_mask = device == "cuda" and takes_ready_mask(backbone)
+    ready_mask = False
+    if device == "cuda":
+        from train.encoder.graphs import takes_ready_mask
+
+        ready_mask = takes_ready_mask(backbone)
     encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head, ready_mask).train()
     use_onednn(encoder)
     use_cpu_dropout(encoder)
     _freeze_unused(encoder)
     if with_mlm:
+        from train.encoder.mlm import load_mlm_head
+
         encoder.mlm = load_mlm_head(name, config, encoder.word_table, seed, trust)
     return encoder
 

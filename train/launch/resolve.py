@@ -12,7 +12,6 @@ import torch
 from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import warn_of_slow_bf16
 from train.encoder.encoder import head_of, pooling_of
-from train.encoder.mlm import masking_of
 from train.encoder.modules import Modules
 from train.encoder.pooling import POOLINGS
 from train.encoder.pretrained import is_roberta, load_config, load_tokenizer, quiet
@@ -91,6 +90,8 @@ def _check_inputs(run: Run) -> None:
 
         check_evaluation(run)
     if run.mlm_weight:
+        from train.encoder.mlm import masking_of
+
         masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
 
 

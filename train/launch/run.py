@@ -14,7 +14,6 @@ from typing import Any
 from torch.distributed import TCPStore
 
 from train.config.run import Run
-from train.demo.demo import prepare_demo, score_table
 from train.launch.corpus import make_index
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
@@ -69,7 +68,10 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
     """
     run = resolve_options(run)
     with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
-        prepare_demo(run)
+        if run.demo:
+            from train.demo.demo import prepare_demo
+
+            prepare_demo(run)
         make_index(run, say)
     return run
 
@@ -93,6 +95,8 @@ def report(run: Run, outcome: Outcome) -> int:
             tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
         tell_user(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
         if run.demo:
+            from train.demo.demo import score_table
+
             output = Path(run.output)
             tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
         return 0

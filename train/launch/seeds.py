@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
-from train.demo.demo import prepare_demo
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
 from train.record.checkpoint import has_checkpoint
@@ -35,7 +34,10 @@ def train_seeds(run: Run) -> int:
         with handled(raise_stopped):
             runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
             with OutputFolder(output, RUNS, run.resume, vars(run)):
-                prepare_demo(run)
+                if run.demo:
+                    from train.demo.demo import prepare_demo
+
+                    prepare_demo(run)
                 code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number

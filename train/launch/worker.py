@@ -21,9 +21,7 @@ import torch
 import torch.distributed as dist
 
 from train.config.run import SAME, Run
-from train.demo.demo import prepare_demo
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
-from train.encoder.mlm import masking_of
 from train.encoder.pretrained import load_config, load_tokenizer, quiet
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
@@ -104,7 +102,10 @@ def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any
 
 def _prepare(ranks: Ranks, run: Run) -> None:
     if ranks.local_rank == 0:
-        prepare_demo(run)
+        if run.demo:
+            from train.demo.demo import prepare_demo
+
+            prepare_demo(run)
         make_index(run, print if ranks.first else lambda message: None)
 
 
@@ -282,7 +283,11 @@ def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[P
 
 def batch_maker(job: Job) -> BatchMaker:
     """The BatchMaker of the job's rank."""
-    on_gpu = job.ranks.device.type == "cuda"
+    on_gpu, masking = job.ranks.device.type == "cuda", None
+    if job.run.mlm_weight:
+        from train.encoder.mlm import masking_of
+
+        masking = masking_of(job.tokenizer, job.run.seed)
     return BatchMaker(
         views=_views(job),
         rank=job.ranks.rank,
@@ -290,7 +295,7 @@ def batch_maker(job: Job) -> BatchMaker:
         rows_of_part=job.run.grad_cache,
         n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
         multiple=gpu_column_multiple(job.run.max_length) if on_gpu else 1,
-        masking=masking_of(job.tokenizer, job.run.seed) if job.run.mlm_weight else None,
+        masking=masking,
     )
 
 

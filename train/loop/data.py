@@ -14,14 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.encoder.mlm import Masked, Masking
+if TYPE_CHECKING:
+    from train.encoder.mlm import Masked, Masking
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
@@ -160,10 +161,11 @@ class Batch:
         if device.type == "cpu":
             return self
         parts = [{name: _moved(ids, device) for name, ids in part.items()} for part in self.parts]
-        masked = self.masked and Masked(
-            {name: _moved(ids, device) for name, ids in self.masked.part.items()},
-            _moved(self.masked.positions, device),
-            _moved(self.masked.targets, device),
+        masked = self.masked and replace(
+            self.masked,
+            part={name: _moved(ids, device) for name, ids in self.masked.part.items()},
+            positions=_moved(self.masked.positions, device),
+            targets=_moved(self.masked.targets, device),
         )
         return replace(self, parts=parts, place=_moved(self.place, device), masked=masked)
 

@@ -6,7 +6,7 @@ import contextlib
 import copy
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,15 +16,17 @@ from torch.nn import functional
 
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
-from train.encoder.graphs import TOLERANCE, Graphs, difference
-from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan, rank_share
 from train.loop.distributed import Ranks, averaging_gradients, gather, gather_rows
-from train.objective.noise import StepNoise, noise_on
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
 from una_fast.losses import tie
+
+if TYPE_CHECKING:  # each of these belongs to an option that most runs do not give
+    from train.encoder.graphs import Graphs
+    from train.encoder.mlm import Masked
+    from train.objective.noise import StepNoise
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -57,7 +59,11 @@ def cosines(views: Tensor) -> Tensor:
 
 def noise_of(run: Run) -> StepNoise | None:
     """The noise on embeddings of a run, None with --noise none."""
-    return None if run.noise == "none" else noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
+    if run.noise == "none":
+        return None
+    from train.objective.noise import noise_on
+
+    return noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
 
 
 class Loss:
@@ -105,6 +111,8 @@ class Trainer:
         self._warm_up()
         self.graphs: Graphs | None = None
         if run.compile != "off":
+            from train.encoder.graphs import Graphs
+
             self.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
         self._untried = run.compile == "auto"  # the graphs have to prove themselves before the first step
 
@@ -128,7 +136,11 @@ class Trainer:
         if self.ranks.world > 1:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
             part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
+            masked = None
+            if self.encoder.mlm:
+                from train.encoder.mlm import Masked
+
+                masked = Masked(part, ids[0, :0], ids[0, :0])
             rows, masked_loss = self.model([part], masked)
             (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
             self.optimizer.zero_grad()
@@ -160,6 +172,8 @@ class Trainer:
         No weight changes, and a step's random numbers do not depend on it. A rank that has no graphs goes on with ranks
         that have: the results are the same.
         """
+        from train.encoder.graphs import TOLERANCE, difference
+
         self._untried, graphs, scaler = False, self.graphs, self.scaler
         assert graphs is not None
         self.scaler = torch.amp.GradScaler(
