@@ -67,14 +67,14 @@ def our_evaluation(model: str, dev: Path, precision: str = "fp32") -> Callable[[
     """Ours as training calls it, on [CLS]."""
     encoder = load_encoder(model, load_config(model, 0.1), seed=0, pooling="cls").eval()
     tokenizer = load_tokenizer(model)
-    scorer = PairScorer([load_dev(dev)], tokenizer, max_length=32)
+    scorer = PairScorer(load_dev(dev), tokenizer, max_length=32)
 
     def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             return encoder.embed(batch)
 
     def evaluate() -> float:
-        return next(iter(scorer(encode, threads=None).values()))
+        return scorer(encode, threads=None)
 
     return evaluate
 

@@ -255,9 +255,9 @@ def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> 
         float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
         for u, v in ((embed(a), embed(b)) for a, b in zip(first, second, strict=True))
     ]
-    scorer = PairScorer([task], model.tokenizer, batch_tokens=16)
-    assert scorer(model.encode)["pairs"] == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
-    assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3))["pairs"])
+    scorer = PairScorer(task, model.tokenizer, batch_tokens=16)
+    assert scorer(model.encode) == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
+    assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3)))
 
 
 def test_cosines_of_float32_are_summed_in_float64() -> None:
@@ -281,5 +281,5 @@ def test_a_task_without_subsets_is_its_own_subset() -> None:
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
     model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
-    scores = PairScorer([dev], model.tokenizer)(model.encode, threads=None)
-    assert scores["sts-dev"] == pytest.approx(MINILM_STSB_DEV, abs=1e-4)
+    score = PairScorer(dev, model.tokenizer)(model.encode, threads=None)
+    assert score == pytest.approx(MINILM_STSB_DEV, abs=1e-4)

@@ -85,7 +85,7 @@ def test_a_mean_pooled_model_is_trained_scored_and_saved_as_one(tmp_path, mean_m
     for folder, step in ((mean_model, 0), (best, run["progress"]["best_step"])):
         evaluated = load_model(str(folder), device="cpu")
         assert evaluated.layout.pooling == "avg"
-        score = PairScorer([dev], evaluated.tokenizer)(evaluated.encode)["dev"]
+        score = PairScorer(dev, evaluated.tokenizer)(evaluated.encode)
         assert {"step": step, "stsb_dev": pytest.approx(score, abs=2e-3)} in metrics(values["output"])
 
 
@@ -110,7 +110,7 @@ def test_the_encoder_of_the_last_step_is_in_last(tmp_path, tiny_model):
     dev = load_dev(values["dev"])
     last = Path(values["output"]) / "last"
     model = load_model(str(last), device="cpu")
-    score = PairScorer([dev], model.tokenizer)(model.encode)["dev"]
+    score = PairScorer(dev, model.tokenizer)(model.encode)
     assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)
     torch.testing.assert_close(encoded(last)[1], ours(last), atol=1e-5, rtol=1e-5)
 
@@ -243,8 +243,8 @@ def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(t
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
         train_here(values)
     model, dev = load_model(str(mean_model), device="cpu"), load_dev(values["dev"])
-    score = PairScorer([dev], model.tokenizer, prepared=lambda texts: ["query: " + text for text in texts])
-    assert metrics(values["output"])[0]["stsb_dev"] == pytest.approx(score(model.encode)["dev"], abs=2e-3)
+    score = PairScorer(dev, model.tokenizer, prepared=lambda texts: ["query: " + text for text in texts])
+    assert metrics(values["output"])[0]["stsb_dev"] == pytest.approx(score(model.encode), abs=2e-3)
 
 
 def test_a_pooling_without_the_prompt_is_refused(tmp_path, mean_model):

@@ -57,8 +57,8 @@ def score_table(encoders: dict[str, str | Path]) -> str:
     lines = [f"Spearman x 100 of the {len(task)} demo pairs"]
     for label, folder in encoders.items():
         model = load_model(str(folder), device="cpu")
-        scorer = PairScorer([task], model.tokenizer, model.max_length, prepared=model.layout.prepared)
-        score = scorer(model.encode)[task.name]
+        scorer = PairScorer(task, model.tokenizer, model.max_length, prepared=model.layout.prepared)
+        score = scorer(model.encode)
         lines.append(f"{f'{label} ({POOLINGS[model.layout.pooling].meaning})':<60}{100 * score:8.2f}")
     return "\n".join(lines)
 

@@ -263,7 +263,7 @@ class Job:
         if run.dev:
             layout = encoder.layout
             scorer = PairScorer(
-                [load_dev(run.dev)], tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
+                load_dev(run.dev), tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
             )
         start = _starting_point(run, ranks, identity)
         return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, *start, other_index)

@@ -176,7 +176,7 @@ def dev_score(trainer: Trainer, scorer: PairScorer, stop: StopAgreement) -> floa
     # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
     threads = 1 if trainer.ranks.world > 1 else None
     trainer.encoder.eval()
-    (score,) = scorer(embed, threads).values()
+    score = scorer(embed, threads)
     trainer.encoder.train()
     return score
 
