@@ -108,6 +108,15 @@ def test_a_folder_without_our_manifest_is_refused_before_a_byte_is_written(tmp_p
     assert tree(tmp_path) == before
 
 
+def test_an_array_of_others_in_a_new_folder_stays(tmp_path):
+    """Its name could be one that a killed save left, so the folder is taken."""
+    theirs = tmp_path / "mine" / f"embeddings-{'0' * 16}.npy"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"mine")
+    save(tmp_path / "mine")
+    assert theirs.read_bytes() == b"mine" and load_arrays(tmp_path / "mine", "index", 1).arrays["ids"][-1] == 4
+
+
 def test_a_link_in_place_of_a_part_or_of_an_array_is_not_followed(folder):
     outside = folder.parent / "outside"
     outside.mkdir()

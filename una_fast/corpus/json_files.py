@@ -111,26 +111,25 @@ class JsonValues:
         self._line = 1
 
     def __iter__(self) -> Iterator[tuple[int, object]]:
-        in_array = self._next_character() == "["
-        if in_array:
-            self._at += 1
-        separator = ""
-        while (character := self._next_character()) != "":
-            if in_array and character == "]" and separator != ",":
-                return self._expect_end()
-            if in_array and separator == " ":
-                if character != ",":
-                    raise self._not_json("a comma or ] is missing")
-                self._at += 1
-                separator = ","
-                continue
+        if self._next_character() == "[":
+            yield from self._array()
+        while self._next_character():
             yield self._line, self._value()
-            separator = " "
-        if in_array:
-            raise self._not_json("the array has no end")
-        return None
 
-    def _expect_end(self) -> None:
+    def _array(self) -> Iterator[tuple[int, object]]:
+        """The values of the array that starts here, which must be all that the file holds."""
+        self._at += 1
+        character = self._next_character()
+        while character != "]":
+            if not character:
+                raise self._not_json("the array has no end")
+            yield self._line, self._value()
+            character = self._next_character()
+            if character == ",":
+                self._at += 1
+                character = self._next_character() and ","  # a value must follow, also before ]
+            elif character and character != "]":
+                raise self._not_json("a comma or ] is missing")
         self._at += 1
         if self._next_character():
             raise self._not_json("text follows the array")
