@@ -168,8 +168,7 @@ def shell_commands() -> list[Any]:
 @pytest.mark.parametrize(("page", "command"), shell_commands())
 def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    run = run_in_shell if "train.paper" in command else run_here  # train.paper starts other commands
-    run(command, folder)
+    run_here(command, folder)
 
 
 def test_the_installed_commands_run(folder: Path) -> None:
