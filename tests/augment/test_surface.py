@@ -139,8 +139,9 @@ def test_no_replacement_glues_to_its_neighbour(index, surface, keep_punctuation)
         assert {*re.findall(r"\w+", found)} <= known, (negative, found)
 
 
+@pytest.mark.parametrize("surface", ["kept", "lower"])
 @pytest.mark.parametrize("settings", [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}])
-def test_the_kernels_texts_are_those_written_one_by_one(settings):
+def test_the_kernels_texts_are_those_written_one_by_one(settings, surface):
     lines = [
         *LINES,
         *SPECIAL,
@@ -150,15 +151,16 @@ def test_the_kernels_texts_are_those_written_one_by_one(settings):
         " lead",
         "",
         "caf\u00e9, ΣΑΣ!",
+        "¿Cuánto? ¡¡Qué!! ¿ ? ÑANDÚ ǅ ǅa ǆ ªb \U00010400b 🙂ok",
     ]
     index = una_fast.build_index(lines, **settings)
-    una = una_fast.Augmenter(index, surface="kept", radius=500)
+    una = una_fast.Augmenter(index, surface=surface, radius=500)
     by_kernel = 0
     for epoch in range(3):
         drawn = una._draw_rows(np.arange(len(lines)), DrawSet(epoch, 0))
         texts = una.negatives(range(len(lines)), epoch)
-        assert texts == [una._write_row(row, drawn[row]) for row in range(len(lines))]
-        by_kernel += sum(text is not None for text in una._kept_texts.spell(np.arange(len(lines)), drawn))
+        assert texts == [una._speller.row(row, drawn[row]) for row in range(len(lines))]
+        by_kernel += sum(text is not None for text in una._speller._written.texts(np.arange(len(lines)), drawn))
     assert by_kernel > 2 * len(lines)
 
 
@@ -172,7 +174,7 @@ def test_few_rows_are_left_for_the_tokenizer():
     )
     rows, batch = np.arange(len(lines)), una.negative_ids(range(len(lines)))
     drawn = una._draw_rows(rows, DrawSet(0, 0))
-    left = una._kept.write(rows, drawn, batch["input_ids"].numpy(), batch["attention_mask"].numpy())
+    left = una._speller.fill(rows, drawn, batch["input_ids"].numpy(), batch["attention_mask"].numpy())
     assert len(left) < len(lines) / 20
 
 

@@ -137,7 +137,7 @@ def test_bad_input_is_answered_with_a_sentence(kind, index, una):
         kind(una, n=0)
     with pytest.raises(una_fast.InputError, match="positive='paraphrase': give 'same', None, or the offset"):
         kind(una, positive="paraphrase")
-    with pytest.raises(una_fast.InputError, match="999 .* is no row of the index"):
+    with pytest.raises(una_fast.InputError, match="999 .* is not a row of the index"):
         kind(una)([999])
     with pytest.raises(una_fast.InputError, match="max_length=2"):
         kind(una, max_length=2)([0])

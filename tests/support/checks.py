@@ -18,7 +18,7 @@ from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, Ragged
 from una_fast.augment.punctuation import as_bits
-from una_fast.augment.windows import score_windows
+from una_fast.augment.radius import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
 
 

@@ -79,7 +79,7 @@ def test_no_rows_are_an_empty_batch(tokens):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([0, -1], r"rows: -1 \(at position 1\) is no row of the index; use 0 to 204"),
+        ([0, -1], r"rows: -1 \(at position 1\) is not a row of the index; use 0 to 204"),
         ([205], r"rows: 205 \(at position 0\)"),
         ([0.5], "rows: got float64"),
         ([True], "rows: got bool"),

@@ -130,7 +130,7 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
 @pytest.mark.parametrize(("settings", "message"), [
     ({"loss": "no_such:loss"}, "--loss: 'no_such:loss': there is no module"),
     ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
-    ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is no text augmentation: derive a class from una"),
+    ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is not a text augmentation: derive a class"),
     ({"positives": "own_parts:LIMIT"}, "--positives: 'own_parts:LIMIT' is of type int"),
     ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, or name one of your own as MODULE:FUNCTION"),
     ({"augment": "eda"}, "--augment is 'eda': choose from una, none, or name one of your own as MODULE:CLASS"),

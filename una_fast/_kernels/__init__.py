@@ -2,12 +2,12 @@
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
 read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
-`ids/emit`, `ids/encode`) fill arrays that the caller allocated. Those of `words/` and `ids/spell` return new arrays,
-because only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
+`ids/emit`, `ids/encode`) fill arrays that the caller allocated; `words/`, `ids/spell`, `ids/written` return new ones,
+since only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     cache_lines  arrays that share no cache line with anything else
-    one_process  the lock that lets processes compile one after the other
+    one_process  the lock that lets processes do something one after the other
     csr          scans over rows of terms: document frequency, highest tf, new labels
     logarithm    natural logarithms, correctly rounded, so the same on every processor
     chunks       UTF-8 -> where lines and chunks start and stop
@@ -25,5 +25,6 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     negatives    the draws of UNA for a block of rows
     eda          the draws of EDA for a block of rows
     spell        terms -> text
+    written      rows with replaced words -> text and token ids, written like the sentences
     encode       chunks -> token ids of the original sentences
 """

@@ -5,7 +5,7 @@ Wei and Zou 2019, https://arxiv.org/abs/1901.11196, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,15 +14,14 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace, edit_rows
-from una_fast._kernels.draws.rows import RowKernel, Workspace
+from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import TermTokens
-from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.arrays import ID, Ragged, StringTable, row_bounds
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import check_choice, check_index, checked_seed
-from una_fast.augment.synonym_table import SynonymTable
-from una_fast.augment.synonyms import open_synonyms
+from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -47,19 +46,6 @@ class EditedSentence:
     def __str__(self) -> str:
         rows = [("word", "synonyms"), *zip(self.words, map(str, self.n_synonyms), strict=True)]
         return "\n".join([*aligned(rows, left=(0,)), "", " ".join(self.result)])
-
-
-@dataclass(frozen=True)
-class EditableText(TextRows):
-    """Text whose distinct words and their synonyms are numbered 0, 1, ... for one call.
-
-    local: int32 (T,), the number of each word; names: int32, the id of each number; synonyms: `Ragged`, for the number
-    of each distinct word the numbers of its synonyms.
-    """
-
-    local: np.ndarray
-    names: np.ndarray
-    synonyms: Ragged
 
 
 class EDA(KernelAugmentation):
@@ -88,8 +74,6 @@ class EDA(KernelAugmentation):
 
     """
 
-    growth = 2
-
     def __init__(
         self,
         index: Index,
@@ -108,47 +92,87 @@ class EDA(KernelAugmentation):
         self._table = SynonymTable(index, look_up)
         self._operation, self._strength = operation, float(strength)
         self._seed = xxhash.xxh3_64_intdigest(f"eda {operation} {checked_seed(seed)}".encode())
-        settings = {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms}
-        super().__init__(index, tokenizer, n_jobs, settings)
+        super().__init__(
+            index,
+            tokenizer,
+            n_jobs,
+            {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms},
+            surface="spaced",
+            make_kernel=self._make_kernel,
+            make_workspace=EditWorkspace,
+            extra=self._table.extra,
+            growth=2,
+        )
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedSentence:
         """What `augment([sentence], epoch)` does; prints as a table."""
-        text = self._read([sentence])
-        words = [text.word(i, self._strings) for i in text.terms.values.tolist()]
-        n_synonyms = text.synonyms.lengths()[text.local].tolist()
-        drawn = self._draw_text(text, DrawSet(epoch, draw_set))
-        return EditedSentence(
-            self._operation, words, n_synonyms, [text.word(i, self._strings) for i in drawn.values.tolist()]
-        )
+        text = self._reader.read([sentence])
+        drawn, unseen, n_synonyms = self._edit(text, DrawSet(epoch, draw_set))
+        words = [text.word(i, self.index.terms) for i in text.terms.values.tolist()]
+        strings = self._table.strings
+        result = [strings[i] if i >= 0 else unseen[-1 - i] for i in drawn.values.tolist()]
+        return EditedSentence(self._operation, words, n_synonyms.tolist(), result)
 
-    @property
-    def _strings(self) -> StringTable:
-        return self._table.strings
-
-    def _make_kernel(self) -> RowKernel:
+    def _make_kernel(self, tokens: TermTokens | None) -> RowKernel:
         edits = Edits(self._operation, self._strength, self._table.synonyms)
-        return EditedRows(self.index.word_ids, edits, self._seed, self._term_tokens())
+        return EditedRows(self.index.word_ids, edits, self._seed, tokens)
 
-    def _make_workspace(self) -> Workspace:
-        return EditWorkspace(self._longest_row)
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+        return self._edit(text, draws)[:2]
 
-    def _term_tokens(self) -> TermTokens | None:
-        if self.tokens is None:
-            return None
-        terms, first_terms, self._irregular = self.tokens.with_terms(self._table.extra)
-        return TermTokens(terms, first_terms, self.tokens.frame, self._irregular)
-
-    def _read(self, sentences: Iterable[str]) -> EditableText:
-        """Sentences with the synonyms of their words, seen and unseen."""
-        text = self._reader.read(sentences)
+    def _edit(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable, np.ndarray]:
+        """The ids of the edited rows; the strings of negative ids; and how many synonyms each word has, int64 (T,)."""
         distinct, local = np.unique(text.terms.values, return_inverse=True)
-        words = [text.word(i, self._strings) for i in distinct.tolist()]
+        words = [text.word(i, self.index.terms) for i in distinct.tolist()]
         names, synonyms, new = self._table.number(distinct, words, len(text.unseen))
+        edits, out = Edits(self._operation, self._strength, synonyms), np.empty(2 * len(local), dtype=ID)
+        rows = local.astype(ID), text.terms.indptr
+        bounds = edit_rows(edits, self._seed, text.keys, draws.epoch, draws.number, *rows, out)
         unseen = StringTable.from_strings([*text.unseen, *new])
-        return EditableText(text.texts, text.terms, unseen, text.keys, local.astype(ID), names, synonyms)
+        return Ragged(names[out[: bounds[-1]]], bounds), unseen, synonyms.lengths()[local]
 
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
-        assert isinstance(text, EditableText)
-        edits, out = Edits(self._operation, self._strength, text.synonyms), np.empty(2 * len(text.local), dtype=ID)
-        bounds = edit_rows(edits, self._seed, text.keys, draws.epoch, draws.number, text.local, text.terms.indptr, out)
-        return Ragged(text.names[out[: bounds[-1]]], bounds)
+
+class SynonymTable:
+    """Synonyms of the V terms of an index.
+
+    synonyms: `Ragged` int32 (V rows); extra: the W other synonyms, of ids V to V + W - 1; strings: the
+    V + W strings by id.
+    """
+
+    def __init__(self, index: Index, look_up: Synonyms):
+        self._look_up = look_up
+        self._term_ids = index.term_ids
+        self._extra_ids: dict[str, int] = {}
+        found = [look_up(term) for term in index.terms]
+        n_terms = index.n_terms
+        ids = [
+            self._term_ids[word]
+            if word in self._term_ids
+            else self._extra_ids.setdefault(word, n_terms + len(self._extra_ids))
+            for words in found
+            for word in words
+        ]
+        self.synonyms = Ragged(np.array(ids, dtype=ID), row_bounds([len(words) for words in found]))
+        self.extra = StringTable.from_strings(list(self._extra_ids))
+        self.strings = index.terms
+        if self._extra_ids:
+            bounds = np.concatenate([index.terms.offsets, self.extra.offsets[1:] + index.terms.offsets[-1]])
+            self.strings = StringTable(np.concatenate([index.terms.utf8, self.extra.utf8]), bounds)
+
+    def number(self, ids: np.ndarray, words: Sequence[str], n_unseen: int) -> tuple[np.ndarray, Ragged, list[str]]:
+        """Number `words` 0, 1, ..., and their synonyms after them.
+
+        ids: int32 (n,), the id of each of `words`, -1 - k for unseen word k of `n_unseen`. Returns (the id of each
+        number, int32; the numbers of each word's synonyms, n rows; the synonyms that have no id, which get the
+        negative ids that follow the ids of the unseen words).
+        """
+        found = [self._look_up(word) for word in words]
+        new: dict[str, int] = {}
+        names = [self._id(word, new, n_unseen) for synonyms in found for word in synonyms]
+        bounds = row_bounds([len(synonyms) for synonyms in found])
+        numbers = np.arange(len(words), len(words) + bounds[-1], dtype=ID)
+        return np.concatenate([ids, np.array(names, dtype=ID)]), Ragged(numbers, bounds), list(new)
+
+    def _id(self, word: str, new: dict[str, int], n_unseen: int) -> int:
+        known = self._term_ids.get(word, self._extra_ids.get(word))
+        return new.setdefault(word, -1 - n_unseen - len(new)) if known is None else known

@@ -7,6 +7,10 @@ import re
 import warnings
 from numbers import Real
 
+import numpy as np
+
+from una_fast._kernels import csr
+from una_fast.arrays import ID
 from una_fast.errors import InputError, InputWarning
 
 PAPER_RADIUS = 4000  # of 451,691 terms, 0.9 %
@@ -40,6 +44,25 @@ def resolve_radius(radius: int | float | str | None, n_terms: int, window: str =
 def is_number(value: object) -> bool:
     """Whether `value` is one real number; True and False are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def score_windows(scores: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
+    """The window of each term: the terms whose score differs by at most `distance`, and its two next ranks.
+
+    Without the next ranks, the one above and the one below, a term far from all others would have no candidate.
+
+    Args:
+        scores: float64 (V,), never increasing.
+        distance: in the unit of tf-idf.
+
+    Returns:
+        start, stop: int32 (V,); the candidates of term i are the ids ``start[i] .. stop[i] - 1``, i among them.
+
+    """
+    start, stop = np.empty((2, len(scores)), dtype=ID)
+    csr.score_windows(scores, distance, start, stop)
+    ids = np.arange(len(scores), dtype=ID)
+    return np.minimum(start, np.maximum(ids - 1, 0)), np.maximum(stop, np.minimum(ids + 2, len(scores)))
 
 
 def warn_if_wide(radius: object, widest: int, n_terms: int) -> None:

@@ -65,7 +65,7 @@ def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentat
     """The augmentation of this name over `index`, as `load_augmentation` finds it.
 
     Settings that its constructor does not name are left out; one that takes further arguments (``**settings``) gets
-    those of every `TextAugmentation`: `seed`, `tokenizer` and `n_jobs`.
+    `seed`, `tokenizer` and `n_jobs`, which every `TextAugmentation` has.
     """
     maker = load_augmentation(name)
     parameters = inspect.signature(maker).parameters.values()
@@ -81,7 +81,7 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
     name: one of `AUGMENTATIONS`, or the import path "module:Class" of another `TextAugmentation`.
 
     Raises:
-        InputError: a name that is not among `AUGMENTATIONS`, or a path at which there is no such class.
+        InputError: a name that is not among `AUGMENTATIONS`, or a path that leads to something else.
 
     """
     if name in AUGMENTATIONS:
@@ -90,5 +90,5 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)
     if not hasattr(maker, "token_ids"):
-        raise InputError(f"{name!r} is no text augmentation: derive a class from una_fast.WordAugmentation")
+        raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")
     return maker

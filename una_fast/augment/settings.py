@@ -9,8 +9,7 @@ import numpy as np
 from una_fast._kernels.draws.law import Law
 from una_fast.arrays import ID
 from una_fast.augment.punctuation import as_bits, punctuation_terms
-from una_fast.augment.radius import is_number, resolve_radius, warn_if_wide
-from una_fast.augment.windows import score_windows
+from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency

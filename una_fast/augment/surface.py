@@ -1,7 +1,7 @@
 """The form of a negative: its words joined by spaces, or the case and spacing of its sentence.
 
 In both forms the words that stay are spelled as the sentence has them where the word tokenizer rewrites them (quotation
-marks), and the opening marks of a replaced word ("¿Cuánto") stay.
+marks, "can't"), and the opening marks of a replaced word ("¿Cuánto") stay.
 """
 
 from __future__ import annotations
@@ -10,12 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import accumulate
 
-import numpy as np
-
-from una_fast.arrays import POINTER, StringTable
-from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError
-from una_fast.index.index import Index
 
 # the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text
 QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}
@@ -23,72 +18,37 @@ CASES = ("as it is", "lower", "Title", "UPPER")
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
 
 
-class Spellings:
-    """How the terms of an index are spelled where they are drawn, and which of its documents need their text for that.
-
-    A drawn quotation mark is '"', and a drawn word has no opening mark. A mark that stays is spelled as in the text:
-    that is '"' too, but for the documents `by_text`, which are spelled one by one.
-
-    marks: bytes of which a text that needs a look holds one; extra: the other spellings; order: int64 (V,): term i is
-    spelled string ``order[i]`` of the terms and, after them, `extra`; strings: each term as it is spelled; by_text:
-    int64, ascending. Where a caller's function makes the words, every term is spelled as it is.
-    """
-
-    def __init__(self, index: Index):
-        terms = index.terms
-        self._quotes = (*QUOTES,) if index.word_tokenizer == "treebank" else ()
-        marks = (*self._quotes, *OPENING) if index.word_tokenizer in NAMED else ()
-        self.marks = tuple(mark.encode() for mark in marks)
-        new = {}
-        for i in terms.rows_with(*self.marks).tolist():
-            if (form := drawn_form(terms[i], self._quotes)) != terms[i]:
-                new[i] = form
-        self.extra = StringTable.from_strings([*new.values()])
-        self.order = np.arange(len(terms), dtype=POINTER)
-        self.order[[*new]] = len(terms) + np.arange(len(new))
-        self.strings = terms.followed_by(self.extra).take(self.order) if new else terms
-        self.by_text = index.sentences.rows_with(index.chunks.rows_with(*self.marks))
-
-    def respell(self, unseen: StringTable) -> StringTable:
-        """Words that the index does not hold, as they are spelled where they stay."""
-        return StringTable.from_strings(['"' if word in self._quotes else word for word in unseen])
-
-
-def drawn_form(term: str, quotes: Sequence[str] = tuple(QUOTES)) -> str:
+def drawn_form(term: str, quotes: Sequence[str] = tuple(QUOTES), opening: str = OPENING) -> str:
     """How a term is spelled where it is drawn. quotes: the terms that stand for a quotation mark."""
-    return '"' if term in quotes else term.lstrip(OPENING) or term
+    return '"' if term in quotes else term.lstrip(opening) or term
 
 
-def lower_surface(text: str, words: Sequence[str], new: Sequence[str | None], lowercase: bool) -> str:
-    """The words of `text`, joined by spaces, word k of `words` replaced by ``new[k]``, or kept where None."""
-    parts = []
-    for (start, stop), word, drawn in zip(word_spans(text, words, lowercase), words, new, strict=True):
-        if drawn is None:
-            parts.append(text[start:stop] if word in QUOTES else word)
-        else:
-            parts.append(opening(word) + drawn_form(drawn))
-    return " ".join(parts)
+def write_surface(text: str, words: Sequence[str], new: Sequence[str | None], lowercase: bool, keeps: bool) -> str:
+    """A negative of `text`: its word k, one of `words`, is replaced by ``new[k]``, or kept where that is None.
 
-
-def keep_surface(text: str, words: Sequence[str], new: Sequence[str | None], lowercase: bool) -> str:
-    """`text` with its word k, one of `words`, replaced by ``new[k]`` in the case of that word, or kept where None.
-
-    Where a new word and its neighbour would run together ("song," and "album" for the comma), a space is put between.
-    lowercase: whether the words come from the lower-cased text. A text without words gives "".
+    keeps: as the text is written, a new word in the case of the old one; otherwise the words are joined by spaces, as
+    the index has them, but for quotation marks. Where a new word and its neighbour would run together ("song," and
+    "album" for the comma), a space is put between; a word that the tokenizer split ("can't" is "ca" and "n't") is one
+    again where both parts stay. lowercase: whether the words come from the lower-cased text. A text without words
+    gives "".
 
     Raises:
         InputError: a word is not in the text, because the word tokenizer changes more than case and quotes.
 
     """
     parts, end, last_is_new = [""], 0, False
-    for (start, stop), drawn in zip(word_spans(text, words, lowercase), new, strict=True):
-        old, gap = text[start:stop], text[end:start]
-        word = old if drawn is None else opening(old) + take_case(drawn_form(drawn), old)
-        if (drawn is not None or last_is_new) and not gap and runs_together(parts[-1], word):
-            gap = " "
-        parts += [gap, word]
-        end, last_is_new = stop, drawn is not None
-    return "".join([*parts, text[end:]]) if words else ""
+    for (start, stop), word, drawn in zip(word_spans(text, words, lowercase), words, new, strict=True):
+        old, gap, is_new = text[start:stop], text[end:start], drawn is not None
+        written = old if keeps or word in QUOTES else word
+        if drawn is not None:
+            written = opening(old) + (take_case(drawn_form(drawn), old) if keeps else drawn_form(drawn))
+        if not gap and runs_together(parts[-1], written):
+            gap = " " if is_new or last_is_new else ""
+        elif not keeps:
+            gap = " " if len(parts) > 1 else ""
+        parts += [gap, written]
+        end, last_is_new = stop, is_new
+    return "".join([*parts, text[end:] if keeps else ""]) if words else ""
 
 
 def opening(word: str) -> str:

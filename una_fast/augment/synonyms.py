@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from una_fast.augment.function_words import FUNCTION_WORDS
 from una_fast.errors import InputError
 
 Synonyms = Callable[[str], Sequence[str]]
 FETCH = "python -m nltk.downloader wordnet"
+# English words that carry grammar rather than meaning: they have no synonyms, as in EDA's code
+FUNCTION_WORDS = frozenset(
+    """
+    a an the this that these those each every either neither some any no none all both few many much more most other
+    another such own same i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his
+    himself she her hers herself it its itself they them their theirs themselves one who whom whose which what
+    am is are was were be been being have has had having do does did doing done will would shall should can could may
+    might must ought not n't 's 're 've 'll 'd 'm and or but nor so yet if then else than as because while until unless
+    although though since whether of at by for with about against between into through during before after above below
+    to from up down in out on off over under upon within without toward towards among along across behind beyond
+    again further once here there when where why how very too just only also even ever never now
+    """.split()
+)
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
@@ -55,7 +67,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words, as in EDA's code."""
+    """WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words."""
     try:
         from nltk.corpus import wordnet
     except ImportError as error:

@@ -63,7 +63,7 @@ class TextAugmentation(ABC):
             draw_set: draws differ from set to set: sets 0, 1, 2, ... give several texts per sentence and epoch.
 
         Raises:
-            InputError: `sentences` is one str, an item is no str, or `epoch` or `draw_set` is out of its range.
+            InputError: `sentences` is one str, an item is not a str, or `epoch` or `draw_set` is out of its range.
 
         """
         return self._augment_texts(sentences, DrawSet(epoch, draw_set))

@@ -1,4 +1,4 @@
-"""Any text -> rows of the index's terms; words that the index has not seen are negative ids."""
+"""Any text -> rows of the index's terms, and rows -> text; words that the index has not seen are negative ids."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from itertools import pairwise
 import numpy as np
 import xxhash
 
+from una_fast._kernels.ids.spell import spell_rows
 from una_fast.arrays import ID, Ragged, StringTable
-from una_fast.augment.spelling import spell_utf8
 from una_fast.corpus.source import encode_sentence
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.corpus.words import split_texts
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+
+NO_STRINGS = StringTable.from_strings([])
+
+
+def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) -> list[str]:
+    """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``."""
+    return list(StringTable(*_spell_utf8(rows, strings, unseen)))
+
+
+def _spell_utf8(rows: Ragged, strings: StringTable, unseen: StringTable) -> tuple[np.ndarray, np.ndarray]:
+    """The texts of `spell` as (UTF-8 uint8 (T,), bounds int64 (N + 1,))."""
+    return spell_rows(rows.values, rows.indptr, strings.utf8, strings.offsets, unseen.utf8, unseen.offsets)
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class TextReader:
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
 
     def read(self, sentences: Iterable[str]) -> TextRows:
-        """The rows of `sentences`. Raises InputError for one str, and for an item that is no str."""
+        """The rows of `sentences`. Raises InputError for one str, and for an item that is not a str."""
         texts = _encoded(sentences)
         vocabulary, words = split_texts(texts, self._split)
         distinct, term_id = list(vocabulary), self._index.term_ids.get
@@ -53,7 +65,7 @@ class TextReader:
         known[new] = -1 - np.arange(len(new), dtype=ID)
         unseen = StringTable.from_strings([distinct[i] for i in new.tolist()])
         terms = Ragged(known[words.values], words.indptr)
-        return TextRows(texts, terms, unseen, _keys(*spell_utf8(words, vocabulary)))
+        return TextRows(texts, terms, unseen, _keys(*_spell_utf8(words, vocabulary, NO_STRINGS)))
 
 
 def _encoded(sentences: Iterable[str]) -> list[bytes]:

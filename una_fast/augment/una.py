@@ -5,32 +5,25 @@ from __future__ import annotations
 import dataclasses
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.draws.rows import RowKernel, Workspace
+from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
-from una_fast.augment.kept_ids import KeptIds
-from una_fast.augment.kept_text import KeptTexts
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
-from una_fast.augment.spelling import spell
-from una_fast.augment.surface import Spellings, keep_surface, lower_surface
 from una_fast.augment.text_rows import TextRows
 from una_fast.augment.thresholds import kept_thresholds
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Augmenter(KernelAugmentation):
@@ -69,7 +62,7 @@ class Augmenter(KernelAugmentation):
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, or a vocabulary of one term, for which there is no replacement; with
+        InputError: a setting out of its range, or a vocabulary of one term, which nothing can replace; with
             `keep_punctuation`, of one term that has a letter or digit.
 
     Warns:
@@ -107,17 +100,16 @@ class Augmenter(KernelAugmentation):
             "keep_punctuation": keep_punctuation,
         }
         self._law, self.keeps_punctuation = make_law(index, **law), keep_punctuation
-        self._keeps = surface == "kept"
-        self._spellings = Spellings(index) if self._keeps or (surface == "lower" and variant == "paper") else None
-        self._keeps_probabilities = bool(keep_probabilities)
-        settings = {**law, "surface": surface, "keep_probabilities": keep_probabilities}
-        super().__init__(index, tokenizer, n_jobs, settings)
-        self._kept: KeptIds | None = None
-        self._kept_texts: KeptTexts | None = None
-        if self._keeps and self.tokens is not None and self.tokens.by_word:
-            self._kept = KeptIds(index, self.tokens, self._strings, self._n_jobs)
-        lower = self._spellings is not None and not self._keeps and index.lowercase
-        if lower and self.tokens is not None and self.tokens.cased:
+        super().__init__(
+            index,
+            tokenizer,
+            n_jobs,
+            {**law, "surface": surface, "keep_probabilities": keep_probabilities},
+            surface="paper" if variant == "released" and surface == "lower" else surface,
+            make_kernel=lambda tokens: self._make_kernel(tokens, bool(keep_probabilities)),
+            make_workspace=NegativesWorkspace,
+        )
+        if surface == "lower" and variant == "paper" and index.lowercase and self.tokens and self.tokens.cased:
             warnings.warn(
                 'tokenizer: it tells capital letters from small ones, and with surface="lower" negatives have small '
                 'letters alone, which gives them away: give surface="kept", or an uncased tokenizer',
@@ -158,95 +150,19 @@ class Augmenter(KernelAugmentation):
         weights = self._weigh(text)
         new = self._replace(text, weights, draws)
         explanation = explain_words(self.index, self._law, text, weights, new, draws)
-        (negative,) = self._spell_text(text, Ragged(new, text.terms.indptr))
+        (negative,) = self._speller.texts(text, Ragged(new, text.terms.indptr), text.unseen)
         return dataclasses.replace(explanation, negative=negative)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
 
-    def _make_kernel(self) -> RowKernel:
-        tokens, thresholds = self._term_tokens(), None
-        if self._keeps_probabilities and self.tokens is not None and self.tokens.by_word:
-            thresholds = kept_thresholds(self.index, self._law, self._n_jobs)
+    def _make_kernel(self, tokens: TermTokens | None, keep_probabilities: bool) -> RowKernel:
+        by_word = self.tokens is not None and self.tokens.by_word
+        thresholds = kept_thresholds(self.index, self._law, self._n_jobs) if keep_probabilities and by_word else None
         return Negatives(self.index.word_ids, self._law, tokens, thresholds)
 
-    def _term_tokens(self) -> TermTokens | None:
-        if self.tokens is None or self._spellings is None:
-            return super()._term_tokens()
-        if self._keeps and self.tokens.by_word:
-            return None  # `KeptIds` writes the ids
-        terms, first_terms, irregular = self.tokens.with_terms(self._spellings.extra)
-        order = self._spellings.order
-        self._irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
-        self._by_text = self._spellings.by_text
-        spelled = terms.take(order)
-        first_spelled = spelled if first_terms is terms else first_terms.take(order)
-        return TermTokens(spelled, first_spelled, self.tokens.frame, self._irregular)
-
-    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
-        kept, tokens = self._kept, self.tokens
-        if kept is None or tokens is None:
-            super()._fill(rows, draws, out)
-            return
-        input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
-
-        def fill(part: slice) -> None:
-            drawn = self._draw_rows(rows[part], draws)
-            left = kept.write(rows[part], drawn, input_ids[part], attention_mask[part])
-            texts = self._spell_rows(rows[part][left], drawn.take(left)) if len(left) else []
-            tokens.write_texts(texts, left + (part.start or 0), out)
-
-        self._threads.run(fill, len(rows))
-
-    def _make_workspace(self) -> Workspace:
-        return NegativesWorkspace(self._longest_row)
-
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> Ragged:
-        return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr)
-
-    @property
-    def _strings(self) -> StringTable:
-        return self.index.terms if self._spellings is None else self._spellings.strings
-
-    def _spell_rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
-        if self._keeps:
-            if self._kept_texts is None:
-                self._kept_texts = KeptTexts(self.index, self._strings)
-            found = zip(self._kept_texts.spell(rows, drawn), rows.tolist(), strict=True)
-            return [self._write_row(row, drawn[i]) if one is None else one for i, (one, row) in enumerate(found)]
-        texts = spell(drawn, self._strings)
-        if self._spellings is not None:
-            for i in np.flatnonzero(np.isin(rows, self._spellings.by_text)).tolist():
-                texts[i] = self._write_row(int(rows[i]), drawn[i])
-        return texts
-
-    def _spell_text(self, text: TextRows, drawn: Ragged) -> list[str]:
-        if self._keeps:
-            return [self._write_text(text, i, drawn[i]) for i in range(len(drawn))]
-        if self._spellings is None:
-            return spell(drawn, self._strings, text.unseen)
-        texts = spell(drawn, self._strings, self._spellings.respell(text.unseen))
-        for i, sentence in enumerate(text.texts):
-            if any(mark in sentence for mark in self._spellings.marks):
-                texts[i] = self._write_text(text, i, drawn[i])
-        return texts
-
-    def _write_row(self, row: int, new: np.ndarray) -> str:
-        """The negative of a document, with the ids `new`, int32 (n,), written from its text."""
-        old = self.index.word_ids[row]
-        return self._write(self.index.sentence(row), [self.index.terms[i] for i in old.tolist()], old, new)
-
-    def _write_text(self, text: TextRows, i: int, new: np.ndarray) -> str:
-        """As `_write_row`, for row i of `text`."""
-        old = text.terms[i]
-        words = [text.word(term, self.index.terms) for term in old.tolist()]
-        return self._write(text.texts[i].decode("utf-8"), words, old, new)
-
-    def _write(self, sentence: str, words: list[str], old: np.ndarray, new: np.ndarray) -> str:
-        """`sentence` with its `words`, whose ids are `old`, replaced where the ids `new` differ."""
-        terms, write = self.index.terms, keep_surface if self._keeps else lower_surface
-        drawn = [None if i == j else terms[j] for i, j in zip(old.tolist(), new.tolist(), strict=True)]
-        return write(sentence, words, drawn, self.index.lowercase)
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+        return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, fixed = text.terms, self._fixed_unseen(text)

@@ -13,6 +13,7 @@ import xxhash
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.row_draws import RowDraws
 from una_fast.augment.settings import checked_seed
+from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.index.index import Index
 
@@ -68,7 +69,7 @@ class WordAugmentation(TextAugmentation):
         return EditedWords(words, result)
 
     def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
-        return [" ".join(result) for _, result in self._edit_texts(sentences, draws)]
+        return [self._spell(result) for _, result in self._edit_texts(sentences, draws)]
 
     def _edit_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[tuple[list[str], list[str]]]:
         text, strings = self._reader.read(sentences), self.index.terms
@@ -76,7 +77,12 @@ class WordAugmentation(TextAugmentation):
         return [(words, self._edit(words, text.keys[i : i + 1], draws)) for i, words in enumerate(found)]
 
     def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
-        return [" ".join(self._edit(self.index.words(int(row)), np.array([row]), draws)) for row in rows]
+        return [self._spell(self._edit(self.index.words(int(row)), np.array([row]), draws)) for row in rows]
+
+    def _spell(self, words: list[str]) -> str:
+        """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
+        marks = QUOTES if self.index.word_tokenizer == "treebank" else {}
+        return " ".join('"' if word in marks else word for word in words)
 
     def _edit(self, words: list[str], key: np.ndarray, draws: DrawSet) -> list[str]:
         return self.edit(words, RowDraws(self._seed, draws.epoch, key, draws.number)) if words else []

@@ -95,7 +95,7 @@ def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str
 
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """As `encode_terms`, for any table of words."""
-    regular, later, first = _encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
+    regular, later, first = encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
@@ -123,7 +123,7 @@ def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[R
     first_chunks = index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[first_chunks] = True
-    regular, later, first = _encode_both(index.chunks, is_first, encoder, n_jobs)
+    regular, later, first = encode_both(index.chunks, is_first, encoder, n_jobs)
     if first is later:
         return later, np.where(regular, later.lengths(), -1).astype(ID), 0
     values = np.concatenate([later.values, first.values])
@@ -135,7 +135,7 @@ def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[R
     )
 
 
-def _encode_both(
+def encode_both(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[np.ndarray, Ragged, Ragged]:
     """Which strings are regular (bool), and their ids after a space and, where `is_first` (bool), as the first.

@@ -116,7 +116,7 @@ class TokenIds:
         return ids
 
     def _bind_whole_text(self, tokenizer: PreTrainedTokenizerBase, reason: str) -> dict[str, Ragged]:
-        """No ids of sentences and terms: the frame is that of the empty text, and every term is irregular."""
+        """No ids of sentences and terms; the frame surrounds the empty text, and every term is irregular."""
         self._whole = WholeText(tokenizer)
         self._whole.warn(reason, [self._index.sentence(row) for row in sample_rows(self._index)])
         self.prefix, self.suffix = np.array(self._whole.ids(""), dtype=TOKEN), np.zeros(0, dtype=TOKEN)
@@ -192,7 +192,9 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
     array = np.ascontiguousarray(given, dtype=np.int64)
     if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
-        raise InputError(f"rows: {given[at]} (at position {at}) is no row of the index; use 0 to {n_documents - 1:,}")
+        raise InputError(
+            f"rows: {given[at]} (at position {at}) is not a row of the index; use 0 to {n_documents - 1:,}"
+        )
     return array
 
 

@@ -1,13 +1,13 @@
 """Where a tokenizer begins a new sub-word within a chunk: between a word and a punctuation mark beside it.
 
-Let "song," be a chunk. If no sub-word can reach from "g" over ",", whatever is around them, then its ids are those of
-"song", and those that "," has inside a chunk; so "song" can be replaced without another look at the mark. For three
-kinds of pipeline this is known:
+Let "song," be a chunk. If no sub-word can reach from "g" over ",", whatever is around them, then the chunk has the ids
+of "song" and the ids that "," has inside a chunk; so "song" can be replaced without another look at the mark. For
+three kinds of pipeline this is known:
 
 - BertPreTokenizer makes a word of every mark, whatever is beside it.
-- The expression of ByteLevel, and those of `pipelines.WORD_EXPRESSIONS`, end a run of letters and digits before a mark.
-  After a mark a new run begins, but for the apostrophe ("'s"); those of WORD_EXPRESSIONS take one mark along with the
-  letters behind it, unless a space stands before the mark.
+- The expression of ByteLevel and `pipelines.WORD_EXPRESSIONS` end a run of letters and digits before a mark. After a
+  mark a new run begins, but for the apostrophe ("'s"); WORD_EXPRESSIONS take one mark along with the letters behind it,
+  unless a space stands before the mark.
 - Without a split, a sub-word can reach over a letter and a mark only if the vocabulary has one with these two side by
   side; the ranks or scores of the others are then compared on either side by itself.
 """

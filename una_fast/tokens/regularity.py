@@ -1,8 +1,8 @@
 """What a tokenizer does at a space: when a chunk's sub-words do not depend on the chunks around it.
 
-A text is chunks with one space between (see `una_fast.corpus.words`). Let ``later(c)`` be the ids that follow those of
-"a" in "a " + c: the ids of a chunk after a space. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals
-encoding the whole text if
+A text is chunks with one space between (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
+space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
+the whole text if
 
 1. the normalised text is the normalised chunks, one after the other, each with the space before it: every step of the
    normaliser works on characters or on runs that a space ends (a space is a starter in Unicode normalisation and
@@ -54,7 +54,7 @@ class Pipeline:
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
     unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; added: the texts of the added
-    tokens; joins: where a new sub-word begins within a chunk.
+    tokens.
 
     Raises:
         NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
@@ -76,8 +76,12 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
-        self.joins = WordJoins(splits, description["model"], self._normalize)
         self._check_plain_ascii()
+
+    def joins(self, description: dict[str, Any]) -> WordJoins:
+        """Where a new sub-word begins within a chunk. description: as the constructor takes it."""
+        splits = _flat(description["pre_tokenizer"], "pretokenizers")
+        return WordJoins(splits, description["model"], self._normalize)
 
     def regular(self, table: StringTable) -> np.ndarray:
         """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text.

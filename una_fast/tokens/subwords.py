@@ -15,6 +15,7 @@ from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
+from una_fast.tokens.joins import WordJoins
 from una_fast.tokens.regularity import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class SubwordEncoder:
     def n_ids(self) -> int:
         """One more than the largest id that the tokenizer can make."""
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+
+    def joins(self) -> WordJoins:
+        """Where a new sub-word begins within a chunk; it takes up to a second for a large vocabulary."""
+        return self.pipeline.joins(json.loads(self._backend.to_str()))
 
     def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
         """int32 ids of each wanted string of `table`, after a space or as the first of a text; no ids of the others.

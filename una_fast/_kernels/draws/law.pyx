@@ -72,7 +72,7 @@ cdef class Law:
         return 0
 
     cdef int score_window(self, double score, Window *window) except -1 nogil:
-        """Set `window` to the terms whose score differs from that of an unseen word, `score`, by at most `radius`.
+        """Set `window` to the terms whose score differs by at most `radius` from `score`, the score of an unseen word.
 
         The nearest term on either side is in the window even if its score differs by more.
         """

@@ -46,8 +46,8 @@ cdef class NegativesWorkspace(Workspace):
 cdef class Negatives(RowKernel):
     """Makes the negatives of rows of an index with the scores and settings in `law`.
 
-    thresholds: uint32 (T,), those of all words of the index (see `probability.fill_thresholds`); None: the
-    probabilities of each row are computed, which makes the same draws.
+    thresholds: uint32 (T,), of all words of the index (see `probability.fill_thresholds`); None: the probabilities of
+    each row are computed, which makes the same draws.
     """
 
     cdef readonly Law law

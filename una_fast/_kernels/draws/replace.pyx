@@ -3,7 +3,7 @@
 A candidate j is drawn uniformly from the window and accepted with probability s_j / m, where s_j is its score (its
 highest tf-idf) and m is an upper bound of all scores in the window. After a rejection, the next candidate is drawn
 independently, so the probability of each term is exactly s_j divided by the sum of the window's scores (in the paper's
-variant, the term to replace is no candidate, and its score is not in the sum; nor are terms that the law fixes).
+variant, neither the term to replace nor a term that the law fixes is a candidate, and the sum leaves them out).
 Scores differ little inside a window, so the first candidate is nearly always accepted.
 
 `Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if neither
@@ -66,8 +66,8 @@ cdef int replace_chosen(Law law, uint64_t key, const int32_t* ids, int64_t n, co
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
     The positions in the draws count from the row's first word. z: tf-idf of each word, which only rows with unseen
-    words (negative ids) need; NULL without. chosen: as `choose` fills it; records: those of `TermTokens`, of which the
-    ones that will be copied are prefetched, or NULL.
+    words (negative ids) need; NULL without. chosen: as `choose` fills it; records: of
+    `TermTokens`, or NULL; the records that will be copied are prefetched.
     """
     cdef int64_t i, j, k
     cdef int32_t new

@@ -1,4 +1,4 @@
-"""Bytes -> lines, as the offsets where each starts and ends; where bytes are no UTF-8; chunks joined again."""
+"""Bytes -> lines, as the offsets where each starts and ends; the first byte that is not UTF-8; chunks joined again."""
 
 import numpy as np
 

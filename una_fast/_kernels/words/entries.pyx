@@ -162,7 +162,7 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
                              Py_ssize_t* run, int* code) noexcept nogil:
-        """Set `code` to that of the piece at `i` of the document from `start` to `stop`; its last starts at `tail`."""
+        """Set `code` to the code of the piece at `i` of a document, whose last piece starts at `tail`."""
         cdef int place
         if i < tail or tail + 1 == stop:
             place = (FIRST if i == start else 0) | (LAST if i == tail else 0)

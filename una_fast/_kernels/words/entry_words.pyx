@@ -119,7 +119,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
 
 cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:, ::1] entries,
                  Py_ssize_t* n_bytes, Py_ssize_t* longest) except -1 nogil:
-    """Set `n_bytes` to the bytes of all entries, and `longest` to those of the longest entry.
+    """Count the bytes: `n_bytes` of all entries, `longest` of the longest entry.
 
     Each chunk counts one byte more than it has, for the space after it.
     """
