@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
+from train.evaluation.embed import one_thread_an_operation
+
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
 SEED = 1111
 MAX_PASSES = 200
@@ -189,12 +191,8 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
 
     # one thread per outer fold, because its matrix products are too small to be shared by several threads
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            dev, test = zip(*pool.map(run, outer), strict=True)
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread_an_operation(), ThreadPoolExecutor(threads) as pool:
+        dev, test = zip(*pool.map(run, outer), strict=True)
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
 
 
