@@ -1,4 +1,4 @@
-"""Time of each kernel in that of a fixed reference of the same run, compared with the committed ratios.
+"""Time of each kernel divided by the time of a fixed reference of the same run, compared with the committed ratios.
 
     python -m bench.check           # a minute; exit code 1 if a kernel takes longer than its tolerance allows
     python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine

@@ -3,7 +3,7 @@
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz
 
 For each setting of `Augmenter`, negatives of 10,000 sentences are told from the sentences by a logistic regression,
-which is trained on one half of the sentences and scored on the other: 0.5 is a coin's accuracy. A language model of
+which is trained on one half of the sentences and scored on the other; guessing gives 0.5. A language model of
 words (bigrams and single words, Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are
 compared as they are written, and as an uncased BERT reads them: in small letters, with spaces around punctuation.
 Writes bench/results/style.json and docs/style.md; takes about 5 minutes of one core.
@@ -47,11 +47,11 @@ FEATURES: dict[str, Callable[[], Any]] = {
 }
 HEADER = """# How well a negative is hidden
 
-A negative helps only if its meaning is what gives it away. This table says how far its style does:
+A negative helps only if its style does not tell it from a sentence. This table says how far it does:
 `python -m bench.style FILE` writes it, here from {corpus}.
 
 - **accuracy** of a logistic regression that tells the negatives of {sentences:,} sentences from the sentences, trained
-  on one half of them and scored on the other. 0.500 is a coin's.
+  on one half of them and scored on the other. Guessing gives 0.500.
 - **perplexity** of the negatives over the perplexity of the sentences, by a language model of words (bigrams) of
   {others:,} other sentences.
 - **as read**: in small letters, with spaces around punctuation, as an uncased BERT has it; **as written**: the text.

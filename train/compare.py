@@ -1,8 +1,8 @@
 """Does it help on one's own text? ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
-Trains the model without hard negatives, with UNA as the paper's code uses it, and with the recommended settings, on the
-same sentences in the same order, once a seed; scores every encoder; and pairs the differences by seed. A command that
-was stopped goes on when it is given again.
+Trains the model without hard negatives, with UNA as the paper's code uses it, with the recommended settings, and with
+those that teach near-misses to an encoder trained for similarity, on the same sentences in the same order, once a seed;
+scores every encoder; and pairs the differences by seed. A command that was stopped goes on when it is given again.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
 OUTPUT/compare.html   the same with pictures, and the answer
@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from train.config.command import checked_values, option_parser, run_command
 from train.config.options import option, options_of
-from train.config.run import PAPER_SETTINGS
+from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
+from train.encoder.pooling import AUTO, OF_TRAINING
 from una_fast.errors import InputError
 
 REFERENCE = "none"
@@ -28,6 +29,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     REFERENCE: {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
     "recommended": {"augment": "una"},
+    "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
 }
 PROBE = "probe_distance"
 MAIN_SCORES = ("STS average", "stsb_dev", PROBE)  # the answer is about the first that was measured
@@ -40,7 +42,11 @@ class Comparing:
     """What is compared."""
 
     model: str = option("", "Hugging Face encoder to start from: its name or folder", metavar="NAME_OR_FOLDER")
-    corpus: str = option("", "file of your text, one sentence a line or row", metavar="FILE")
+    corpus: str = option(
+        "",
+        "file of your text, one sentence a line or row; with --pairs the pairs' sentences by default",
+        metavar="FILE",
+    )
     output: str = option("", "folder of the runs and of the page; the same command goes on with it", metavar="FOLDER")
     pairs: str = option(
         "", "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", metavar="FILE"
@@ -64,28 +70,31 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.co
     return run_command(lambda: _run(arguments, prog), "train")
 
 
+OPTIONS = {**options_of(Run, FILES, WORDS, ENCODER), **options_of(Comparing)}
+
+
 def _run(arguments: Sequence[str] | None, prog: str) -> int:
-    options = options_of(Comparing)
     about = "Train with and without hard negatives on your text, and say whether they help."
-    values = checked_values(option_parser(prog, about, options), options, arguments)
+    asked = checked_values(option_parser(prog, about, OPTIONS), OPTIONS, arguments)
     for name in ("model", "corpus", "output"):
-        if not values[name]:
-            raise InputError(f"--{name} is missing: give the {options[name].help}")
-    asked = Comparing(**values | {"data": values["data"] or os.environ.get("UNA_FAST_DATA", "")})
+        if not asked[name] and (name != "corpus" or not asked["pairs"]):
+            raise InputError(f"--{name} is missing: give the {OPTIONS[name].help}")
+    asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     # imported late: --help and errors of the command line should not wait for torch
     from train.record.folder import COMPARISON, OutputFolder, is_own, read_mark
     from una_fast.imports import import_extra
 
     for package in ("jinja2", "plotly"):  # for the page; missed now, not after the training
         import_extra(package)
-    output = Path(asked.output)
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(asked).items()}
+    output = Path(asked["output"])
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
     del settings["output"]  # which may be moved, or named in another way
     if resume := is_own(output, COMPARISON):
         begun = read_mark(output)["settings"]
         if changed := [name for name in settings if begun.get(name) != settings[name]]:
-            flag = f"--{changed[0].replace('_', '-')}"
-            raise InputError(f"--output {output}: was begun with another {flag}: choose a new folder")
+            raise InputError(
+                f"--output {output}: was begun with another {OPTIONS[changed[0]].flag}: choose a new folder"
+            )
     with OutputFolder(output, COMPARISON, resume, settings):
         for name in CONDITIONS:
             if code := _train(asked, name):
@@ -93,45 +102,44 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
         return _conclude(asked, settings)
 
 
-def _train(asked: Comparing, condition: str) -> int:
+def _train(asked: Mapping[str, Any], condition: str) -> int:
     """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
-    from train.config.run import make_run
     from train.launch.seeds import train_seeds
     from train.record.folder import RUNS, is_own
 
-    output = Path(asked.output) / condition
-    same = ("model", "dev", "seeds", "max_steps", "batch_size", "learning_rate", "precision", "device")
-    values: dict[str, Any] = {name: getattr(asked, name) for name in same} | CONDITIONS[condition] | _texts(asked)
-    values |= {"output": str(output), "index": str(Path(asked.output) / "index"), "schedule": "linear"}
-    values |= {"evaluate": asked.data, "tasks": "sts,near-miss"}
+    output = Path(asked["output"]) / condition
+    known = options_of(Run)
+    values = {name: value for name, value in asked.items() if name in known} | CONDITIONS[condition] | _texts(asked)
+    values |= {"output": str(output), "index": str(Path(asked["output"]) / "index"), "schedule": "linear"}
+    values |= {"evaluate": asked["data"], "tasks": "sts,near-miss"}
     sys.stderr.write(f"--- {condition} ---\n")
     return train_seeds(make_run(values | {"resume": is_own(output, RUNS)}))
 
 
-def _texts(asked: Comparing) -> dict[str, str]:
+def _texts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
-    if not asked.pairs:
-        return {"corpus": asked.corpus}
+    if not asked["pairs"]:
+        return {"corpus": asked["corpus"]}
     from train.evaluation.files import read_columns
     from train.record.folder import write_file
 
-    rows = [pair for _, pair in read_columns(Path(asked.pairs), (0, 1))]
+    rows = [pair for _, pair in read_columns(Path(asked["pairs"]), (0, 1))]
     if not rows:
-        raise InputError(f"{asked.pairs}: no pairs of sentences")
-    files = {name: Path(asked.output) / f"{name}.txt" for name in ("corpus", "paraphrases")}
+        raise InputError(f"{asked['pairs']}: holds no pairs; write one sentence<TAB>paraphrase a line")
+    files = {name: Path(asked["output"]) / f"{name}.txt" for name in ("corpus", "paraphrases")}
     for side, path in enumerate(files.values()):
         if not path.is_file():
             write_file(path, "".join(f"{pair[side]}\n" for pair in rows).encode())
     return {name: str(path) for name, path in files.items()}
 
 
-def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
+def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.record.folder import write_json, write_page
     from train.report.page import make_page
     from train.report.runs import find_runs, kept_start
 
-    output = Path(asked.output)
+    output = Path(asked["output"])
     runs = {name: find_runs([output / name]) for name in CONDITIONS}
     distance_of = _probes(asked)
     scores = {
@@ -139,8 +147,8 @@ def _conclude(asked: Comparing, settings: Mapping[str, Any]) -> int:
         for name, of_condition in runs.items()
     }
     differences = {name: _differences(scores[REFERENCE], scores[name]) for name in CONDITIONS if name != REFERENCE}
-    start = {PROBE: distance_of(asked.model)}
-    lines = [answer(asked, name, differences[name]) for name in differences]
+    start = {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))}
+    lines = [answer(name, differences[name]) for name in differences]
     every = [run for of_condition in runs.values() for run in of_condition]
     lines += filter(None, [kept_start(every)])
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
@@ -164,34 +172,34 @@ def _differences(without: Mapping[str, dict[str, float]], with_it: Mapping[str, 
     return {name: asdict(one) for name, one in found.items() if one is not None}
 
 
-def _probes(asked: Comparing) -> Any:
-    """A function from an encoder's folder or name to the probe's distance on the corpus."""
+def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:
+    """A function from an encoder's folder or name, and its pooling, to the probe's distance on the corpus."""
     import una_fast
-    from train.evaluation.embed import Batches
     from train.evaluation.model import load_model
+    from train.evaluation.scoring import embed
 
-    index = una_fast.build_index(Path(asked.corpus))
+    words = {name: asked[name] for name in options_of(Run, WORDS)}
+    index = una_fast.build_index(_texts(asked)["corpus"], **words, **reading_arguments(asked))
 
-    def distance(name: str | Path) -> float:
-        model = load_model(str(name), device="cpu")
-        return una_fast.probe(
-            lambda texts: Batches(texts, model.tokenizer, model.max_length).embed(model.encode, None).numpy(),
-            index,
-            N_PROBED,
-        ).distance
+    def distance(name: str | Path, pooling: str = AUTO) -> float:
+        model = load_model(str(name), pooling, device=asked["device"], trust=asked["trust_remote_code"])
+        return una_fast.probe(lambda texts: embed(texts, model, model.max_length), index, N_PROBED).distance
 
     return distance
 
 
-def answer(asked: Comparing, name: str, differences: Mapping[str, Mapping[str, float]]) -> str:
+def answer(name: str, differences: Mapping[str, Mapping[str, float]]) -> str:
     """The comparison of a condition with the reference in one sentence."""
     score = next(score for score in MAIN_SCORES if score in differences)
     found = differences[score]
     change = f"{TITLES[score]} changes by {100 * found['difference']:+.2f} points"
     if found["n"] < 2:
         return f"{name}: {change} with one seed, which tells nothing: give --seeds 42,0,1"
-    verdict = "they help" if found["low"] > 0 else "they harm" if found["high"] < 0 else "no difference can be told"
     interval = f"95 % interval {100 * found['low']:+.2f} to {100 * found['high']:+.2f}, {found['n']} seeds"
+    if score == PROBE:  # its near-misses are made like the negatives
+        verdict = "which does not say whether the encoder is better: give --dev FILE or --data FOLDER"
+    else:
+        verdict = "they help" if found["low"] > 0 else "they harm" if found["high"] < 0 else "no difference can be told"
     return f"{name}: with hard negatives {change} ({interval}): {verdict}."
 
 

@@ -46,6 +46,10 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
     return (candidates.logsumexp(1) - positive[:, 0]).mean()
 
 
+# how often a step encodes each negative for a loss; once without this attribute
+pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined]
+
+
 def triplet(views: Tensor, temperature: float) -> Tensor:
     """Mean over the anchors of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch). V = 2 or 3."""
     _check("triplet", views, (2, 3), temperature)

@@ -88,7 +88,7 @@ def test_loads_and_binds_beside_saves_are_of_one_index(folder):
 def test_a_part_is_not_written_into_another_folder(tmp_path):
     seal = save_arrays(tmp_path / "saved", "index", 1, {}, {"ids": np.zeros(3)})
     save_arrays(tmp_path / "saved", "index", 1, {}, {"ids": np.ones(3)})
-    with pytest.raises(InputError, match="another one was saved there meanwhile"):
+    with pytest.raises(InputError, match="another index was saved there meanwhile"):
         save_arrays(tmp_path / "saved" / "part", "part", 1, {}, {}, part_of=seal)
     assert sorted(path.name for path in (tmp_path / "saved").iterdir())[1:] == ["manifest.json"]
 

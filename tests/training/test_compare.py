@@ -54,13 +54,13 @@ def test_every_condition_has_every_seed_with_its_settings(finished):
 
 def test_differences_are_those_of_the_runs_by_seed(finished):
     content = json.loads((output_of(finished) / "compare.json").read_text())
-    for name in ("paper", "recommended"):
+    for name in ("paper", "recommended", "near-misses"):
         found = content["differences"][name]
         for score in ("stsb_dev", PROBE):
             each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
             assert found[score]["difference"] == pytest.approx(sum(each) / 2) and found[score]["n"] == 2
             assert found[score]["low"] <= found[score]["difference"] <= found[score]["high"]
-    assert all("the dev score changes by" in line for line in content["answer"][:2])
+    assert all("the dev score changes by" in line for line in content["answer"][:3])
     assert content["before"][PROBE] > 0
 
 
@@ -99,8 +99,10 @@ def test_a_folder_of_others_is_refused_before_a_byte_is_written(words, tmp_path,
 )
 def test_the_answer_follows_the_interval(low, high, said):
     found = {"stsb_dev": {"difference": (low + high) / 2, "low": low, "high": high, "n": 3}}
-    assert said in answer(None, "una", found)
-    assert "tells nothing" in answer(None, "una", {"stsb_dev": {**found["stsb_dev"], "n": 1}})
+    assert said in answer("una", found)
+    assert "tells nothing" in answer("una", {"stsb_dev": {**found["stsb_dev"], "n": 1}})
+    by_probe = answer("una", {PROBE: found["stsb_dev"]})
+    assert said not in by_probe and "give --dev FILE or --data FOLDER" in by_probe
 
 
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
@@ -108,8 +110,10 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
     monkeypatch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
     lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line} again\n" for line in lines))
-    assert call(finished, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3") == 0
+    pairs = {name: value for name, value in finished.items() if name != "--corpus"}
+    assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 0
     run = read_run(tmp_path / "out" / "none" / "seed-3")
+    assert run.settings["pooling"] == "max"
     assert run.settings["paraphrases"] == str(tmp_path / "out" / "paraphrases.txt")
     assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
     shutil.rmtree(tmp_path / "out")

@@ -75,6 +75,10 @@ def alone(views, temperature):
     return margin(views[:2], temperature)
 
 alone.negative_views = 0
+
+
+def angular(views, tau):
+    return views.sum()
 LIMIT = 3
 """
 
@@ -128,6 +132,7 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
 
 
 @pytest.mark.parametrize(("settings", "message"), [
+    ({"loss": "own_parts:angular"}, "--loss: 'own_parts:angular': .* a loss is called as f\\(views, temperature=0.05"),
     ({"loss": "no_such:loss"}, "--loss: 'no_such:loss': there is no module"),
     ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
     ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is not a text augmentation: derive a class"),

@@ -31,6 +31,10 @@ WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synon
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 # how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
+# what taught near-misses to an encoder trained for similarity (docs/near-misses.md)
+NEAR_MISS_SETTINGS: dict[str, Any] = {
+    "loss": "margin", "tie_weight": 10.0, "alpha": 1, "beta": 0.0, "surface": "kept", "keep_punctuation": True,
+}  # fmt: skip
 
 DATA = Group("Data")
 FILES = Group("How files are read")
@@ -219,7 +223,7 @@ class Run:
     )
     mlm_weight: float = OBJECTIVE.option(
         0.0,
-        "weight of the masked-language-model loss on the sentences that is added, as in SimCSE, which takes 0.1; 0: no "
+        "adds this weight times the masked-language-model loss of the sentences, as in SimCSE, which takes 0.1; 0: no "
         "such loss",
         least=0,
     )
@@ -281,7 +285,7 @@ class Run:
     )
     tasks: str = EVALUATION.option(
         "sts",
-        "tasks that --evaluate scores: sts, transfer, full, or names with commas between",
+        "tasks that --evaluate scores: sts, transfer, near-miss, full (sts and transfer), or names with commas between",
         role="running",
         metavar="NAMES",
     )

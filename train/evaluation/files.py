@@ -23,7 +23,7 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
         raise InputError("no evaluation data: give --data FOLDER, or name the folder in UNA_FAST_DATA")
     root = Path(named)
     if not root.is_dir():
-        raise InputError(f"evaluation data: {root} is not a folder; `python -m train.download` fetches it")
+        raise InputError(f"evaluation data: {root} is not a folder; `python -m train.download --to {root}` fetches it")
     for candidate in (root / "senteval" / "downstream", root / "downstream", root):
         if candidate.name == "downstream" and candidate.is_dir():
             return candidate

@@ -84,7 +84,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     distinct = DistinctSentences()
     rows = [[distinct.add(texts) for texts in task.texts()] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    embeddings = _embed(distinct.texts, model, max_length)
+    embeddings = embed(distinct.texts, model, max_length)
     results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
@@ -97,8 +97,8 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     return results
 
 
-def _embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
-    """Embeddings (n, D) of the texts."""
+def embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
+    """Embeddings float32 (n, D) of the texts, prepared as the model's folder says."""
     batches = Batches(model.layout.prepared(texts), model.tokenizer, max_length, device=model.device)
     return batches.embed(model.encode, threads=None).cpu().numpy()
 

@@ -79,7 +79,7 @@ def _check_length(run: Run, config: Any) -> None:
 
 
 def _check_inputs(run: Run) -> None:
-    """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
+    """Refuse files that cannot be read before hours are spent on the corpus."""
     _check_own(run)
     if run.dev:
         load_dev(run.dev)

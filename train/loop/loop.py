@@ -88,7 +88,7 @@ class Loop:
     def _start_and_steps(self) -> int:
         """Make up for an evaluation, while batches are made, and take the steps; returns the code of `_steps`.
 
-        That is the one before the first step, whose score later ones are compared with, or one that a stop cut short.
+        It is due before the first step, as the baseline, and after a stop that cut one short.
         """
         batches = Prefetcher(self.trainer.plan, self.maker.make, self.progress.step)
         try:

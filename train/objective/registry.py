@@ -85,11 +85,12 @@ LOSSES = {
 def loss_row(name: str) -> LossRow:
     """The loss of a name of `LOSSES`, or the function of an import path "module:function".
 
-    Such a function takes the negative as one view, or as many times as its attribute `negative_views` says. With a
-    parameter `start` it also takes the embeddings of the encoder as it was before training.
+    Such a function is called as ``f(views, temperature)``. It takes the negative as one view, or as many times as its
+    attribute `negative_views` says. With a parameter `start` it also takes the embeddings of the encoder as it was
+    before training.
 
     Raises:
-        InputError: there is no such function, or it takes the negative another number of times.
+        InputError: there is no such function, it takes other arguments, or the negative another number of times.
     """
     if name in LOSSES:
         return LOSSES[name]
@@ -98,6 +99,10 @@ def loss_row(name: str) -> LossRow:
     if n_views not in (0, 1, 2):
         raise InputError(f"{name!r}: its negative_views is {n_views!r}: a loss takes the negative 0, 1 or 2 times")
     takes_start = "start" in inspect.signature(function).parameters
+    try:
+        inspect.signature(function).bind(None, temperature=1.0, **({"start": None} if takes_start else {}))
+    except TypeError as error:
+        raise InputError(f"{name!r}: {error}: a loss is called as f(views, temperature=0.05)") from None
     return LossRow("a function of your own", n_views, name, start=takes_start)
 
 

@@ -86,8 +86,8 @@ class ViewsLoss(nn.Module):
             a parameter `start` also gets the embeddings of a copy of the model as it is now, frozen, in eval mode.
         temperature: divides the cosine similarities.
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
-        negative_views: how often a negative is encoded, each time under another dropout mask; 2 for `pairs` and
-            `decoupled`.
+        negative_views: how often a negative is encoded, each time under another dropout mask; by default as the
+            attribute `negative_views` of `loss` says (2 for `pairs` and `decoupled`), else once.
         tie_weight: weight of `una_fast.losses.tie` that is added, which keeps similarities near those of the frozen
             copy; 0 for none.
         gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
@@ -106,7 +106,7 @@ class ViewsLoss(nn.Module):
         loss: Callable[..., Tensor],
         temperature: float = 0.05,
         alpha: int = 1,
-        negative_views: int = 1,
+        negative_views: int | None = None,
         tie_weight: float = 0.0,
         gather_across_devices: bool = False,
         **options: Any,
@@ -125,7 +125,7 @@ class ViewsLoss(nn.Module):
         self.loss, self.options = loss, options
         self.temperature = temperature
         self.alpha = alpha
-        self.negative_views = negative_views
+        self.negative_views = getattr(loss, "negative_views", 1) if negative_views is None else negative_views
         self.tie_weight = tie_weight
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None

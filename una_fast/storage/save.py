@@ -110,7 +110,7 @@ def publish(
                 with ThreadPoolExecutor(writers) as threads:
                     list(threads.map(write_missing, manifest.checksums))
                 if manifest.part_of is not None and read_seal(folder.parent) != manifest.part_of:
-                    raise InputError(f"{folder.parent}: another one was saved there meanwhile; load it again")
+                    raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
                 sync_folder(folder)
                 write_bytes(folder / MANIFEST, manifest.encode())
                 done = True
