@@ -1,6 +1,7 @@
 """The rows, views and batches of a step; and whole steps, compared with a loop that shares no code with them."""
 
 import math
+import threading
 from operator import attrgetter
 
 import numpy as np
@@ -16,11 +17,12 @@ from train.encoder.encoder import load_encoder
 from train.encoder.mlm import Masking
 from train.encoder.pretrained import load_config
 from train.loop import data as batches
-from train.loop.data import BatchMaker, Plan, Views, rank_share, unchanged, usable_rows
+from train.loop.data import BatchMaker, Plan, Prefetcher, Views, rank_share, unchanged, usable_rows
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.objective.noise import on_device
 from una_fast.arrays import Ragged, row_bounds
+from una_fast.errors import InputError
 
 
 class TestPlan:
@@ -151,6 +153,34 @@ def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
 
     BatchMaker(Noting(), 1, 2).make(3, 5, np.array([7, 3, 11, 5]))
     assert asked == [(3, 5, [11, 5])]
+
+
+class TestPrefetcher:
+    plan = Plan(np.arange(9), 2, seed=3, epochs=2)
+
+    def test_batches_are_those_of_the_plan_from_a_step_on(self):
+        ahead = Prefetcher(self.plan, lambda step, epoch, rows: (step, epoch, rows.tolist()), 2)
+        assert [*ahead] == [(step, epoch, rows.tolist()) for step, epoch, rows in self.plan.batches(2)]
+        ahead.close()
+
+    def test_an_error_of_the_thread_comes_after_the_batches_before_it(self):
+        def make(step, epoch, rows):
+            if step == 3:
+                raise InputError("a file is gone")
+            return step
+
+        taken, ahead = [], Prefetcher(self.plan, make, 0)
+        with pytest.raises(InputError, match="^a file is gone$"):
+            for step in ahead:
+                taken.append(step)
+        ahead.close()
+        assert taken == [0, 1, 2]
+
+    def test_it_ends_while_nobody_takes_its_batches(self):
+        ahead = Prefetcher(self.plan, lambda step, epoch, rows: step, 0)
+        assert next(iter(ahead)) == 0
+        ahead.close()
+        assert not [thread for thread in threading.enumerate() if thread.name == "batches"]
 
 
 def plain_loss(anchors, positives, negatives, temperature):
