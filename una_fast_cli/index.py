@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from train.config.command import checked_values, option_parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
+from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, counted
 from una_fast.imports import naming_extras
 from una_fast.index.layout import KIND
 from una_fast.index.staged.work import work_folder
-from una_fast.storage import check_unused
+from una_fast.storage import check_unused, is_saved
 
 if TYPE_CHECKING:
     from una_fast import Index
@@ -66,8 +67,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
 
 
 def _build(values: dict[str, Any]) -> Index:
-    if not work_folder(Path(values["output"])).is_dir():  # else the same command was stopped, and goes on
-        check_unused(Path(values["output"]), KIND)
+    output = Path(values["output"])
+    was_stopped = work_folder(output).is_dir()
+    if not was_stopped or (is_saved(output) and not _is_of_command(values)):
+        check_unused(output, KIND)
     import una_fast  # here, so that --help and errors of the command line do not wait for it
 
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
@@ -81,6 +84,17 @@ def _build(values: dict[str, Any]) -> Index:
             executor=executor,
             **reading_arguments(values),
         )
+
+
+def _is_of_command(values: dict[str, Any]) -> bool:
+    """Whether the index in --output has the words of this command. Raises InputError for one of another corpus."""
+    from una_fast import load_index
+
+    name = values["word_tokenizer"]
+    function = name if ":" in name else None  # which an index does not hold
+    corpus = [Path(path) for path in values["corpus"]]
+    index = load_index(values["output"], corpus, values["column"], function, quoting=values["quoting"])
+    return (tokenizer_name(index.word_tokenizer), index.lowercase) == (name, values["lowercase"])
 
 
 @contextmanager

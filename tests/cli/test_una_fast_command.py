@@ -91,7 +91,7 @@ def test_an_index_is_that_of_the_library(corpus, folder, capsys):
 
 
 def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_path, capsys, monkeypatch):
-    """The same command gives the same index, and deletes what the build left."""
+    """The same command gives the same index, and deletes what the build left; any other one is refused."""
     folder = tmp_path / "index"
     command = ["index", corpus, "--output", folder]
     with monkeypatch.context() as patch, pytest.raises(Killed):
@@ -100,6 +100,10 @@ def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_pa
     capsys.readouterr()
     assert work_folder(folder).is_dir()
     whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "other.txt").write_text("another text")
+    assert "was made from" in refusal(capsys, "index", tmp_path / "other.txt", "--output", folder)
+    assert "exists already" in refusal(capsys, *command, "--no-lowercase")
+    assert work_folder(folder).is_dir()
     assert main(list(map(str, command))) == 0
     assert not work_folder(folder).exists()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
