@@ -87,8 +87,11 @@ class SubwordEncoder:
             lengths[chosen] = counts
             return values, lengths
 
+        blocks = range(0, len(table), BLOCK)
+        if len(blocks) <= 1:  # to start a thread takes as long as 20 strings
+            return _ragged(map(encode, blocks))
         with ThreadPoolExecutor(n_jobs) as threads:
-            return _ragged(threads.map(encode, range(0, len(table), BLOCK)))
+            return _ragged(threads.map(encode, blocks))
 
     def encode_texts(self, texts: Iterable[Sequence[str]]) -> Ragged:
         """int32 ids of whole texts, regular or not; each list of `texts` is one call of the tokenizer."""
