@@ -81,8 +81,9 @@ def test_ids_that_no_bind_can_make_are_refused(kept, name):
 def test_irregular_terms_that_are_none_are_refused(kept, terms):
     irregular = {"irregular_values": np.array(terms, dtype=np.int32), "irregular_indptr": np.array([0, len(terms)])}
     write(kept, arrays={**kept[3], **irregular})
-    with pytest.raises(InputError, match=r"una_fast: irregular .*delete it, it is made again"):
+    with pytest.raises(InputError, match=r"una_fast: irregular .*delete it, it is made again") as caught:
         TokenIds(kept[0], bert_uncased())
+    assert str(kept[1]) in str(caught.value)
 
 
 @pytest.mark.parametrize(
