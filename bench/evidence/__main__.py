@@ -32,7 +32,7 @@ CHART = "images/will-it-help.svg"  # beside the page
 DEFAULT = "minilm-mlm: none; minilm-mlm: other sentences; minilm-mlm: una"
 REGIMES = find_conditions("minilm-mlm: una; minilm-cls: una")  # the rows of README
 MAIN_PAIR = REGIMES[0]  # shown by task
-NEAR_MISSES = find_conditions("minilm-near: una")[0]  # shown by task in the page on near-misses
+NEAR_MISSES, RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")  # of that page
 COMMAND = "bench.evidence"
 TOLERANCE = 1e-3  # of a repeated score
 
@@ -118,7 +118,13 @@ def write_page(content: dict[str, Any]) -> None:
         draw(conditions, MAIN_PAIR, PAGE.parent / CHART)
         write_between_marks(README, [regimes_table(conditions, REGIMES)], "evidence")
     if difference(conditions, NEAR_MISSES, "replace"):
-        write_between_marks(NEAR_MISS_PAGE, [task_table(conditions, NEAR_MISSES)], "training")
+        tables = [task_table(conditions, NEAR_MISSES)]
+        if difference(conditions, NEAR_MISSES, "replace", RANDOM):
+            tables += [
+                "Against any word of the corpus in the replacement's place:",
+                task_table(conditions, NEAR_MISSES, RANDOM),
+            ]
+        write_between_marks(NEAR_MISS_PAGE, tables, "training")
     print("\n\n".join(parts))
     if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")

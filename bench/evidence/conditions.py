@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from train.config.run import NEAR_MISS_SETTINGS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
@@ -32,20 +33,14 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a 
     "eval_every": 128,
     "precision": "bf16",
 }
-NEAR_MISS: dict[str, Any] = {  # one important word of a sentence replaced; all other similarities stay
+NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all other similarities stay
+    **NEAR_MISS_SETTINGS,
     "batch_size": 32,
     "max_steps": 160,
     "max_length": 32,
     "learning_rate": 2e-5,
-    "loss": "margin",
-    "tie_weight": 10,
-    "alpha": 1,
-    "beta": 0,
     "radius": "1%",
-    "surface": "kept",
-    "keep_punctuation": True,
     "precision": "bf16",
-    "tasks": "sts,near-miss",
 }
 OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 
@@ -74,6 +69,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "una, triplet, alpha 1, beta 0.3": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
     "una, released": {"augment": "una", "variant": "released"},
     "una, surface kept": {"augment": "una", "surface": "kept"},
+    "una, the most important word": {"augment": "una", "select": "tfidf", "beta": 0},
 }
 
 
@@ -85,6 +81,7 @@ class Base:
     mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
     words: fewest and most words of the sentences to train on, or None for all sentences.
     untrained: the variation "none" is the encoder before training, because the loss has no other term.
+    tasks: of `train.evaluate`; near-misses are scored on the images that are not for tuning.
     """
 
     title: str
@@ -94,12 +91,15 @@ class Base:
     mlm_steps: int = 0
     words: tuple[int, int] | None = None
     untrained: bool = False
+    tasks: str = "sts"
 
 
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
-    "minilm-near": Base("the packaged MiniLM, near-misses", "auto", "auto", NEAR_MISS, words=(6, 14), untrained=True),
+    "minilm-near": Base(
+        "the packaged MiniLM, near-misses", "auto", "auto", NEAR_MISS, 0, (6, 14), True, "sts,near-miss"
+    ),
     "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, 1600),
     "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, 1600),
     "minilm-mlm-256": Base(

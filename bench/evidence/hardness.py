@@ -14,7 +14,7 @@ from torch import Tensor
 
 import una_fast
 from bench.evidence.conditions import BASES, SEEDS, SIMILARITY, Condition
-from bench.evidence.runs import Workplace, is_done
+from bench.evidence.runs import Workplace
 from train.evaluation.embed import Batches
 from train.evaluation.model import load_model
 
@@ -28,9 +28,8 @@ def hardness(place: Workplace, condition: Condition) -> Hardness:
     """Mean cosines under the base before training, and after training with the first seed without and with UNA."""
     models = {"before training": (place.base(condition.base), BASES[condition.base].before)}
     for title, one in (("trained without UNA", condition.reference), ("trained with UNA", condition)):
-        folder = place.run_folder(one, SEEDS[0])
-        if is_done(folder):
-            models[title] = (folder / "best", "auto")
+        if place.is_done(one, SEEDS[0]):
+            models[title] = (place.run_folder(one, SEEDS[0]) / "best", "auto")
     index = una_fast.load_index(place.index(condition))
     with place.corpus(condition).open(encoding="utf-8") as file:
         anchors = [line.rstrip("\n") for line, _ in zip(file, range(N_ANCHORS), strict=False)]

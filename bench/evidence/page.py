@@ -59,15 +59,15 @@ def figures(conditions: Evidence, condition: Condition, found: Comparison) -> li
     return [found.n, shown, f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
 
 
-def task_table(conditions: Evidence, condition: Condition) -> str:
-    """One row a task: scores without and with, and their difference."""
+def task_table(conditions: Evidence, condition: Condition, reference: Condition | None = None) -> str:
+    """One row a task: scores without and with, and their difference. reference: in place of no hard negatives."""
     tasks = conditions[condition.name]["before"]
     rows = [
         [title(task), f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
         for task in tasks
-        if (found := difference(conditions, condition, task)) is not None
+        if (found := difference(conditions, condition, task, reference)) is not None
     ]
-    return table(["task", "without UNA", "with it", "difference", "95 % interval", "p"], rows)
+    return table(["task", reference.variation if reference else FIGURES[2], *FIGURES[3:]], rows)
 
 
 def hardness_table(found: Hardness) -> str:

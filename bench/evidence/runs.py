@@ -20,7 +20,7 @@ from bench.evidence.corpora import write_lines
 from train.config.command import as_arguments
 from train.config.run import options
 from train.evaluation.tasks.registry import suite
-from train.record.folder import EVALUATION, RUN, is_finished, is_own, not_through_links
+from train.record.folder import RUN, is_finished, is_own, not_through_links
 from train.record.resources import machine, versions
 from train.report.runs import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
@@ -67,6 +67,15 @@ class Workplace:
         """The folder of an encoder to start from."""
         return base_folder(name, self.source, self.folder)
 
+    def scores(self, condition: Condition, seed: int) -> Path:
+        """The file of a run's scores."""
+        folder = self.run_folder(condition, seed)
+        return folder.with_name(f"{folder.name}.json")
+
+    def is_done(self, condition: Condition, seed: int) -> bool:
+        """True for a run that has taken its last step and is scored."""
+        return is_finished(self.run_folder(condition, seed)) and self.scores(condition, seed).is_file()
+
     def command(self, condition: Condition, seed: int) -> list[str]:
         """The command that makes or goes on with a run."""
         base, output = BASES[condition.base], self.run_folder(condition, seed)
@@ -75,7 +84,6 @@ class Workplace:
             "index": self.index(condition),
             "model": self.base(condition.base),
             "dev": None if base.untrained else self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
-            "evaluate": self.data / "senteval",
             "output": output,
             "seed": seed,
             **condition.settings(),
@@ -83,15 +91,16 @@ class Workplace:
         words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
         return words + [word for name, value in values.items() for word in as_arguments(options()[name], value)]
 
-
-def is_done(folder: Path) -> bool:
-    """True for a run that has taken its last step and is scored."""
-    return is_finished(folder) and (folder / EVALUATION).is_file()
+    def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> list[str]:
+        """The command that scores an encoder; the images on which settings were chosen are left out."""
+        values = {"model": model, "data": self.data, "pooling": pooling, "tasks": BASES[base].tasks, "json": scores}
+        words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+        return [sys.executable, "-m", "train.evaluate", *words, "--held-out"]
 
 
 def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Callable[[str], None]) -> list[str]:
     """Carry out the runs that are not done, in their order; a sentence for each that failed. Ctrl-C stops them all."""
-    todo = [(one, seed) for one, seed in wanted if not is_done(place.run_folder(one, seed))]
+    todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed)]
     shares: queue.Queue[set[int]] = queue.Queue()
     for share in place.shares:
         shares.put(share)
@@ -103,7 +112,9 @@ def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Call
         share = shares.get()
         try:
             say(f"{condition.name}, seed {seed}: starts")
-            code = _on_cores(place.command(condition, seed), share, place.run_folder(condition, seed))
+            folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
+            code = _on_cores(place.command(condition, seed), share, folder)
+            code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, folder)
         finally:
             shares.put(share)
         if code:
@@ -132,10 +143,8 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        tasks = BASES[name].shared.get("tasks", "sts")
-        given = {"model": place.base(name), "data": place.data, "pooling": BASES[name].before, "tasks": tasks}
-        words = [str(word) for key, value in {**given, "json": kept}.items() for word in (f"--{key}", value)]
-        subprocess.run([sys.executable, "-m", "train.evaluate", *words], check=True, stdout=subprocess.DEVNULL)
+        command = place.evaluate(name, place.base(name), kept, BASES[name].before)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return with_average(read_evaluation(kept))
 
 
@@ -145,12 +154,11 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
     scores: by task and "average"; dev: Spearman by step; cosines: means of anchor and positive, and of anchor and
     negative, over tenths of the run.
     """
-    folder = place.run_folder(condition, seed)
-    if not is_done(folder):
+    if not place.is_done(condition, seed):
         return None
-    record = read_run(folder)
+    record = read_run(place.run_folder(condition, seed))
     return {
-        "scores": with_average({k: v for k, v in record.scores.items() if not k.startswith("stsb_dev")}),
+        "scores": with_average(read_evaluation(place.scores(condition, seed))),
         "dev": {str(step): score for step, score in record.dev},
         "cosines": mean_cosines(record),
         "run": {"threads": place.threads, **machine(), **versions()},
