@@ -134,7 +134,7 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments(*command)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    kept = (folder_of(output) / "records.jsonl").read_bytes().count(b"]]\n")
+    kept = (folder_of(output) / "records").read_bytes().count(b"]]\n")
     again = after(99, None, monkeypatch)
     assert generate(*command, "--resume") == 0
     assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()

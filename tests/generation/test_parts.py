@@ -74,7 +74,7 @@ def test_what_is_kept_is_not_made_again(call, stopped, output):
 def test_a_record_cut_short_anywhere_is_made_again(tmp_path):
     with Records(tmp_path, 5) as records:
         records.add([Record(0, "zero", ()), Record(1, "one é", ("cut",))])
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     whole = path.read_bytes()
     first = whole.index(b"\n", 1) + 1
     for end in range(len(whole)):
@@ -86,9 +86,22 @@ def test_a_record_cut_short_anywhere_is_made_again(tmp_path):
             assert {*records.made} - {0, 1} == {3}
 
 
+def test_a_flipped_bit_of_a_record_is_noticed(tmp_path):
+    with Records(tmp_path, 5) as records:
+        records.add([Record(1, "one", ("cut",))])
+    path = tmp_path / "records"
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        with Records(tmp_path, 5) as records:
+            assert {*records.made.values()} <= {Record(1, "one", ("cut",))}
+
+
 @pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b'[9, "x", []]\n', b"[1, 2, []]\n", b"[1]\n", b"7\n", b"\xff\n"])
 def test_a_damaged_record_is_made_again(call, stopped, output, damage):
-    with (stopped / "records.jsonl").open("ab") as file:
+    with (stopped / "records").open("ab") as file:
         file.write(damage)
     assert call("--resume")[0] == 0
     assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n"
@@ -134,10 +147,10 @@ def test_what_others_wrote_is_left_alone(call, output):
 def test_files_and_links_of_a_user_stay(call, stopped, output, tmp_path):
     (tmp_path / "precious.txt").write_text("no line break at the end")
     (stopped / "mine").write_text("mine")
-    (stopped / "records.jsonl").rename(tmp_path / "moved")
-    (stopped / "records.jsonl").symlink_to(tmp_path / "precious.txt")
+    (stopped / "records").rename(tmp_path / "moved")
+    (stopped / "records").symlink_to(tmp_path / "precious.txt")
     assert call("--resume")[0] == 2
-    (stopped / "records.jsonl").unlink()
+    (stopped / "records").unlink()
     assert call("--resume")[0] == 0
     assert sorted(path.name for path in stopped.iterdir()) == [MARK, "mine"]
     assert (tmp_path / "precious.txt").read_text() == "no line break at the end"

@@ -1,8 +1,9 @@
 """Writes the texts of a job: batch after batch, short sentences before long ones, each kept as soon as it is made.
 
-While a job runs, OUTPUT.parts/records.jsonl has a line [row, text, notes] for each sentence that is done, synced with
-its batch, so a job that ends for any reason, kill -9 included, loses one batch. A line that is cut short does not
-count. At the end OUTPUT gets a line for each sentence, and OUTPUT.manifest says from what and how it was made.
+While a job runs, OUTPUT.parts/records has a line for each sentence that is done, synced with its batch, so a job that
+ends for any reason, kill -9 included, loses one batch: a checksum, and [row, text, notes] as JSON. A line that is cut
+short or damaged does not count. At the end OUTPUT gets a line for each sentence, and OUTPUT.manifest says from what and
+how it was made.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ class Records:
     """
 
     def __init__(self, folder: Path, n: int) -> None:
-        self._path, self._n = folder / "records.jsonl", n
+        self._path, self._n = folder / "records", n
         self.made: dict[int, Record] = {}
         self._file: IO[bytes] | None = None
         if os.path.lexists(self._path):
@@ -227,9 +228,10 @@ class Records:
     def add(self, batch: Sequence[Record]) -> None:
         """Write records, on the disk when this returns. InputError if the disk is full."""
         file = self._opened()
-        lines = "".join(f"\n{json.dumps(one, ensure_ascii=False)}" for one in batch)  # \n ends what a kill cut short
+        lines = [json.dumps(one, ensure_ascii=False).encode() for one in batch]
         try:
-            file.write(f"{lines}\n".encode())
+            file.write(b"\n")  # ends what a kill cut short
+            file.writelines(b"%s %s\n" % (_checksum(line), line) for line in lines)
             sync_file(file)
         except OSError as error:
             raise unwritable(self._path, error) from error
@@ -250,12 +252,19 @@ class Records:
 
     def _parsed(self, line: bytes) -> Record | None:
         """The record of a whole line; None for one that a kill or a disk damaged."""
+        checksum, _, content = line[:-1].partition(b" ")
+        if line[-1:] != b"\n" or checksum != _checksum(content):
+            return None
         try:
-            row, text, notes = json.loads(line)
+            row, text, notes = json.loads(content)
         except (ValueError, TypeError):
             return None
         whole = isinstance(row, int) and 0 <= row < self._n and isinstance(text, str) and isinstance(notes, list)
-        return Record(row, text, tuple(notes)) if whole and line.endswith(b"\n") else None
+        return Record(row, text, tuple(notes)) if whole else None
+
+
+def _checksum(line: bytes) -> bytes:
+    return xxhash.xxh3_64_hexdigest(line).encode()
 
 
 def _finish(output: Path, manifest: Path, identity: dict[str, Any], texts: list[str], records: Records) -> None:
