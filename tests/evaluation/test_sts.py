@@ -15,7 +15,8 @@ from train.encoder.pooling import POOLINGS
 from train.evaluation.embed import Batches, DistinctSentences, PairScorer, batch_bounds
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.similarity import correlate, cosine, pearson, spearman, whiten
+from train.evaluation.protocol import EvaluationProtocol
+from train.evaluation.similarity import alignment, correlate, cosine, pearson, spearman, uniformity, whiten
 from train.evaluation.tasks import sts
 from train.evaluation.tasks.registry import TASKS, suite
 from train.evaluation.tasks.sts import StsTask, load_dev
@@ -173,6 +174,23 @@ def test_whitened_embeddings_have_mean_0_and_covariance_1() -> None:
     assert whitened.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
     covariance = np.cov(whitened, rowvar=False, bias=True)
     assert np.sort(np.linalg.eigvalsh(covariance)) == pytest.approx([0, 1, 1, 1, 1], abs=1e-9)
+
+
+def test_alignment_and_uniformity_equal_their_definitions() -> None:
+    first, second = (np.random.default_rng(seed).normal(size=(50, 8)) for seed in (1, 2))
+    rows, other = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
+    distances = [np.sum((rows[i] - rows[j]) ** 2) for i in range(50) for j in range(i)]
+    assert uniformity(first, block=7) == pytest.approx(np.log(np.mean(np.exp(-2 * np.array(distances)))), abs=1e-5)
+    assert alignment(cosine(first, second)) == pytest.approx(np.mean(np.sum((rows - other) ** 2, axis=1)))
+    assert np.isnan(alignment(np.empty(0))) and np.isnan(uniformity(rows[:1]))
+
+
+def test_a_task_scores_the_alignment_of_its_positives_and_the_uniformity_of_its_distinct_sentences() -> None:
+    embeddings = np.array([[1, 0], [0, 2], [-3, 0], [5, 5]], np.float32)
+    task = StsTask("t", ["a", "b", "c"], ["b", "a", "a"], np.array([4.0, 5.0, 3.9]))
+    scores, _ = task.score(embeddings, [np.array([0, 1, 2]), np.array([1, 0, 0])], EvaluationProtocol())
+    assert scores["alignment"] == pytest.approx(2.0)  # two pairs at right angles; the third is no positive
+    assert scores["uniformity"] == pytest.approx(np.log((2 * np.exp(-4) + np.exp(-8)) / 3))  # without the last row
 
 
 # --- batches and pooling ---

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.similarity import Correlations, correlate, cosine
+from train.evaluation.similarity import Correlations, alignment, correlate, cosine, uniformity
 from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
@@ -26,6 +26,7 @@ SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribut
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 OTHERS = ("STSBenchmark", "SICKRelatedness")  # these have a dev split
+ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE's figure of STS-B
 SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
 
 
@@ -70,7 +71,7 @@ class StsTask(Task):
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
-        """Correlations, and a note for each one that is undefined."""
+        """Correlations, alignment and uniformity, and a note for each correlation that is undefined."""
         similarity = self.similarity(embeddings, rows)
         found = self.correlations(similarity)
         scores: Scores = {
@@ -78,6 +79,8 @@ class StsTask(Task):
             "spearman": _without_nan(found.spearman),
             "pearson": _without_nan(found.pearson),
             "subsets": _without_nan(found.subsets),
+            "alignment": or_none(alignment(similarity[self.gold >= ALIGNMENT_SCORE])),
+            "uniformity": or_none(uniformity(embeddings[np.unique(np.concatenate(rows))])),
         }
         return scores, self._undefined(similarity, found.subsets)
 
@@ -101,6 +104,8 @@ def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     return [
         Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate], 100),
         Column(f"Pearson x 100, {aggregate!r}, {split}", lambda scores: scores["pearson"][aggregate], 100),
+        Column("Alignment (lower is better)", lambda scores: scores["alignment"]),
+        Column("Uniformity (lower is better)", lambda scores: scores["uniformity"]),
     ]
 
 
