@@ -103,31 +103,42 @@ def fetch_near_misses(name: str, folder: Path) -> Path:
             content = answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise InputError(f"{address}: {error}; call again") from error
-    if git_checksum(content) != NEAR_MISS_CHECKSUMS[name]:
-        raise InputError(f"{address}: the file does not have the checksum {NEAR_MISS_CHECKSUMS[name]}; call again")
+    check_content(content, NEAR_MISS_CHECKSUMS[name], address)
     path.write_bytes(content)
     return path
 
 
-def git_checksum(content: bytes) -> str:
-    """The SHA-1 by which git names a file of this content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+def check_content(content: bytes, checksum: str | None, source: str) -> None:
+    """Refuse content from `source` without its checksum: SHA-256, or the SHA-1 by which git names a (small) file.
+
+    Raises:
+        InputError: the content has another checksum, or `checksum` is of neither kind.
+    """
+    if checksum is None or len(checksum) not in (40, 64):
+        raise InputError(f"{source}: the hub names no checksum ({checksum!r})")
+    found = hashlib.sha256(content) if len(checksum) == 64 else hashlib.sha1(b"blob %d\0" % len(content) + content)
+    if found.hexdigest() != checksum:
+        raise InputError(f"{source}: the file does not have the checksum {checksum}; call again")
 
 
 def download(name: str, folder: Path) -> Path:
-    """Download one file of the dataset into `folder` and return its path; the hub's library checks its size.
+    """Download one file of the dataset into `folder` and return its path.
 
     Raises:
-        InputError: the hub cannot be reached or lacks the file.
+        InputError: the hub cannot be reached or lacks the file, or the file does not have the hub's checksum.
     """
-    from huggingface_hub import hf_hub_download  # imported late: --help should not wait for it
+    # imported late: --help should not wait for it
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     try:
         endpoint = os.environ.get("HF_ENDPOINT")
-        return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder, endpoint=endpoint))
+        checksum = get_hf_file_metadata(hf_hub_url(REPOSITORY, name, repo_type="dataset", endpoint=endpoint)).etag
+        path = Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder, endpoint=endpoint))
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{REPOSITORY}/{name}: {reason}; call again") from error
+    check_content(path.read_bytes(), checksum, f"{REPOSITORY}/{name}")
+    return path
 
 
 def unpack(archive: Path, downstream: Path) -> None:

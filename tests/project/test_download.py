@@ -13,7 +13,7 @@ import huggingface_hub.constants
 import pytest
 
 from train import download
-from train.download import REPOSITORY, SENTEVAL, WIKI, check, fetch, git_checksum, main, unpack
+from train.download import REPOSITORY, SENTEVAL, WIKI, check, check_content, fetch, main, unpack
 from train.evaluation.files import NEAR_MISSES
 from train.evaluation.tasks import near_miss
 from train.evaluation.tasks.registry import TaskRow
@@ -87,7 +87,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     address = f"http://127.0.0.1:{server.server_address[1]}"
     monkeypatch.setenv("HF_ENDPOINT", address)
     monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", f"{address}/{NEAR_MISSES}")
-    checksums = {name: git_checksum(server.files[f"{name}.json"]) for name in download.NEAR_MISS_CHECKSUMS}
+    checksums = {name: server.checksums[f"{name}.json"] for name in download.NEAR_MISS_CHECKSUMS}
     monkeypatch.setattr(download, "NEAR_MISS_CHECKSUMS", checksums)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)  # by default, 10 MB
@@ -172,6 +172,13 @@ def test_of_two_downloads_at_once_the_first_stays(hub: Hub, tmp_path: Path, monk
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sts-test.csv", WIKI]
 
 
+def test_a_flipped_bit_is_noticed_and_nothing_is_left(hub: Hub, tmp_path: Path) -> None:
+    hub.files[WIKI] = bytes([hub.files[WIKI][0] ^ 1]) + hub.files[WIKI][1:]
+    with pytest.raises(InputError, match=f"{WIKI}: the file does not have the checksum {hub.checksums[WIKI]}"):
+        fetch("wiki", tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_a_near_miss_file_that_is_another_is_refused(hub: Hub, tmp_path: Path) -> None:
     hub.files["swap_att.json"] = b"[]"
     with pytest.raises(InputError, match=r"swap_att\.json: the file does not have the checksum"):
@@ -186,6 +193,17 @@ def test_a_file_the_hub_lacks_is_named(hub: Hub, tmp_path: Path, capsys: pytest.
     del hub.files[SENTEVAL]
     assert main(["--to", str(tmp_path), "--only", "senteval"]) == 2
     assert f"error: {REPOSITORY}/{SENTEVAL}: " in capsys.readouterr().err
+
+
+def test_checksums_are_sha256_or_gits() -> None:
+    gits = "ce013625030ba8dba906f756967f9e9ca394464a"  # by git hash-object
+    for checksum in (hashlib.sha256(b"hello\n").hexdigest(), gits):
+        check_content(b"hello\n", checksum, "file")
+        with pytest.raises(InputError, match=f"file: the file does not have the checksum {checksum}"):
+            check_content(b"hellp\n", checksum, "file")
+    for checksum in ("weak", None):
+        with pytest.raises(InputError, match="file: the hub names no checksum"):
+            check_content(b"hello\n", checksum, "file")
 
 
 def test_archives_that_are_broken_foreign_or_malicious_are_refused(tmp_path: Path) -> None:
@@ -207,4 +225,4 @@ def test_real_data_passes_the_check(data_dir: Path) -> None:
     if (data_dir / NEAR_MISSES).is_dir():
         assert check("near-miss", data_dir) == []
         for name, checksum in download.NEAR_MISS_CHECKSUMS.items():
-            assert git_checksum((data_dir / NEAR_MISSES / f"{name}.json").read_bytes()) == checksum
+            check_content((data_dir / NEAR_MISSES / f"{name}.json").read_bytes(), checksum, name)
