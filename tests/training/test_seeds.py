@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import shutil
 import signal
 import statistics
 from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
+from transformers import AutoModel
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, options, train_here
@@ -135,6 +137,18 @@ class TestRefusals:
     def test_other_settings(self, values, finished, capsys):
         said = refusal(capsys, {**values, "resume": True, "temperature": 0.1})
         assert "--resume: --temperature was 0.05 when" in said and "seed-3 was started and is 0.1 now" in said
+
+    def test_another_corpus_or_model_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
+        values = {**values, "seeds": "2,3", "resume": True}
+        corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
+        said = refusal(capsys, {**values, "corpus": (corpus,), "index": str(tmp_path / "index")})
+        assert "--resume: corpus (fingerprint) was" in said
+        other = shutil.copytree(values["model"], tmp_path / "other")
+        model = AutoModel.from_pretrained(other)
+        model.embeddings.word_embeddings.weight.data[7, 3] += 1
+        model.save_pretrained(other)
+        assert "--resume: model (" in refusal(capsys, {**values, "model": str(other)})
+        assert not (finished[0] / "seed-2").exists()
 
     def test_nothing_to_go_on_from(self, values, capsys, tmp_path):
         said = refusal(capsys, {**values, "resume": True, "output": str(tmp_path / "new")})

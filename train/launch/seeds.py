@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
+from train.launch.corpus import make_index
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
-from train.record.checkpoint import has_checkpoint
+from train.launch.worker import encoder_of, identify
+from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
 from train.report.runs import Group, kept_start, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
@@ -38,6 +40,7 @@ def train_seeds(run: Run) -> int:
                     from train.demo.demo import prepare_demo
 
                     prepare_demo(run)
+                _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
                 code = _train_each(runs)
     except Stopped as stopped:
         code = 128 + stopped.number
@@ -66,6 +69,14 @@ def of_seed(run: Run, seed: int) -> Run:
         index=run.index or str(output / "index"),
         resume=run.resume and is_own(folder, RUN),
     )
+
+
+def _check_begun(runs: Sequence[Run]) -> None:
+    """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
+    identity = identify(runs[0], make_index(runs[0], tell_user), encoder_of(runs[0])) if runs else {}
+    for one in runs:
+        output = Path(one.output)
+        check_identity(output, read_pointer(output).identity, {**identity, "settings": one.identity()})
 
 
 def _train_each(runs: Sequence[Run]) -> int:
