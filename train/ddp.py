@@ -95,9 +95,7 @@ def _under_torchrun(run: Run) -> int:
 
     run, outcome = work_under_torchrun(run)
     code = report(run, outcome)
-    if not code and os.environ["RANK"] == "0":
-        finish(run)
-    return code
+    return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def output(tmp_path: Path) -> Path:
 
 def finished(output: Path) -> str:
     """The card of a finished run."""
-    finish(make_run({**SETTINGS, "output": str(output)}))
+    assert finish(make_run({**SETTINGS, "output": str(output)})) == 0
     return (output / "best" / "README.md").read_text(encoding="utf-8")
 
 

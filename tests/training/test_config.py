@@ -67,7 +67,7 @@ def test_every_field_is_an_option_with_help():
 def test_help_shows_groups_defaults_and_limits():
     lines = make_parser().format_help().splitlines()
     groups = dict.fromkeys(option.group.title for option in options().values())
-    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 12
+    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 13
     help_text = " ".join(" ".join(lines).split())
     assert "[default 64, at least 2]" in help_text and "[default 0.1, at least 0 and below 1]" in help_text
 

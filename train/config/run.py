@@ -48,6 +48,7 @@ OBJECTIVE = Group("Objective")
 NOISE = Group("Noise on embeddings")
 OPTIMISATION = Group("Optimisation")
 EVALUATION = Group("Evaluation")
+HUB = Group("The hub")
 RUNNING = Group("Running", "Where and how the run is carried out. --resume accepts other values of these.")
 
 
@@ -291,6 +292,15 @@ class Run:
         metavar="NAMES",
     )
 
+    push_to: str = HUB.option(
+        "",
+        "repository on the hub that gets best/ and its model card at the end, made where it is not there; with --seeds "
+        "NAME-seed-N",
+        role="running",
+        metavar="NAME",
+    )
+    push_private: bool = HUB.option(False, "make the repository of --push-to a private one", role="running")
+
     output: str = RUNNING.option(
         "", "folder of the run: best/, last/, run.json, metrics.jsonl", role="running", metavar="FOLDER"
     )
@@ -438,6 +448,8 @@ def check_together(run: Run) -> None:
             "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache "
             "is there to avoid: leave one of them out"
         )
+    if run.push_private and not run.push_to:
+        raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
     if run.noise != "none" and run.noise_view == "negative" and without_negatives:
         raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
 

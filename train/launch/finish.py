@@ -1,18 +1,28 @@
-"""What follows the last step: the scores of best/ on SentEval's tasks (--evaluate)."""
+"""What follows the last step: the scores of best/ on SentEval's tasks (--evaluate), and its upload (--push-to)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+from huggingface_hub import HfApi, constants, get_token
+from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_repo_id
 
 from train.config.run import Run
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
+from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
+from una_fast.errors import InputError
 
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
+REMEDIES = {
+    401: "the hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
+    403: "the token may not write there: take one with write access, or another name",
+}
 
 
 def check_evaluation(run: Run) -> None:
@@ -48,3 +58,53 @@ def _average_in_words(results: Results, name: str) -> str:
     headline, *_ = kind.columns(results.protocol)
     title = f"{kind.label} average" if {*tasks} == {*suite(name)} else f"mean of some {kind.label} tasks"
     return f"{title} {headline.scale * (results.averages[name] or 0):.2f} ({len(tasks)} tasks)"
+
+
+def check_push(name: str) -> None:
+    """Refuse, before training, a push that would fail after it. The network is not used.
+
+    Raises:
+        InputError: the hub does not allow the name, there is no token, or a setting forbids the network.
+    """
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise InputError(
+            f"--push-to {name!r}: no name of a repository: give NAME or OWNER/NAME, of letters, digits, '-', '_' "
+            "and '.', 96 characters at most"
+        ) from None
+    if constants.HF_HUB_OFFLINE:
+        raise InputError("--push-to: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network: unset it")
+    if get_token() is None:
+        raise InputError("--push-to: there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
+
+
+def push_best(run: Run, say: Callable[[str], None]) -> None:
+    """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
+
+    Raises:
+        InputError: the hub did not accept the upload; `run.output` is complete all the same.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT)
+    hub = HfApi(endpoint=endpoint)
+    try:
+        repository = hub.create_repo(run.push_to, private=run.push_private or None, exist_ok=True)
+        write_card(Path(run.output), repository.repo_id)  # which names the owner, if --push-to does not
+        commit = hub.upload_folder(
+            repo_id=repository.repo_id,
+            folder_path=Path(run.output) / BEST,
+            commit_message="Trained with una_fast",
+            ignore_patterns=[".*"],  # partial files of a killed process
+        )
+    except Exception as error:  # the hub, the network and the disk raise exceptions of different types
+        raise InputError(
+            f"--push-to {run.push_to}: {_reason(error)} ({endpoint}); {Path(run.output) / BEST} is complete, and the "
+            "same command with --resume pushes it again"
+        ) from error
+    say(f"pushed: {commit.commit_url}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HfHubHTTPError) and error.response.status_code in REMEDIES:
+        return REMEDIES[error.response.status_code]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

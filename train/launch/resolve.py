@@ -30,7 +30,7 @@ def resolve_options(run: Run) -> Run:
 
     Raises:
         InputError: more ranks than GPUs, CUDA graphs without a GPU, a missing model, dev file, evaluation data or
-            synonyms, an unknown task.
+            synonyms, an unknown task, no name or token to push with.
     """
     quiet()
     device = _device(run)
@@ -79,7 +79,7 @@ def _check_length(run: Run, config: Any) -> None:
 
 
 def _check_inputs(run: Run) -> None:
-    """Refuse files that cannot be read before hours are spent on the corpus."""
+    """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
     _check_own(run)
     if run.dev:
         load_dev(run.dev)
@@ -93,6 +93,10 @@ def _check_inputs(run: Run) -> None:
         from train.encoder.mlm import masking_of
 
         masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
+    if run.push_to:
+        from train.launch.finish import check_push
+
+        check_push(run.push_to)
 
 
 def _check_own(run: Run) -> None:

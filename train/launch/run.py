@@ -27,6 +27,7 @@ from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
+EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 
 
 def launch(run: Run) -> int:
@@ -45,20 +46,31 @@ def launch(run: Run) -> int:
                     return code
                 if number:  # the signal came during the last step
                     raise Stopped(number)
-            finish(run)
-            return 0
+            return finish(run)
     except Stopped as stopped:
         return report(run, Outcome("stopped", Progress(), code=stopped.number))
 
 
-def finish(run: Run) -> None:
-    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, and write its card."""
+def finish(run: Run) -> int:
+    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
+
+    Returns the exit code: 0, or EXIT_NOT_PUSHED.
+    """
     if run.evaluate:
         from train.launch.finish import is_scored, score_best  # scikit-learn takes a second
 
         if not is_scored(run):
             score_best(run, tell_user)
     write_card(Path(run.output))
+    if run.push_to:
+        from train.launch.finish import push_best  # the hub's client imports slowly
+
+        try:
+            push_best(run, tell_user)
+        except InputError as error:
+            tell_user(f"error: {error}")
+            return EXIT_NOT_PUSHED
+    return 0
 
 
 def prepare(run: Run, say: Callable[[str], None]) -> Run:

@@ -13,7 +13,7 @@ from typing import Any
 from train.config.run import Run
 from train.launch.corpus import make_index
 from train.launch.resolve import resolve_options
-from train.launch.run import launch
+from train.launch.run import EXIT_NOT_PUSHED, launch
 from train.launch.worker import encoder_of, identify
 from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
@@ -45,7 +45,7 @@ def train_seeds(run: Run) -> int:
     except Stopped as stopped:
         code = 128 + stopped.number
         tell_user(f"stopped by {stopped}")
-    if code:
+    if code not in (0, EXIT_NOT_PUSHED):
         if any(has_checkpoint(Path(one.output)) for one in runs):
             done = sum(is_finished(Path(one.output)) for one in runs)
             tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
@@ -68,6 +68,7 @@ def of_seed(run: Run, seed: int) -> Run:
         output=str(folder),
         index=run.index or str(output / "index"),
         resume=run.resume and is_own(folder, RUN),
+        push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
 
 
@@ -80,12 +81,14 @@ def _check_begun(runs: Sequence[Run]) -> None:
 
 
 def _train_each(runs: Sequence[Run]) -> int:
-    """Launch one run after the other; returns the exit code of the first that did not finish, or 0."""
+    """Launch one run after the other; returns the exit code of the first that did not finish, else the largest code."""
+    code = 0
     for number, one in enumerate(runs, start=1):
         tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-        if code := launch(one):
-            return code
-    return 0
+        code = max(code, ended := launch(one))
+        if ended not in (0, EXIT_NOT_PUSHED):
+            return ended
+    return code
 
 
 def as_json(group: Group) -> dict[str, Any]:

@@ -32,7 +32,7 @@ BODY = """\
 ```python
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer("FOLDER OR NAME OF THIS MODEL")
+model = SentenceTransformer("{place}")
 embeddings = model.encode(["A sentence.", "Another one."])
 ```
 
@@ -52,10 +52,12 @@ embeddings = model.encode(["A sentence.", "Another one."])
 """
 
 
-def write_card(output: Path) -> None:
+def write_card(output: Path, repository: str = "") -> None:
     """Write the card of the finished run in `output`.
 
     A README.md there that is not as a run wrote it stays, and nothing is written through a link.
+
+    repository: the model's name on the hub, if it is pushed.
 
     Raises:
         InputError: the folder cannot be written.
@@ -65,11 +67,16 @@ def write_card(output: Path) -> None:
         return
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
-    write_page(path, card(summary, read_object(output / EVALUATION), output.resolve().name))
+    name, place = repository or output.resolve().name, repository or "FOLDER OR NAME OF THIS MODEL"
+    write_page(path, card(summary, read_object(output / EVALUATION), name, place))
 
 
-def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -> str:
-    """The card of a run. summary, evaluation: the content of run.json and of evaluation.json. name: the title."""
+def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
+    """The card of a run.
+
+    summary, evaluation: the content of run.json and of evaluation.json. name: the title. place: what the card's example
+    loads.
+    """
     settings, scores = summary["settings"], _scores(summary, evaluation)
     data = ModelCardData(
         library_name=LIBRARY,
@@ -82,6 +89,7 @@ def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str) -
     table = "".join(f"| {task} | {100 * score:.2f} |\n" for task, score in scores.items())
     body = BODY.format(
         name=name,
+        place=place,
         about=_about(summary),
         facts="\n".join(f"- {what}: {value}" for what, value in _facts(summary).items()),
         command=command(settings),

@@ -1,0 +1,127 @@
+"""`--push-to`: the files that reach the hub, and the message if the upload fails."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard, constants
+
+from support import hub as stand_in
+from support.run_folders import write_run
+from train.config.run import make_run
+from train.launch import run as launcher
+from train.launch import seeds
+from train.launch.finish import check_push
+from train.launch.resolve import resolve_options
+from una_fast.errors import InputError
+
+
+def files_in(folder):
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # the stand-in knows only the older store of large files
+    monkeypatch.setenv("HF_TOKEN", stand_in.TOKEN)
+    with stand_in.running_hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """A finished run, and its options."""
+    settings = {"corpus": ("c.txt",), "model": "google/bert_uncased_L-2", "output": str(tmp_path / "run")}
+    folder = write_run(tmp_path / "run", 0.75, **settings, loss="pairs", dev="dev.csv")
+    (folder / "best" / "1_Pooling").mkdir(parents=True)
+    (folder / "best" / "model.safetensors").write_bytes(b"weights" * 1000)
+    (folder / "best" / "config.json").write_text("{}")
+    (folder / "best" / "1_Pooling" / "config.json").write_text('{"pooling": "cls"}')
+    (folder / "best" / ".model.safetensors.partial").write_bytes(b"what a killed process leaves")
+    return make_run({**settings, "push_to": "una-model"})
+
+
+def test_best_and_its_card_are_pushed(hub, run, capsys):
+    assert launcher.finish(run) == 0
+    assert list(hub.repositories) == ["somebody/una-model"] and hub.private == {"somebody/una-model": False}
+    files, best = hub.repositories["somebody/una-model"], Path(run.output) / "best"
+    assert files == {
+        path.relative_to(best).as_posix(): path.read_bytes() for path in files_in(best) if path.suffix != ".partial"
+    }
+    card = files["README.md"].decode()
+    assert (
+        'SentenceTransformer("somebody/una-model")' in card and ModelCard(card).data.model_name == "somebody/una-model"
+    )
+    assert hub.messages == ["Trained with una_fast"]
+    assert f"pushed: {hub.url}/somebody/una-model/commit/" in capsys.readouterr().err
+
+
+def test_a_repository_may_be_private_and_have_an_owner(hub, run):
+    assert launcher.finish(dataclasses.replace(run, push_to="lab/una-model", push_private=True)) == 0
+    assert hub.private == {"lab/una-model": True}
+
+
+def test_what_the_repository_holds_stays(hub, run):
+    launcher.finish(run)
+    hub.repositories["somebody/una-model"]["notes.txt"] = b"mine"
+    assert launcher.finish(run) == 0
+    assert hub.repositories["somebody/una-model"]["notes.txt"] == b"mine" and len(hub.messages) == 2
+
+
+@pytest.mark.parametrize(("status", "sentence"), [
+    (401, "does not accept the token: log in with `hf auth login`"), (403, "may not write there"), (500, "500"),
+])  # fmt: skip
+def test_a_hub_that_refuses_costs_nothing(hub, run, capsys, monkeypatch, status, sentence):
+    hub.refusal = status
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the client waits before it tries again after a 500
+    before = files_in(Path(run.output))
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
+    said = capsys.readouterr().err
+    assert sentence in said and "best is complete, and the same command with --resume pushes it again" in said
+    assert before < files_in(Path(run.output)) and "Traceback" not in said
+    hub.refusal = None
+    assert launcher.finish(run) == 0
+
+
+def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
+    said = capsys.readouterr().err
+    assert said.startswith("error: --push-to una-model: ") and "(http://127.0.0.1:9)" in said
+    assert (Path(run.output) / "best" / "README.md").is_file()
+
+
+def test_a_wrong_token_is_said(hub, run, capsys, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_another")
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
+    assert "does not accept the token" in capsys.readouterr().err and not hub.repositories
+
+
+def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path, monkeypatch):
+    values = {"corpus": "c.txt", "model": str(tiny_model), "output": str(tmp_path / "run"), "device": "cpu"}
+    resolve_options(make_run({**values, "push_to": "a/b"}))
+    for name in ("a b", "a/b/c", "-a", "a" * 97):
+        with pytest.raises(InputError, match="no name of a repository: give NAME or OWNER/NAME"):
+            resolve_options(make_run({**values, "push_to": name}))
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="there is no token for the hub"):
+        check_push("a/b")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match="HF_HUB_OFFLINE"):
+        check_push("a/b")
+    with pytest.raises(InputError, match="--push-private: nothing is pushed: give --push-to NAME too"):
+        make_run({**values, "push_private": True})
+
+
+@pytest.mark.slow
+def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch):
+    """After a failed push the other seeds are trained; after a run that did not finish they are not."""
+    runs = [seeds.of_seed(run, seed) for seed in (42, 0, 1)]
+    assert [one.push_to for one in runs] == ["una-model-seed-42", "una-model-seed-0", "una-model-seed-1"]
+    for codes, launched, code in [([3, 0, 0], 3, 3), ([3, 2, 0], 2, 2), ([0, 0, 0], 3, 0)]:
+        left = iter(codes)
+        monkeypatch.setattr(seeds, "launch", lambda one, left=left: next(left))
+        assert seeds._train_each(runs) == code and len(list(left)) == 3 - launched
