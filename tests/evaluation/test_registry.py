@@ -86,9 +86,9 @@ def test_names_are_known_without_torch() -> None:
     assert said.strip() == "[]"
 
 
-def test_measures_import_nothing_else_of_the_project() -> None:
+def test_measures_know_neither_tasks_nor_models() -> None:
     for path in (ROOT / "train" / "evaluation" / f"{name}.py" for name in ("similarity", "classifier")):
         tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         names = [node.module or "" for node in tree if isinstance(node, ast.ImportFrom)]
         own = [name for name in names if name.partition(".")[0] in ("train", "una_fast")]
-        assert not own, (path.name, own)
+        assert {*own} <= {"train.evaluation.embed"}, (path.name, own)

@@ -18,8 +18,8 @@ from train.encoder.pretrained import load_config, load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.scoring import _embed
 from train.evaluation.scoring import describe as describe_protocol
+from train.evaluation.scoring import embed
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import resolve_options
 from train.launch.run import report
@@ -218,7 +218,7 @@ def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_mode
     model = load_model(str(mean_model), device="cpu")
     described = describe_protocol(EvaluationProtocol(), model, model.max_length)
     assert (described["prompt"], described["lower_case"]) == ("query: " if prompt else "none", lower_case)
-    found = torch.from_numpy(_embed(TEXTS, model, model.max_length))
+    found = torch.from_numpy(embed(TEXTS, model, model.max_length))
     torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)
     plain = {**settings, "default_prompt_name": None}
     (mean_model / "config_sentence_transformers.json").write_text(json.dumps(plain))
