@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from una_fast._kernels.ids.emit import TermTokens
-from una_fast.arrays import ID, POINTER, Ragged, StringTable
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.surface import OPENING, QUOTES, drawn_form, write_surface
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
 from una_fast.augment.written import NO_IDS, WrittenRows
@@ -98,11 +98,15 @@ class Speller:
         """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
         if self._quotes:
             unseen = StringTable.from_strings(['"' if word in self._quotes else word for word in unseen])
-        texts = [] if self._keeps else spell(drawn, self.strings, unseen)
-        for i, sentence in enumerate(text.texts):
-            if self._keeps or any(mark in sentence.lower() for mark in self._marks):
-                words = [text.word(term, self._index.terms) for term in text.terms[i].tolist()]
-                texts[i : i + 1] = [self._write(sentence.decode("utf-8"), words, text.terms[i], drawn[i])]
+        if self._keeps:
+            texts, chosen = [""] * len(text.texts), list(range(len(text.texts)))
+        else:
+            utf8 = np.frombuffer(b"".join(text.texts).lower(), dtype=np.uint8)
+            lowered = StringTable(utf8, row_bounds([len(sentence) for sentence in text.texts]))
+            texts, chosen = spell(drawn, self.strings, unseen), lowered.rows_with(*self._marks).tolist()
+        for i in chosen:
+            words = [text.word(term, self._index.terms) for term in text.terms[i].tolist()]
+            texts[i] = self._write(text.texts[i].decode("utf-8"), words, text.terms[i], drawn[i])
         return texts
 
     def _write(self, sentence: str, words: list[str], old: np.ndarray, new: np.ndarray) -> str:
