@@ -96,10 +96,19 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
                 f"--output {output}: was begun with another {OPTIONS[changed[0]].flag}: choose a new folder"
             )
     with OutputFolder(output, COMPARISON, resume, settings):
-        for name in CONDITIONS:
-            if code := _train(asked, name):
-                return code
-        return _conclude(asked, settings)
+        return _train_all(asked, resume) or _conclude(asked, settings)
+
+
+def _train_all(asked: Mapping[str, Any], resume: bool) -> int:
+    """Train and score every condition; the first exit code that is not 0. A refused start leaves no files."""
+    try:
+        return next((code for name in CONDITIONS if (code := _train(asked, name))), 0)
+    except InputError:
+        output = Path(asked["output"])
+        if not resume and not any((output / name).exists() for name in CONDITIONS):
+            for path in _sides(output).values():
+                path.unlink(missing_ok=True)
+        raise
 
 
 def _train(asked: Mapping[str, Any], condition: str) -> int:
@@ -126,11 +135,19 @@ def _texts(asked: Mapping[str, Any]) -> dict[str, Any]:
     rows = [pair for _, pair in read_columns(Path(asked["pairs"]), (0, 1))]
     if not rows:
         raise InputError(f"{asked['pairs']}: holds no pairs; write one sentence<TAB>paraphrase a line")
-    files = {name: Path(asked["output"]) / f"{name}.txt" for name in ("corpus", "paraphrases")}
+    files = _sides(Path(asked["output"]))
     for side, path in enumerate(files.values()):
+        content = "".join(f"{pair[side]}\n" for pair in rows).encode()
         if not path.is_file():
-            write_file(path, "".join(f"{pair[side]}\n" for pair in rows).encode())
+            write_file(path, content)
+        elif path.read_bytes() != content:
+            raise InputError(f"{asked['pairs']}: has changed since {asked['output']} was begun: choose a new --output")
     return {name: str(path) for name, path in files.items()}
+
+
+def _sides(output: Path) -> dict[str, Path]:
+    """The files of the two sides of --pairs, by the option of `train.ddp` that names them."""
+    return {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
 
 
 def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:

@@ -105,7 +105,7 @@ def test_the_answer_follows_the_interval(low, high, said):
     assert said not in by_probe and "give --dev FILE or --data FOLDER" in by_probe
 
 
-def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
+def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
     monkeypatch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
     lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]
@@ -116,4 +116,14 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch):
     assert run.settings["pooling"] == "max"
     assert run.settings["paraphrases"] == str(tmp_path / "out" / "paraphrases.txt")
     assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
+    (tmp_path / "pairs.tsv").write_text("other\ttext\n")
+    assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
+    assert "pairs.tsv: has changed since" in capsys.readouterr().err
     shutil.rmtree(tmp_path / "out")
+
+
+def test_pairs_that_are_refused_are_not_in_the_way(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+    (tmp_path / "pairs.tsv").write_text("one\ttwo\n")
+    assert call(words, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv") == 2
+    assert "fewer than --batch-size" in capsys.readouterr().err and not (tmp_path / "out").exists()
