@@ -3,16 +3,17 @@
 import multiprocessing
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import una_fast
-from una_fast._kernels.one_process import private_folder
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION
 from una_fast.storage import load, load_arrays, save_arrays
+from una_fast.storage.load import private_folder
 
 TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
 
@@ -157,3 +158,43 @@ def test_processes_that_start_together_read_once(folder: Path, read: list[str]) 
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert files.value == 11
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+def test_the_cache_folder_is_the_users_alone(cache: Path) -> None:
+    assert private_folder() == cache / "una_fast"
+    (cache / "una_fast").chmod(0o777)
+    assert private_folder() == cache / "una_fast"
+    assert stat.S_IMODE((cache / "una_fast").stat().st_mode) == 0o700
+
+
+def test_a_cache_folder_that_is_a_link_or_a_file_or_cannot_be_made_is_not_used(cache, tmp_path, monkeypatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (cache / "una_fast").symlink_to(tmp_path / "elsewhere")
+    assert private_folder() is None
+    (cache / "una_fast").unlink()
+    (cache / "una_fast").touch()
+    assert private_folder() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache / "una_fast" / "below a file"))
+    assert private_folder() is None
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs root to give a folder away")
+def test_a_cache_folder_of_another_user_is_not_used(cache: Path) -> None:
+    (cache / "una_fast").mkdir()
+    os.chown(cache / "una_fast", 65534, 65534)
+    assert private_folder() is None
+
+
+def test_a_relative_cache_folder_is_not_used(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert private_folder() == tmp_path / ".cache" / "una_fast"
+    assert not Path("here").exists()

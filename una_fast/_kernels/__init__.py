@@ -7,7 +7,6 @@ since only they know how large the output is. Text is UTF-8 in arrays; `words/tr
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     cache_lines  arrays that share no cache line with anything else
-    one_process  the lock that lets processes do something one after the other
     csr          scans over rows of terms: document frequency, highest tf, new labels
     logarithm    natural logarithms, correctly rounded, so the same on every processor
     chunks       UTF-8 -> where lines and chunks start and stop

@@ -8,6 +8,8 @@ and ctime of every file, so a file that was changed, replaced, copied or restore
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Callable, Collection
 from contextlib import nullcontext, suppress
@@ -17,16 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
-from una_fast._kernels.one_process import one_process_at_a_time, private_folder
 from una_fast.errors import InputError
-from una_fast.storage.files import Mapped, checked_path, identity_of, map_file, mapped_array, verify_checksum
+from una_fast.storage.files import Mapped, checked_path, identity_of, locked, map_file, mapped_array, verify_checksum
 from una_fast.storage.manifest import Manifest, array_path, read_manifest, read_seal
 
 CHECKS = 1  # version of the checks: after a new one all is read again
 SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
 SETTLED = 2 * 10**9  # ns; a younger file may still change at the same mtime, because file systems have coarse clocks
 MOST_MARKS = 1_000
-LONGEST_WAIT = 3_600.0  # s, for another process that verifies; 200 GB take some minutes
 
 Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
 
@@ -71,7 +71,7 @@ def _load(folder: Path, manifest: Manifest, check: Check | None, context: str, v
     mark = _mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
     if not verify and _is_set(mark):
         return _saved(manifest, files)
-    with one_process_at_a_time("verify", LONGEST_WAIT) if mark else nullcontext():
+    with locked(mark.parent.parent) if mark else nullcontext():  # one process of the user verifies at a time
         if not verify and _is_set(mark):  # by a process that started at the same time
             return _saved(manifest, files)
         for name, checksum in manifest.checksums.items():
@@ -97,6 +97,28 @@ def _mark_of(files: Collection[Mapped], content: str) -> Path | None:
         return None
     made_of = repr((CHECKS, content, [(file.path.name, file.identity) for file in files]))
     return folder / "verified" / xxhash.xxh3_128_hexdigest(made_of.encode())
+
+
+def private_folder() -> Path | None:
+    """The user's cache folder of una_fast: ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``, mode 700.
+
+    None where it cannot be made, is a link, or belongs to somebody else, and on Windows.
+    """
+    if os.name == "nt":
+        return None
+    try:
+        home = os.environ.get("XDG_CACHE_HOME", "")
+        folder = (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "una_fast"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        about = folder.lstat()
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+            return None
+        folder.chmod(0o700)
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a user without a home
+        return None
+    return folder
 
 
 def _is_set(mark: Path | None) -> bool:
