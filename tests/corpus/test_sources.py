@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -16,10 +17,10 @@ from hypothesis import strategies as st
 
 from support.alphabet import text
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
-from una_fast._kernels.words.chunks import first_invalid_utf8, split_lines
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import source_digests
 from una_fast.corpus.table_files import ParquetFile
+from una_fast.corpus.text_file import first_invalid_utf8, split_lines
 from una_fast.errors import InputError
 
 WRITERS: dict[str, tuple[Callable[[Path, list[str]], None], list[str]]] = {
@@ -121,8 +122,6 @@ def test_a_parquet_with_a_large_row_group_is_not_split(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"bc", b"\n\n"])).map(b"".join))
 def test_split_lines_is_split_at_newlines(data: bytes) -> None:
-    import numpy as np
-
     starts, stops = split_lines(np.frombuffer(data, dtype=np.uint8))
     expected = data.removesuffix(b"\n").split(b"\n") if data else []
     assert [data[i:j] for i, j in zip(starts, stops, strict=True)] == [line.removesuffix(b"\r") for line in expected]
@@ -141,8 +140,6 @@ def python_offset(data: bytes) -> int:
      b"\xf0\x8f\xbf\xbf", b"\xf0\x90\x80\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xff", b"\x80"]
 )).map(b"".join))  # fmt: skip
 def test_invalid_utf8_is_found_where_python_finds_it(data: bytes) -> None:
-    import numpy as np
-
     assert first_invalid_utf8(np.frombuffer(data, dtype=np.uint8)) == python_offset(data)
 
 

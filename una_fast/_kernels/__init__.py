@@ -9,7 +9,6 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     cache_lines  arrays that share no cache line with anything else
     csr          scans over rows of terms: document frequency, highest tf, new labels
     logarithm    natural logarithms, correctly rounded, so the same on every processor
-    chunks       UTF-8 -> where lines and chunks start and stop
     strings      numbers distinct strings by first appearance; hashes of strings
     entries      chunks -> entries, which are tokenised once; their words -> words of documents
     entry_words  entries -> words

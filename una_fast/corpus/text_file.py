@@ -20,11 +20,11 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from una_fast._kernels.words.chunks import first_invalid_utf8, split_lines
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
 from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, whole_lines
 from una_fast.errors import InputError
+from una_fast.storage.content import are_utf8
 
 SAMPLE_BYTES = 4096
 BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with the mark of UTF-16
@@ -194,3 +194,26 @@ class TextFile(FileSource):
     def _place(self, document: int) -> str:
         before = count_lines(self.path, self.part[0]) if self.part else 0
         return f"{self.path}, line {before + document + 1:,}"
+
+
+def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Returns (starts, stops), int64: line i is ``data[starts[i]:stops[i]]``. data: uint8.
+
+    A line ends at a newline or at the end of `data`; one \r before that end does not belong to the line.
+    """
+    ends = np.flatnonzero(data == ord("\n"))
+    if len(data) and data[-1] != ord("\n"):
+        ends = np.append(ends, len(data))
+    starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+    return starts, ends - ((ends > starts) & (data[ends - 1] == ord("\r")))
+
+
+def first_invalid_utf8(data: np.ndarray) -> int:
+    """The offset at which Python's strict decoder finds the first error in `data`, uint8; -1 if it is valid UTF-8."""
+    if are_utf8(data, np.array([0, len(data)])):
+        return -1
+    try:
+        str(data.data, "utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1

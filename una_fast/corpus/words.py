@@ -34,7 +34,6 @@ import numpy as np
 from tqdm import tqdm
 
 from una_fast._kernels.csr import relabel
-from una_fast._kernels.words.chunks import join_chunks
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries
 from una_fast._kernels.words.entry_words import tokenize_entries
 from una_fast._kernels.words.strings import StringSet
@@ -216,8 +215,9 @@ def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
     utf8, spans = chunks.utf8, _spans(chunks.offsets)
     capitals = (utf8 >= ord("A")) & (utf8 <= ord("Z"))
     beyond_ascii = np.unique(np.searchsorted(chunks.offsets, np.flatnonzero(utf8 >= 0x80), side="right") - 1)
-    text = join_chunks(utf8, spans[beyond_ascii]).tobytes().decode("utf-8").lower().encode("utf-8")
-    lowered = np.frombuffer(text, dtype=np.uint8)
+    strings = chunks.take(beyond_ascii)
+    text = np.insert(strings.utf8, strings.offsets[1:], ord(" ")).tobytes().decode("utf-8")
+    lowered = np.frombuffer(text.lower().encode("utf-8"), dtype=np.uint8)
     stops = np.flatnonzero(lowered == ord(" "))
     starts = np.concatenate([[0], stops[:-1] + 1])[: len(stops)]
     spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from una_fast._kernels.words.chunks import first_invalid_utf8
 from una_fast.arrays import Ragged, StringTable
 from una_fast.storage.files import BLOCK, forget_pages
 
@@ -71,10 +71,17 @@ def wrong_strings(table: StringTable) -> str:
     """Check that the strings of a table are whole UTF-8 characters."""
     if found := wrong_bounds(table.offsets, len(table.utf8)):
         return found
-    if first_invalid_utf8(table.utf8) >= 0:
-        return "holds bytes that are not UTF-8"
-    for part in blocks(table.offsets):
-        starts = part[part < len(table.utf8)]
-        if (table.utf8[starts] & 0xC0 == 0x80).any():  # a byte that continues a character
-            return "cuts a character in two"
+    for part in blocks(table.offsets, overlap=1):
+        if not are_utf8(table.utf8, part):
+            return "holds bytes that are not UTF-8, or cuts a character in two"
     return ""
+
+
+def are_utf8(data: np.ndarray, offsets: np.ndarray) -> bool:
+    """Whether each string ``data[offsets[i]:offsets[i + 1]]`` is whole UTF-8. data: uint8; offsets: int64 (n + 1,)."""
+    strings = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
