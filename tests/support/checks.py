@@ -11,7 +11,7 @@ from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
-from una_fast._kernels.draws.probability import fill_thresholds, replacement_probabilities
+from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
@@ -161,15 +161,17 @@ def check_negatives(rows, setting, window, seed, epoch):
     kept = np.empty_like(out)
     table = np.empty(len(out), dtype=np.uint32)
     first, _, p = weigh(rules, words)
-    fill_thresholds(rules, words.indptr, first, p, table)
-    Negatives(words, rules, thresholds=table).terms(numbers, epoch, work, kept)
+    fill_weighted(rules, words.values, words.indptr, first, p, table)
+    Negatives(words, rules, weighted=table).terms(numbers, epoch, work, kept)
     assert kept.tolist() == out.tolist()
     variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
-    expected = [t for row, of_row in zip(rows, listed, strict=True) for t in reference.thresholds(row, of_row, variant)]
-    assert table.tolist() == expected
-    # where a draw cannot be told from its threshold, the probability decides
-    draws = [rules.draw(i, epoch, k, 0) >> 33 << 1 for i, row in enumerate(rows) for k in range(len(row))]
-    Negatives(words, rules, thresholds=np.array(draws, dtype=np.uint32)).terms(numbers, epoch, work, kept)
+    bits = id_bits(len(scores.idf))
+    pairs = zip(rows, listed, strict=True)
+    assert table.tolist() == [word for row, of_row in pairs for word in reference.weighted(row, of_row, bits, variant)]
+    # where a draw has the same upper bits as its probability, the probability itself decides
+    draws = [rules.draw(i, epoch, k, 0) >> 33 + bits << 1 + bits for i, row in enumerate(rows) for k in range(len(row))]
+    near = words.values + np.array(draws, dtype=np.uint32)
+    Negatives(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch, work, kept)
     assert kept.tolist() == out.tolist()
 
     staged = np.empty_like(out)

@@ -96,14 +96,15 @@ def of_scores(words, z, beta, variant, select):
     return p
 
 
-def thresholds(words, p, variant="paper"):
-    """Of each word, 2 floor(2**31 p), for p = 1 one step less, plus 1 if its draw decides for later places too; 0 where
-    another place decides."""
-    found = []
+def weighted(words, p, bits, variant="paper"):
+    """Of each word, its id in the lowest `bits`; above them one bit, 1 if its draw decides for later places too; above
+    that floor(2**n p) in the n = 31 - bits left, for p = 1 one step less, or 0 where another place decides."""
+    found, steps = [], 2 ** (31 - bits)
     for k, word in enumerate(words):
         decides = variant == "released" or word not in words[:k]
-        again = variant == "paper" and word in words[k + 1 :]
-        found.append(2 * min(int(2**31 * p[k]), 2**31 - 1) + again if decides else 0)
+        again = variant == "paper" and decides and word in words[k + 1 :]
+        height = min(int(steps * p[k]), steps - 1) if decides else 0
+        found.append((height * 2 + again) * 2**bits + word)
     return found
 
 

@@ -16,7 +16,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     random       the generator of all draws: a function of seed, epoch, row, position, number
     law          the term scores and the settings of one augmenter
     probability  rows of terms -> replacement probabilities, equations 3 and 4
-    replace      probabilities or their thresholds -> replaced terms, step 3
+    replace      probabilities, or words kept with them -> replaced terms, step 3
     frame        special tokens and padding around a text in a row of a batch
     emit         terms -> padded token ids
     rows         rows of the index -> augmented rows, in blocks that stay in cache

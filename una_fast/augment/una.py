@@ -17,11 +17,11 @@ from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
+from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.text_rows import TextRows
-from una_fast.augment.thresholds import kept_thresholds
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
 
@@ -158,8 +158,8 @@ class Augmenter(KernelAugmentation):
 
     def _make_kernel(self, tokens: TermTokens | None, keep_probabilities: bool) -> RowKernel:
         by_word = self.tokens is not None and self.tokens.by_word
-        thresholds = kept_thresholds(self.index, self._law, self._n_jobs) if keep_probabilities and by_word else None
-        return Negatives(self.index.word_ids, self._law, tokens, thresholds)
+        weighted = kept_probabilities(self.index, self._law, self._n_jobs) if keep_probabilities and by_word else None
+        return Negatives(self.index.word_ids, self._law, tokens, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr), text.unseen

@@ -22,7 +22,7 @@ KIND, VERSION = "index", 1
 SCORE_LAW = 2  # how scores are rounded: 2, correctly, so equal on all processors; 1, in old indexes, as numpy does it
 # kinds of folders inside it, each beside its arrays
 TOKENS = "token ids"
-THRESHOLDS = "thresholds"
+PROBABILITIES = "probabilities"
 KEPT = "kept ids"
 
 # The arrays of the folder, each one-dimensional.

@@ -38,11 +38,11 @@ cdef class Law:
     cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil
 
 
-cdef inline bint is_fixed(Law law, int64_t term) except -1 nogil:
+cdef inline bint is_fixed(Law law, int64_t term) noexcept nogil:
     """Whether a term of the index is neither replaced nor drawn."""
     return law.fixes and law.fixed[term >> 6] >> (term & 63) & 1
 
 
-cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded) except -1 nogil:
+cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded) noexcept nogil:
     """Whether a term of the index may be drawn: it is neither `excluded` nor fixed."""
     return term != excluded and not is_fixed(law, term)

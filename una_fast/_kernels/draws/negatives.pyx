@@ -8,8 +8,9 @@ import numpy as np
 from una_fast._kernels.cache_lines import on_own_lines
 from una_fast._kernels.draws.law cimport Law
 from una_fast._kernels.draws.probability cimport FirstPlaces, fill_probabilities
+from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.replace cimport choose, choose_exactly, copy_to_repeats, replace_chosen
-from una_fast._kernels.draws.rows cimport BLOCK, RowKernel, Workspace
+from una_fast._kernels.draws.rows cimport RowKernel, Workspace
 from una_fast._kernels.ids.emit cimport TermTokens
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -46,19 +47,21 @@ cdef class NegativesWorkspace(Workspace):
 cdef class Negatives(RowKernel):
     """Makes the negatives of rows of an index with the scores and settings in `law`.
 
-    thresholds: uint32 (T,), of all words of the index (see `probability.fill_thresholds`); None: the probabilities of
-    each row are computed, which makes the same draws.
+    weighted: uint32 (T,), all words of the index with their probabilities (see `probability.fill_weighted`); None: the
+    probabilities of each row are computed, which makes the same draws.
     """
 
     cdef readonly Law law
-    cdef const uint32_t[::1] thresholds
+    cdef const uint32_t[::1] weighted
+    cdef int id_bits
     cdef bint keeps
 
-    def __init__(self, words, Law law, TermTokens tokens=None, const uint32_t[::1] thresholds=None):
+    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None):
         RowKernel.__init__(self, words, law.seed, tokens)
-        self.law = law
-        self.keeps = thresholds is not None
-        self.thresholds = thresholds if self.keeps else np.empty(0, dtype=np.uint32)
+        self.law, self.keeps, self.id_bits = law, weighted is not None, id_bits(law.scores.shape[0])
+        self.weighted = weighted if self.keeps else np.empty(0, dtype=np.uint32)
+        if self.keeps:
+            self.read_first = weighted.view(np.int32)
 
     cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil:
         cdef const int32_t* records = NULL
@@ -73,15 +76,16 @@ cdef class Negatives(RowKernel):
     cdef int draw_row(self, NegativesWorkspace work, int64_t place, int64_t row,
                       const int32_t* records) except -1 nogil:
         """Draw the words of `row` of the index in work.terms, where they are row `place` of the block."""
-        cdef int64_t at = self.indptr[row], n = work.bounds[place + 1] - work.bounds[place], n_chosen = -1
+        cdef int64_t at = self.indptr[row], n = work.bounds[place + 1] - work.bounds[place], n_chosen
         cdef uint64_t key = work.keys[place]
         cdef const int32_t* ids = &self.values[at]
         cdef int32_t* chosen = &work.chosen[0]
         cdef int32_t* out = &work.terms[work.bounds[place]]
         if self.keeps and n <= LONGEST_CHOICE:
-            n_chosen = choose(&self.thresholds[at], key, n, chosen)
-        if n_chosen >= 0:
-            return replace_chosen(self.law, key, ids, n, NULL, chosen, n_chosen, records, out)
+            n_chosen = choose(&self.weighted[at], self.id_bits, key, n, &work.row[0], out, chosen)
+            if n_chosen >= 0:
+                return replace_chosen(self.law, key, &work.row[0], n, NULL, chosen, n_chosen, records, out)
+        memcpy(out, ids, n * sizeof(int32_t))
         work.weigh(self.law, ids, self.indptr[row + 1] - at)
         n_chosen = choose_exactly(self.law.released, key, &work.first[0], &work.p[0], n, chosen)
         replace_chosen(self.law, key, ids, n, NULL, chosen, n_chosen, records, out)
@@ -90,26 +94,12 @@ cdef class Negatives(RowKernel):
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """Copy the first work.most_words words of each row; prefetch the idf of all its words if they are needed."""
-        cdef int64_t row, k, start, n, end = 0
-        for row in range(begin, stop):
-            start, n = self.indptr[rows[row]], self.indptr[rows[row] + 1] - self.indptr[rows[row]]
-            if n > 0 and not self.keeps:
-                for k in range(start, start + n):
-                    una_prefetch(&self.law.idf[self.values[k]])
-            n = min(n, work.most_words)
-            if n > 0:
-                memcpy(&work.terms[end], &self.values[start], n * sizeof(int32_t))
-            end += n
-            work.bounds[row - begin + 1] = end
-        return 0
-
-    cdef int announce(self, const int64_t[::1] rows, int64_t begin) except -1 nogil:
-        """Do what `RowKernel.announce` does, and prefetch the thresholds of the same words."""
+        """Make room for the first work.most_words words of each row; prefetch the idf of all if they are needed."""
         cdef int64_t row, k
-        RowKernel.announce(self, rows, begin)
-        if self.keeps:
-            for row in range(begin, min(begin + BLOCK, rows.shape[0])):
-                for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1], 16):
-                    una_prefetch(&self.thresholds[k])
+        for row in range(begin, stop):
+            if not self.keeps:
+                for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):
+                    una_prefetch(&self.law.idf[self.values[k]])
+            work.bounds[row - begin + 1] = work.bounds[row - begin] + min(
+                self.indptr[rows[row] + 1] - self.indptr[rows[row]], work.most_words)
         return 0

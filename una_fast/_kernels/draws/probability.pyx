@@ -183,22 +183,30 @@ def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1
         fill_probabilities(law, places, ids, indptr, indptr.shape[0] - 1, first, z, p, fixed_unseen)
 
 
-def fill_thresholds(Law law, const int64_t[::1] indptr, const int32_t[::1] first, const double[::1] p,
-                    uint32_t[::1] out):
-    """Fill `out`, uint32 (T,), with the threshold of each word, by which `replace.choose` decides without p.
+def id_bits(int64_t n_terms):
+    """The bits of a weighted word that are its term, in an index of `n_terms` terms."""
+    return (n_terms - 1).bit_length()
 
-    The upper 31 bits are floor(2**31 p), and 2**31 - 1 for p = 1: a draw whose upper 31 bits are below them is below p,
-    and one whose upper 31 bits are above them is not. The lowest bit says that the term stands at later places of the
-    row too. In the paper's variant such later places have the threshold 0, because the first place decides for them.
-    indptr: int64 (N + 1,), bounds of the rows; first, p: as `replacement_probabilities` fills them.
+
+def fill_weighted(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
+                  const double[::1] p, uint32_t[::1] out):
+    """Fill `out`, uint32 (T,), with each word and its probability, by which `replace.choose` decides without p.
+
+    The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
+    2**(31 - b) - 1: a draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
+    bit between says that the term stands at later places of the row too. In the paper's variant such later places have
+    q = 0, because the first place decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: as
+    `replacement_probabilities` fills them.
     """
     cdef int64_t row, k, at
+    cdef int b = id_bits(law.scores.shape[0])
+    cdef uint32_t most = (<uint32_t>1 << (31 - b)) - 1
     with nogil:
         for row in range(indptr.shape[0] - 1):
             for k in range(indptr[row], indptr[row + 1]):
                 at = indptr[row] + first[k]
+                out[k] = <uint32_t>ids[k]
                 if law.released or at == k:
-                    out[k] = min(<uint32_t>(p[k] * 2147483648.0), <uint32_t>0x7FFFFFFF) << 1
+                    out[k] |= min(<uint32_t>(p[k] * (<double>most + 1.0)), most) << (b + 1)
                 else:
-                    out[k] = 0
-                    out[at] |= 1
+                    out[at] |= <uint32_t>1 << b

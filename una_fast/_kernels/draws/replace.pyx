@@ -15,29 +15,33 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate
+from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate, is_fixed
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, row_key, stream_key, unit
 from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 
-cdef int64_t choose(const uint32_t* thresholds, uint64_t key, int64_t n, int32_t* chosen) noexcept nogil:
+cdef int64_t choose(const uint32_t* weighted, int id_bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
+                    int32_t* chosen) noexcept nogil:
     """Fill `chosen` with the places of the first n words of a row that are replaced, in order; returns their number.
 
-    thresholds: of the row's words (see `probability.fill_thresholds`); key: `row_key` of the row; chosen: int32 (n,).
-    An entry is twice the place, plus 1 if the term stands at later places too, which get the same replacement. Returns
-    -1 if a draw lies so near a threshold that only the probability itself can decide; that is so for one word in 2**31.
+    weighted, id_bits: the row's words (see `probability.fill_weighted`); key: `row_key` of the row; ids, out: int32
+    (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if the term
+    stands at later places too, which get the same replacement. Returns -1 if a draw lies so near a probability that the
+    bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 2,048.
     """
     cdef int64_t k, n_chosen = 0
-    cdef uint32_t draw, threshold
+    cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << id_bits) - 1
     cdef bint near = False
     # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
     for k in range(n):
-        draw = <uint32_t>(draw64(key, k, 0) >> 33)
-        threshold = thresholds[k] >> 1
-        chosen[n_chosen] = <int32_t>(k << 1 | (thresholds[k] & 1))
-        n_chosen += draw < threshold
-        near |= draw == threshold
+        word = weighted[k]
+        draw = <uint32_t>(draw64(key, k, 0) >> (33 + id_bits))
+        p = word >> (id_bits + 1)
+        ids[k] = out[k] = <int32_t>(word & id_mask)
+        chosen[n_chosen] = <int32_t>(k << 1 | (word >> id_bits & 1))
+        n_chosen += draw < p
+        near |= draw == p
     return -1 if near else n_chosen
 
 
@@ -69,11 +73,21 @@ cdef int replace_chosen(Law law, uint64_t key, const int32_t* ids, int64_t n, co
     words (negative ids) need; NULL without. chosen: as `choose` fills it; records: of
     `TermTokens`, or NULL; the records that will be copied are prefetched.
     """
-    cdef int64_t i, j, k
+    cdef const double* blocks = &law.blocks[0]
+    cdef const double* scores = &law.scores[0]
+    cdef int64_t n_terms = law.scores.shape[0], radius = <int64_t>law.radius, i, j, k, start
+    cdef bint by_rank = not (law.by_score or law.random_replace), released = law.released
     cdef int32_t new
     for i in range(n_chosen):
         k = chosen[i] >> 1
-        new = <int32_t>draw_term(law, key, k, ids[k], z[k] if z != NULL else 0.0)
+        new = -1
+        if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
+            start = max(0, ids[k] - radius)
+            new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
+            if new >= 0 and ((new == ids[k] and not released) or is_fixed(law, new)):
+                new = -1
+        if new < 0:
+            new = <int32_t>draw_term(law, key, k, ids[k], z[k] if z != NULL else 0.0)
         if records != NULL:
             una_prefetch(records + RECORD * <int64_t>new)
         out[k] = new
@@ -84,34 +98,36 @@ cdef int replace_chosen(Law law, uint64_t key, const int32_t* ids, int64_t n, co
     return 0
 
 
-cdef inline int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
+cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
+                             uint64_t width) noexcept nogil:
+    """The candidate that `bits` propose, one of the `width` terms from `start` on; -1 if they reject it."""
+    cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
+    # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
+    cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
+    if height < blocks[block + 1] or (height < blocks[block] and height < scores[candidate]):
+        return candidate
+    return -1
+
+
+cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
     The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
     row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
     """
     cdef Window window
-    cdef int64_t excluded = -1 if law.released else term, number, candidate, ranks, block
-    cdef double envelope, height
+    cdef int64_t excluded = -1 if law.released else term, number, candidate
     cdef uint64_t bits, width
-    if term < 0 or law.by_score or law.random_replace:
-        law.find_window(term, score, &window)
-    else:  # as `find_window`, without the call
-        ranks = <int64_t>law.radius
-        window.start, window.stop = max(0, term - ranks), min(law.scores.shape[0], term + 1 + ranks)
+    law.find_window(term, score, &window)
     width = window.stop - window.start
-    envelope = 0.0 if law.random_replace else law.blocks[window.start >> BLOCK_BITS]
+    cdef bint uniform = law.random_replace or law.blocks[window.start >> BLOCK_BITS] == 0.0  # all scores are 0
     for number in range(1, TRIES + 1):
         bits = draw64(key, position, number)
-        candidate = window.start + below(bits, width)
-        if not is_candidate(law, candidate, excluded):
-            continue
-        if envelope == 0.0:  # the draw is uniform: all scores of the window are 0, or `random_replace` is set
-            return candidate
-        # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
-        height = unit(bits * width) * envelope
-        block = candidate >> BLOCK_BITS
-        if height < law.blocks[block + 1] or (height < law.blocks[block] and height < law.scores[candidate]):
+        if uniform:
+            candidate = window.start + below(bits, width)
+        else:
+            candidate = accepted(&law.blocks[0], &law.scores[0], bits, window.start, width)
+        if candidate >= 0 and is_candidate(law, candidate, excluded):
             return candidate
     return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
 

@@ -17,7 +17,7 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    cdef const int32_t[::1] values
+    cdef const int32_t[::1] values, read_first
     cdef const int64_t[::1] indptr
     cdef readonly uint64_t seed
     cdef readonly TermTokens tokens
@@ -25,4 +25,4 @@ cdef class RowKernel:
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
                    Workspace work) except -1 nogil
-    cdef int announce(self, const int64_t[::1] rows, int64_t begin) except -1 nogil
+    cdef int announce(self, const int64_t[::1] rows, int64_t begin, Workspace work) except -1 nogil

@@ -18,6 +18,8 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 
 
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
+cdef enum:
+    MOST_ANNOUNCED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
 
 
 cdef class Workspace:
@@ -46,11 +48,12 @@ cdef class RowKernel:
     """Augments rows of an index; a subclass defines how. Threads may share one object, each with its own `Workspace`.
 
     words: `Ragged` int32, the term ids of each row; seed: of all draws; tokens: the sub-words of the terms, which
-    `token_ids` alone needs.
+    `token_ids` alone needs. read_first: int32 (T,), what a subclass reads of each word first.
     """
 
     def __init__(self, words, uint64_t seed, TermTokens tokens=None):
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
+        self.read_first = self.values
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, uint64_t draw_set=0):
@@ -98,7 +101,7 @@ cdef class RowKernel:
         """
         cdef int64_t k
         self.gather(rows, begin, stop, work)
-        self.announce(rows, stop)
+        self.announce(rows, stop, work)
         for k in range(stop - begin):
             work.keys[k] = row_key(key, <uint64_t>rows[begin + k])
         self.draw_block(work, rows, begin, stop)
@@ -121,12 +124,15 @@ cdef class RowKernel:
             work.bounds[row - begin + 1] = end
         return 0
 
-    cdef int announce(self, const int64_t[::1] rows, int64_t begin) except -1 nogil:
-        """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one."""
-        cdef int64_t row, k, n = rows.shape[0]
+    cdef int announce(self, const int64_t[::1] rows, int64_t begin, Workspace work) except -1 nogil:
+        """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one.
+
+        As many words for each row, whatever its length: a loop to the end of the row would be mispredicted.
+        """
+        cdef int64_t row, k, n = rows.shape[0], n_words = min(work.most_words, MOST_ANNOUNCED)
         for row in range(begin, min(begin + BLOCK, n)):
-            for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1], 16):
-                una_prefetch(&self.values[k])
+            for k in range(0, n_words + 15, 16):
+                una_prefetch(&self.read_first[0] + self.indptr[rows[row]] + min(k, n_words - 1))
         for row in range(min(begin + BLOCK, n), min(begin + 2 * BLOCK, n)):
             una_prefetch(&self.indptr[rows[row]])
         return 0

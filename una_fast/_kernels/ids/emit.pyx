@@ -57,23 +57,27 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
     A record of up to 7 sub-words is copied whole, and the next one over what was too much: a branch for their number
     would be mispredicted at every other word.
     """
-    cdef const int32_t* records = &tokens.first_records[0, 0]
-    cdef const int32_t* values = &tokens.first_values[0] if tokens.first_values.shape[0] else NULL
-    cdef const int32_t* record
-    cdef int64_t k, end = 0
-    for k in range(n_terms):
+    cdef const int32_t* records = &tokens.records[0, 0]
+    cdef const int32_t* values = &tokens.values[0] if tokens.values.shape[0] else NULL
+    cdef const int32_t* first_values = &tokens.first_values[0] if tokens.first_values.shape[0] else NULL
+    cdef int64_t k, end
+    if n_terms == 0:
+        return 0
+    end = put(&tokens.first_records[0, 0] + RECORD * <int64_t>terms[0], first_values, line, room)
+    for k in range(1, n_terms):
         if end >= room:
             return room
-        record = records + RECORD * <int64_t>terms[k]
-        if record[0] < RECORD:
-            memcpy(line + end, record + 1, (RECORD - 1) * sizeof(int32_t))
-        else:
-            memcpy(line + end, values + record[1], min(<int64_t>record[0], room - end) * sizeof(int32_t))
-        end += record[0]
-        if k == 0:
-            records = &tokens.records[0, 0]
-            values = &tokens.values[0] if tokens.values.shape[0] else NULL
+        end += put(records + RECORD * <int64_t>terms[k], values, line + end, room - end)
     return min(end, room)
+
+
+cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
+    """Write the sub-words of a term to `line`, at most `room` if they are more than a record holds; their number."""
+    if record[0] < RECORD:
+        memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
+    else:
+        memcpy(line, values + record[1], min(<int64_t>record[0], room) * sizeof(int32_t))
+    return record[0]
 
 
 def pack(const int32_t[::1] values, const int64_t[::1] indptr):

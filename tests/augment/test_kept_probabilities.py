@@ -1,4 +1,4 @@
-"""Thresholds kept beside an index: the same draws with and without, one folder for each set of probabilities."""
+"""Probabilities kept beside an index: the same draws with and without, one folder for each set of probabilities."""
 
 import pickle
 
@@ -8,7 +8,7 @@ import pytest
 import una_fast
 from support.encoder_tokenizers import bert_uncased, roberta
 from support.short_corpus import CORPUS
-from una_fast.augment import thresholds
+from una_fast.augment import kept_probabilities
 from una_fast.errors import InputError
 from una_fast.storage import save_arrays
 
@@ -22,7 +22,7 @@ def saved(tmp_path):
 
 
 def folders(index):
-    return sorted(path.name for path in index.path.glob("thresholds-*"))
+    return sorted(path.name for path in index.path.glob("probabilities-*"))
 
 
 def ids_of(index, tokenizer, max_length=32, **settings):
@@ -46,7 +46,7 @@ def test_the_draws_are_the_same_with_and_without(saved, tokenizer, max_length, s
 
 def test_they_are_made_once_and_mapped(saved, monkeypatch):
     first = ids_of(saved, bert_uncased())
-    monkeypatch.setattr(thresholds, "make_thresholds", None)  # fails if they are made again
+    monkeypatch.setattr(kept_probabilities, "weighted_words", None)  # fails if they are made again
     again = una_fast.load_index(saved.path)
     assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
     una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
@@ -63,7 +63,7 @@ def test_other_probabilities_have_a_folder_of_their_own(saved):
 def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_is_short(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
-    monkeypatch.setattr(thresholds, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
+    monkeypatch.setattr(kept_probabilities, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
     una_fast.Augmenter(saved, tokenizer=bert_uncased())
     assert folders(saved) == []
 
@@ -73,11 +73,18 @@ def test_an_index_that_is_not_saved_keeps_them_in_memory(index):
     assert kept == computed
 
 
-def test_a_table_of_another_length_is_refused(saved):
+@pytest.mark.parametrize(("share", "said"), [(0.5, r"holds .*words"), (1, r"has an id outside of 0 to \d")])
+def test_a_table_of_another_index_is_refused(saved, share, said):
     una_fast.Augmenter(saved, tokenizer=bert_uncased())
-    (folder,) = saved.path.glob("thresholds-*")
-    thresholds_of = np.zeros(3, dtype=np.uint32)
+    (folder,) = saved.path.glob("probabilities-*")
+    words = np.full(int(share * len(saved.word_ids.values)), 2**32 - 1, dtype=np.uint32)
     meta = {"index": saved.fingerprint}
-    save_arrays(folder, "thresholds", thresholds.VERSION, meta, {"thresholds": thresholds_of}, part_of=saved.seal)
-    with pytest.raises(InputError, match=r"thresholds-\w+: damaged, or not written by una_fast: holds .*\(3,\)"):
+    save_arrays(folder, "probabilities", kept_probabilities.VERSION, meta, {"words": words}, part_of=saved.seal)
+    with pytest.raises(InputError, match=rf"probabilities-\w+: damaged, or not written by una_fast: {said}"):
         una_fast.Augmenter(saved, tokenizer=bert_uncased())
+
+
+def test_no_table_where_the_terms_leave_too_few_bits(saved, monkeypatch):
+    monkeypatch.setattr(kept_probabilities, "MOST_ID_BITS", 4)
+    una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
+    assert folders(saved) == []

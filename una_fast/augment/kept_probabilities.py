@@ -1,0 +1,70 @@
+"""The replacement probabilities of all words of an index, kept beside the index together with the words."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from una_fast._kernels.draws.law import Law
+from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
+from una_fast.arrays import ID, SCORE
+from una_fast.errors import InputError
+from una_fast.index.beside import Arrays, Part, kept_beside
+from una_fast.index.index import Index
+from una_fast.index.layout import PROBABILITIES
+from una_fast.memory import free_memory
+from una_fast.storage.content import blocks
+
+VERSION = 2  # of the layout of a weighted word
+MOST_ID_BITS = 24  # with 7 bits of the probability, a fifth of the sentences has a word that they cannot decide
+ROWS_A_TASK = 2**13  # whose probabilities, 4 MB, stay in the second-level cache
+LARGE_SHARE = 0.5  # of the free memory: a larger table would take the memory of the arrays that it saves reading
+
+
+def kept_probabilities(index: Index, law: Law, n_jobs: int) -> np.ndarray | None:
+    """uint32 (T,), the words of each row with their probabilities (see `fill_weighted`).
+
+    None if memory is short, or the index has more than 2**24 terms. They are mapped from the index's folder, where they
+    are written when they are first made: 0.2 s of processor time for a million sentences.
+
+    Raises:
+        InputError: kept probabilities that are damaged.
+    """
+    n_words, bits = len(index.word_ids.values), id_bits(index.n_terms)
+    free = free_memory()
+    is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
+    if is_large or bits > MOST_ID_BITS:
+        return None
+
+    def check(folder: Path, arrays: Arrays) -> None:
+        found = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+        wrong = f"holds {found}" if found != {"words": (np.uint32, (n_words,))} else ""
+        if not wrong and any((part & (2**bits - 1)).max() >= index.n_terms for part in blocks(arrays["words"])):
+            wrong = f"has an id outside of 0 to {index.n_terms - 1:,}"
+        if wrong:
+            raise InputError(f"{folder}: damaged, or not written by una_fast: {wrong}; delete it, it is made again")
+
+    settings = (law.beta, law.random_select, law.released, law.fixes)  # all that change a probability
+    name = f"probabilities-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
+    part = Part(name, PROBABILITIES, VERSION, check, str(n_words))
+    return kept_beside(index, part, lambda: {"words": weighted_words(index, law, n_jobs)})["words"]
+
+
+def weighted_words(index: Index, law: Law, n_jobs: int) -> np.ndarray:
+    """All words of an index with their probabilities: uint32 (T,)."""
+    values, indptr = index.word_ids.values, index.word_ids.indptr
+    out = np.empty(len(values), dtype=np.uint32)
+
+    def fill(start: int) -> None:
+        bounds = indptr[start : start + ROWS_A_TASK + 1]
+        words, bounds = slice(bounds[0], bounds[-1]), bounds - bounds[0]
+        first, (z, p) = np.empty(bounds[-1], dtype=ID), np.empty((2, bounds[-1]), dtype=SCORE)
+        replacement_probabilities(law, values[words], bounds, first, z, p)
+        fill_weighted(law, values[words], bounds, first, p, out[words])
+
+    with ThreadPoolExecutor(n_jobs) as threads:
+        list(threads.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
+    return out
