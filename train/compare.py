@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,19 +154,24 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.record.folder import write_json, write_page
     from train.report.page import make_page
-    from train.report.runs import find_runs, kept_start
+    from train.report.runs import Group, find_runs, kept_start
+    from train.report.runs import differences as differences_of
 
     output = Path(asked["output"])
-    runs = {name: find_runs([output / name]) for name in CONDITIONS}
     distance_of = _probes(asked)
-    scores = {
-        name: {str(run.seed): {**run.scores, PROBE: distance_of(run.folder / "best")} for run in of_condition}
-        for name, of_condition in runs.items()
-    }
-    differences = {name: _differences(scores[REFERENCE], scores[name]) for name in CONDITIONS if name != REFERENCE}
+
+    def measured(condition: str) -> Group:
+        runs = find_runs([output / condition])
+        probed = [{**run.scores, PROBE: distance_of(run.folder / "best")} for run in runs]
+        return Group(condition, [replace(run, scores=scores) for run, scores in zip(runs, probed, strict=True)])
+
+    groups = [measured(condition) for condition in CONDITIONS]
+    scores = {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups}
+    paired = {group.label: differences_of(group, groups[0]) for group in groups[1:]}
+    differences = {name: {score: asdict(one) for score, one in found.items()} for name, found in paired.items()}
     start = {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))}
     lines = [answer(name, differences[name]) for name in differences]
-    every = [run for of_condition in runs.values() for run in of_condition]
+    every = find_runs([output / name for name in CONDITIONS])
     lines += filter(None, [kept_start(every)])
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
     write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
@@ -175,18 +180,6 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
     sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))
     sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")
     return 0
-
-
-def _differences(without: Mapping[str, dict[str, float]], with_it: Mapping[str, dict[str, float]]) -> dict[str, Any]:
-    """The comparison of each score, by name, over the seeds that both have."""
-    from train.report.runs import compare
-
-    def by_seed(scores: Mapping[str, dict[str, float]], name: str) -> dict[str, float]:
-        return {seed: of[name] for seed, of in scores.items() if name in of}
-
-    names = dict.fromkeys(name for of in without.values() for name in of)
-    found = {name: compare(by_seed(without, name), by_seed(with_it, name)) for name in names}
-    return {name: asdict(one) for name, one in found.items() if one is not None}
 
 
 def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:

@@ -74,14 +74,14 @@ def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes:
     train = np.stack([np.delete(np.arange(90), np.arange(start, start + 20)) for start in (0, 30, 60)])
     dev = np.stack([np.arange(start, start + 20) for start in (0, 30, 60)])
     decays = (1e-4, 1e-1)
-    fits = fit_folds(data.features, data.labels, train, dev, n_classes, settings, decays)
+    fits = fit_folds(data, train, dev, n_classes, settings, decays)
     for fold in range(3):
         parts = [Labelled(data.features[rows[fold]], data.labels[rows[fold]]) for rows in (train, dev)]
         for i, decay in enumerate(decays):
             accuracy, model = fit_plainly(*parts, n_classes, settings, decay)
-            assert fits.accuracy[fold, i] == pytest.approx(accuracy, abs=1e-6)
-            torch.testing.assert_close(fits.weights[fold, i], model.weight.detach().T, atol=1e-4, rtol=1e-3)
-            torch.testing.assert_close(fits.biases[fold, i, 0], model.bias.detach(), atol=1e-4, rtol=1e-3)
+            assert fits.accuracy[i, fold] == pytest.approx(accuracy, abs=1e-6)
+            torch.testing.assert_close(fits.weights[i, fold], model.weight.detach().T, atol=1e-4, rtol=1e-3)
+            torch.testing.assert_close(fits.biases[i, fold, 0], model.bias.detach(), atol=1e-4, rtol=1e-3)
 
 
 def test_fits_neither_read_nor_move_the_global_generators() -> None:
@@ -89,10 +89,10 @@ def test_fits_neither_read_nor_move_the_global_generators() -> None:
     rows = np.arange(60)[None]
     torch.manual_seed(5)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 - that it stays is what is tested
-    first = fit_folds(data.features, data.labels, rows[:, :40], rows[:, 40:], 2, SMALL)
+    first = fit_folds(data, rows[:, :40], rows[:, 40:], 2, SMALL)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
-    second = fit_folds(data.features, data.labels, rows[:, :40], rows[:, 40:], 2, SMALL)
+    second = fit_folds(data, rows[:, :40], rows[:, 40:], 2, SMALL)
     assert torch.equal(first.weights, second.weights)
 
 

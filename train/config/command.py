@@ -98,7 +98,7 @@ def _help(option: Option) -> str:
     """The help text with default and limits behind it."""
     value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
     default = "" if value in (None, "") or option.kinds == (bool,) else f"default {value}"
-    notes = ", ".join(filter(None, [default, str(option.limits)]))
+    notes = ", ".join(filter(None, [default, option.limits]))
     return (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
 
 

@@ -25,33 +25,6 @@ call: concerns one call of the command, so a --config file must not hold it. It 
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The bounds of a number: it may equal `least` and `most`, but not `above` and `below`."""
-
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
-
-    def __str__(self) -> str:
-        parts = [f"{name} {bound:g}" for name, bound in self._finite().items()]
-        return " and ".join(parts).replace("least", "at least").replace("most", "at most")
-
-    def allow(self, value: float) -> bool:
-        """Whether `value` is a finite number within the limits; NaN never is."""
-        return (
-            math.isfinite(value)
-            and (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-        )
-
-    def _finite(self) -> dict[str, float]:
-        return {name: bound for name, bound in vars(self).items() if bound is not None}
-
-
-@dataclass(frozen=True)
 class Group:
     """A heading of --help. about: what stands below it."""
 
@@ -63,51 +36,32 @@ class Group:
         return option(default, help, group=self, **stated)
 
 
-def option(
-    default: Any,
-    help: str,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    role: Role = "result",
-    metavar: str = "",
-    choices: Mapping[str, str] | Sequence[str] = (),
-    own: str = "",
-    group: Group | None = None,
-) -> Any:
-    """A dataclass field that is an option. The limits hold for numbers, and for each of several numbers.
-
-    metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
-    of type str takes, or a mapping from each value to its meaning; a Literal type lists its values itself. own: what
-    may stand there besides the choices, by its import path, as "MODULE:CLASS". group: its heading in --help; None: the
-    first line of the dataclass' docstring, with the rest of it below.
-    """
-    limits = Limits(least, above, most, below)
-    if isinstance(choices, Mapping):
-        help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
-    if own:
-        help += f"; {own}: one of your own, by its import path"
-    stated = {"help": help, "limits": limits, "role": role, "metavar": metavar, "choices": (*choices,), "own": own}
-    return dataclasses.field(default=default, metadata=stated | {"group": group})
-
-
 @dataclass(frozen=True)
 class Option:
-    """An option as its dataclass field states it; `kinds`, `choices` and `many` come from the field's type."""
+    """An option as its dataclass field states it; `name`, `kinds` and `many` come from the field.
 
-    name: str
+    least, above, most, below: bounds of a number, or of each of several numbers: it may equal `least` and `most`, but
+    not `above` and `below`.
+    metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
+    of type str takes, () for any; a Literal type lists its values itself. own: what may stand there besides the
+    choices, by its import path, as "MODULE:CLASS"; "" for nothing. group: its heading in --help; if none is stated, the
+    first line of the dataclass' docstring, with the rest of it below.
+    """
+
     default: Any
     help: str
-    limits: Limits
-    role: Role
-    metavar: str
-    group: Group
-    kinds: tuple[type, ...]  # some of str, int, float, bool; the first one that accepts a text converts it
-    choices: tuple[str, ...]  # () if every value of the kinds is allowed
-    own: str  # the form of an import path that is allowed besides the choices; "" if none is
-    many: bool  # takes one or several values
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    role: Role = "result"
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    own: str = ""
+    group: Group = Group("")
+    name: str = ""
+    kinds: tuple[type, ...] = ()  # some of str, int, float, bool; the first one that accepts a text converts it
+    many: bool = False  # takes one or several values
 
     @property
     def flag(self) -> str:
@@ -123,8 +77,24 @@ class Option:
                 continue
         raise ValueError(text)
 
+    @property
+    def limits(self) -> str:
+        """The bounds in words; "" if there are none."""
+        words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+
+    def _allows(self, number: float) -> bool:
+        """Whether a number is finite and within the bounds; NaN never is."""
+        return (
+            math.isfinite(number)
+            and (self.least is None or number >= self.least)
+            and (self.above is None or number > self.above)
+            and (self.most is None or number <= self.most)
+            and (self.below is None or number < self.below)
+        )
+
     def check(self, value: Any) -> None:
-        """Refuse a value that is outside the limits or not among the choices.
+        """Refuse a value that is outside the bounds or not among the choices.
 
         Raises:
             InputError: the message names the option, the value and what is allowed.
@@ -133,9 +103,23 @@ class Option:
             if self.choices and one is not None and one not in self.choices and not (self.own and ":" in one):
                 own = f", or name one of your own as {self.own}" if self.own else ""
                 raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")
-            if isinstance(one, (int, float)) and not self.limits.allow(one):
-                allowed = f" {self.limits}" if str(self.limits) else " a finite number"
-                raise InputError(f"{self.flag} is {one}: it must be{allowed}")
+            if isinstance(one, (int, float)) and not self._allows(one):
+                raise InputError(f"{self.flag} is {one}: it must be {self.limits or 'a finite number'}")
+
+
+def option(
+    default: Any, help: str, choices: Mapping[str, str] | Sequence[str] = (), own: str = "", **stated: Any
+) -> Any:
+    """A dataclass field that is an option; the further arguments are fields of `Option`.
+
+    choices: a mapping from each value to its meaning, which --help then shows, or the values alone.
+    """
+    if isinstance(choices, Mapping):
+        help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
+    if own:
+        help += f"; {own}: one of your own, by its import path"
+    stated |= {"choices": (*choices,), "own": own}
+    return dataclasses.field(default=default, metadata={"option": Option(default, help, **stated)})
 
 
 def options_of(kind: type, *groups: Group) -> dict[str, Option]:
@@ -151,11 +135,12 @@ def _option(field: dataclasses.Field[Any], hint: Any, heading: Group) -> Option:
     many = typing.get_origin(arms[0]) is tuple
     if many:
         arms = typing.get_args(arms[0])[:1]
-    stated = dict(field.metadata)
-    stated["group"] = stated["group"] or heading
+    stated: Option = field.metadata["option"]
+    choices = stated.choices
     if typing.get_origin(arms[0]) is Literal:
-        stated["choices"], arms = typing.get_args(arms[0]), (str,)
-    return Option(field.name, field.default, kinds=arms, many=many, **stated)
+        choices, arms = typing.get_args(arms[0]), (str,)
+    group = stated.group if stated.group.title else heading
+    return dataclasses.replace(stated, name=field.name, kinds=arms, many=many, choices=choices, group=group)
 
 
 def _heading(kind: type) -> Group:

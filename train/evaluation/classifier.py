@@ -44,8 +44,16 @@ OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """Features float32 (n, D) with classes int64 (n,)."""
+
+    features: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
 class Fits:
-    """Fitted models: dev accuracy float64 (F, R), weights (F, R, D, C), biases (F, R, 1, C)."""
+    """Fitted models: dev accuracy float64 (R, F), weights (R, F, D, C), biases (R, F, 1, C)."""
 
     accuracy: NDArray[np.float64]
     weights: Tensor
@@ -53,13 +61,12 @@ class Fits:
 
     def predict(self, features: Tensor, fold: int = 0, regularisation: int = 0) -> NDArray[np.int64]:
         """Classes (m,) of features (m, D) under one of the models."""
-        logits = features @ self.weights[fold, regularisation] + self.biases[fold, regularisation]  # (m, C)
+        logits = features @ self.weights[regularisation, fold] + self.biases[regularisation, fold]  # (m, C)
         return logits.argmax(dim=1).numpy()
 
 
 def fit_folds(
-    features: Tensor,
-    labels: Tensor,
+    data: Labelled,
     train: NDArray[np.int64],
     dev: NDArray[np.int64],
     n_classes: int,
@@ -69,95 +76,75 @@ def fit_folds(
 ) -> Fits:
     """Fit a model for every fold and regularisation, each stopped early by its accuracy on its own dev rows.
 
-    features: float32 (rows, D); labels: int64 (rows,); train: (F, n) and dev: (F, m) row numbers.
+    train: (F, n) and dev: (F, m) row numbers in `data`.
     generator: draws the order of the rows; by default one with SentEval's seed.
     """
     shuffle = generator or np.random.RandomState(SEED)
-    weights, biases = _initial(features.shape[1], n_classes, len(train), len(regularisations))
-    optimiser = OPTIMISERS[settings.optimiser](
-        [
-            {"params": [weight, bias], "weight_decay": decay}
-            for weight, bias, decay in zip(weights, biases, regularisations, strict=True)
-        ]
-    )
-    best = Fits(np.full((len(train), len(regularisations)), -1.0), _stack(weights), _stack(biases))
-    misses = np.zeros(best.accuracy.shape, np.int64)
-    running = np.ones(best.accuracy.shape, bool)
-    passes = 0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        layer = nn.Linear(data.features.shape[1], n_classes)
+    shape = len(regularisations), len(train)
+    weights = layer.weight.detach().T.expand(*shape, -1, -1).clone()  # (R, F, D, C)
+    biases = layer.bias.detach()[None].expand(*shape, -1, -1).clone()  # (R, F, 1, C)
+    groups = [{"params": [weights[i], biases[i]], "weight_decay": decay} for i, decay in enumerate(regularisations)]
+    optimiser = OPTIMISERS[settings.optimiser](groups)
+    best = Fits(np.full(shape, -1.0), weights, biases)
+    misses, running, passes = np.zeros(shape, np.int64), np.ones(shape, bool), 0
     while running.any() and passes <= MAX_PASSES:
         for _ in range(settings.passes):
-            _one_pass(features, labels, train, weights, biases, optimiser, settings.batch_size, shuffle)
+            _one_pass(data, train, weights, biases, optimiser, settings.batch_size, shuffle)
         passes += settings.passes
-        accuracy = _accuracy(features, labels, dev, weights, biases)
+        accuracy = _accuracy(data, dev, weights, biases)
         better = running & (accuracy > best.accuracy)
-        best = _keep(best, better, accuracy, _stack(weights), _stack(biases))
+        kept = torch.from_numpy(better)[..., None, None]
+        best = Fits(
+            np.where(better, accuracy, best.accuracy),
+            torch.where(kept, weights, best.weights),
+            torch.where(kept, biases, best.biases),
+        )
         missed = running & ~better
         running &= ~(missed & (misses >= settings.tenacity))
         misses += missed
     return best
 
 
-def _initial(width: int, n_classes: int, folds: int, models: int) -> tuple[list[Tensor], list[Tensor]]:
-    """R weights (F, D, C) and biases (F, 1, C), all equal: what nn.Linear draws under SentEval's seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        layer = nn.Linear(width, n_classes)
-    weight, bias = layer.weight.detach().T, layer.bias.detach()[None]  # (D, C), (1, C)
-    return (
-        [weight.expand(folds, -1, -1).clone() for _ in range(models)],
-        [bias.expand(folds, -1, -1).clone() for _ in range(models)],
-    )
-
-
-def _stack(tensors: list[Tensor]) -> Tensor:
-    """R tensors (F, ...) as one (F, R, ...)."""
-    return torch.stack(tensors, dim=1)
-
-
 def _one_pass(
-    features: Tensor,
-    labels: Tensor,
+    data: Labelled,
     train: NDArray[np.int64],
-    weights: list[Tensor],
-    biases: list[Tensor],
+    weights: Tensor,
+    biases: Tensor,
     optimiser: torch.optim.Optimizer,
     batch_size: int,
     shuffle: np.random.RandomState,
 ) -> None:
     """Step through all training rows once; the cross-entropy's gradient is computed by formula, without autograd."""
-    n_classes = weights[0].shape[-1]
+    n_classes = weights.shape[-1]
     order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
     for rows in order.split(batch_size, dim=1):
-        x = features[rows]  # (F, B, D)
-        target = nn.functional.one_hot(labels[rows], n_classes).float()  # (F, B, C)
-        logits = x @ torch.cat(weights, dim=2) + torch.cat(biases, dim=2)  # (F, B, R C)
+        x = data.features[rows]  # (F, B, D)
+        target = nn.functional.one_hot(data.labels[rows], n_classes).float()  # (F, B, C)
+        logits = x @ _side_by_side(weights) + _side_by_side(biases)  # (F, B, R C)
         error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(2)  # (F, B, R, C)
         error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
         by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
         by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)
-        for parameter, gradient in zip([*weights, *biases], [*by_weight, *by_bias], strict=True):
-            parameter.grad = gradient
+        for group, *gradients in zip(optimiser.param_groups, by_weight, by_bias, strict=True):
+            for parameter, gradient in zip(group["params"], gradients, strict=True):
+                parameter.grad = gradient
         optimiser.step()
 
 
-def _accuracy(
-    features: Tensor, labels: Tensor, rows: NDArray[np.int64], weights: list[Tensor], biases: list[Tensor]
-) -> NDArray[np.float64]:
-    """Share of the rows (F, m) that each model classifies correctly, float64 (F, R)."""
+def _side_by_side(models: Tensor) -> Tensor:
+    """Parameters (R, F, n, C) as (F, n, R C)."""
+    return models.permute(1, 2, 0, 3).flatten(2)
+
+
+def _accuracy(data: Labelled, rows: NDArray[np.int64], weights: Tensor, biases: Tensor) -> NDArray[np.float64]:
+    """Share of the rows (F, m) that each model classifies correctly, float64 (R, F)."""
     picked = torch.from_numpy(rows)
-    x, y = features[picked], labels[picked]  # (F, m, D), (F, m)
+    x, y = data.features[picked], data.labels[picked]  # (F, m, D), (F, m)
     right = [((x @ w + b).argmax(dim=2) == y).sum(dim=1) for w, b in zip(weights, biases, strict=True)]
-    return torch.stack(right, dim=1).numpy() / rows.shape[1]
-
-
-def _keep(best: Fits, better: NDArray, accuracy: NDArray, weights: Tensor, biases: Tensor) -> Fits:
-    """`best` with its models replaced by the present ones where these are better: bool (F, R)."""
-    chosen = torch.from_numpy(better)[..., None, None]
-    return Fits(
-        np.where(better, accuracy, best.accuracy),
-        torch.where(chosen, weights, best.weights),
-        torch.where(chosen, biases, best.biases),
-    )
+    return torch.stack(right).numpy() / rows.shape[1]
 
 
 HELD_OUT = 0.05  # share of the training rows that stops the final fit early
@@ -170,14 +157,6 @@ class Accuracies:
     dev: float
     test: float
     predicted: NDArray[np.int64] | None = None
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Features float32 (n, D) with classes int64 (n,)."""
-
-    features: Tensor
-    labels: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
@@ -199,10 +178,9 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
 def cross_validated(train: Labelled, test: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
     """Choose the regularisation by cross-validation on train, fit on all of it, measure on test."""
     splits = _folds(train.labels.numpy(), settings.folds)
-    accuracy = np.concatenate(
-        [fits.accuracy for fits in _fit_by_size(train, splits, n_classes, settings)]
-    )  # (folds, R)
-    scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=0)]
+    fits = _fit_by_size(train, splits, n_classes, settings)
+    accuracy = np.concatenate([one.accuracy for one in fits], axis=1)  # (R, folds)
+    scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=1)]
     chosen = REGULARISATIONS[int(np.argmax(scores))]
     predicted = _final_fit(train, n_classes, settings, chosen).predict(test.features)
     return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
@@ -215,8 +193,8 @@ def split_validated(
     both = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
     rows = np.arange(len(both.labels))[None]
     n = len(train.labels)
-    fits = fit_folds(both.features, both.labels, rows[:, :n], rows[:, n:], n_classes, settings)
-    scores = [round(100 * float(accuracy), 2) for accuracy in fits.accuracy[0]]
+    fits = fit_folds(both, rows[:, :n], rows[:, n:], n_classes, settings)
+    scores = [round(100 * float(accuracy), 2) for accuracy in fits.accuracy[:, 0]]
     predicted = fits.predict(test.features, regularisation=int(np.argmax(scores)))
     return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
 
@@ -233,17 +211,8 @@ def _fit_by_size(
     """Fit all folds, and folds of equal size together (sizes differ by one at most)."""
     sizes = sorted({len(train) for train, _ in splits})
     together = [[split for split in splits if len(split[0]) == size] for size in sizes]
-    return [
-        fit_folds(
-            data.features,
-            data.labels,
-            np.stack([train for train, _ in group]),
-            np.stack([dev for _, dev in group]),
-            n_classes,
-            settings,
-        )
-        for group in together
-    ]
+    parts = [[np.stack(rows) for rows in zip(*group, strict=True)] for group in together]
+    return [fit_folds(data, train, dev, n_classes, settings) for train, dev in parts]
 
 
 def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisation: float) -> Fits:
@@ -251,16 +220,7 @@ def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisa
     generator = np.random.RandomState(SEED)
     rows = generator.permutation(len(data.labels))[None]
     held = int(HELD_OUT * len(data.labels))
-    return fit_folds(
-        data.features,
-        data.labels,
-        rows[:, held:],
-        rows[:, :held],
-        n_classes,
-        settings,
-        (regularisation,),
-        generator,
-    )
+    return fit_folds(data, rows[:, held:], rows[:, :held], n_classes, settings, (regularisation,), generator)
 
 
 def _percent(predicted: NDArray, labels: Tensor) -> float:

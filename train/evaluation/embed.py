@@ -75,26 +75,18 @@ class Batches:
         On a CPU, `threads` batches (None: as many as PyTorch has threads) are encoded at the same time, each
         by one thread: autocast, which belongs to a thread, must then be entered inside `encode`.
         """
+        encoded = torch.inference_mode()(lambda batch: encode(batch).float())  # the mode belongs to a thread
         threads = 1 if self.device.type != "cpu" else threads or torch.get_num_threads()
-        workers = min(threads, len(self.batches))
-        if workers < 2:
-            return self._in_order(_encode_all(encode, self.batches))
-        with one_thread_an_operation(), ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(lambda batch: _encode_all(encode, [batch])[0], self.batches))
-        return self._in_order(parts)
-
-    def _in_order(self, parts: Sequence[Tensor]) -> Tensor:
-        """The embeddings of the batches, float32 (n, D), in the order of the texts."""
+        if (workers := min(threads, len(self.batches))) < 2:
+            parts = [encoded(batch) for batch in self.batches]
+        else:
+            with one_thread_an_operation(), ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(encoded, self.batches))
         with torch.inference_mode():
-            embeddings = torch.cat([part.float() for part in parts])  # (n, D), by length
+            embeddings = torch.cat(parts)  # (n, D), by length
             result = torch.empty_like(embeddings)
             result[torch.from_numpy(self.order).to(embeddings.device)] = embeddings
         return result
-
-
-def _encode_all(encode: Encode, batches: Iterable[dict[str, Tensor]]) -> list[Tensor]:
-    with torch.inference_mode():
-        return [encode(batch) for batch in batches]
 
 
 @contextmanager

@@ -13,11 +13,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from train.signals import held_back
 from una_fast.errors import InputError
@@ -46,7 +46,7 @@ class RankProcesses:
     ) -> None:
         """arguments, environments: by rank; an environment is added to the launcher's own."""
         self._processes: list[Any] = []
-        self._replies: list[connection.Connection] = []
+        self._replies: dict[Any, int] = {}  # the connection to each rank that runs, and its number
         self._last_words: dict[int, str] = {}
         try:
             for rank, (own, environment) in enumerate(zip(arguments, environments, strict=True)):
@@ -60,7 +60,7 @@ class RankProcesses:
     ) -> None:
         context = multiprocessing.get_context("forkserver")
         ours, theirs = context.Pipe(duplex=False)
-        self._replies.append(ours)
+        self._replies[ours] = rank
         process = context.Process(
             target=_run_rank, args=(function, arguments, environment, theirs), name=f"rank {rank}"
         )
@@ -70,36 +70,30 @@ class RankProcesses:
 
     def receive(self, seconds: float = POLL_SECONDS) -> list[tuple[int, Any]]:
         """Wait up to `seconds` for messages or the end of a rank; the messages, each with its rank."""
-        open_ends = [reply for reply in self._replies if not reply.closed]
-        ended = [process.sentinel for process in self._processes if process.is_alive()]
-        connection.wait([*open_ends, *ended], seconds)
         found = []
-        for rank, (process, reply) in enumerate(zip(self._processes, self._replies, strict=True)):
-            complete = not process.is_alive()  # asked before the pipe is read: nothing is written to it after that
-            while not reply.closed and reply.poll():
-                try:
-                    message = reply.recv()
-                except (EOFError, OSError):
-                    reply.close()
-                    continue
-                if isinstance(message, _LastWords):
-                    self._last_words[rank] = str(message)
-                else:
-                    found.append((rank, message))
-            if complete:
-                reply.close()
+        for reply in cast(list[Any], connection.wait([*self._replies], seconds)):
+            rank = self._replies[reply]
+            try:
+                message = reply.recv()
+            except (EOFError, OSError):  # the rank has ended
+                del self._replies[reply]
+                self._processes[rank].join()
+                continue
+            if isinstance(message, _LastWords):
+                self._last_words[rank] = str(message)
+            else:
+                found.append((rank, message))
         return found
 
     @property
     def running(self) -> bool:
         """True until all ranks have ended and all their messages are received."""
-        return any(process.is_alive() for process in self._processes) or not all(r.closed for r in self._replies)
+        return bool(self._replies)
 
-    def dead(self, done: Container[int] = ()) -> tuple[int, str] | None:
+    def dead(self, done: Collection[int] = ()) -> tuple[int, str] | None:
         """(rank, why) of a rank that ended with an error and is not among `done`; None if there is none."""
         for rank, process in enumerate(self._processes):
-            ended = not process.is_alive() and self._replies[rank].closed
-            if ended and process.exitcode and rank not in done:
+            if process.exitcode and rank not in {*self._replies.values(), *done}:
                 return rank, self._last_words.get(rank) or f"exit code {process.exitcode}"
         return None
 

@@ -9,12 +9,12 @@ Letters: B sentences of a step over all ranks, b sentences of one rank, V views,
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -232,42 +232,22 @@ class Prefetcher:
 
     def __init__(self, plan: Plan, make: Callable[[int, int, Rows], Batch], start: int) -> None:
         self.busy = 0.0
-        self._queue: queue.Queue[Any] = queue.Queue(AHEAD)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(plan, make, start), daemon=True, name="batches")
-        self._thread.start()
+        self._rows, self._make = plan.batches(start), make
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
+        self._ahead = deque(self._pool.submit(self._next) for _ in range(AHEAD))
 
-    def _work(self, plan: Plan, make: Callable[[int, int, Rows], Batch], start: int) -> None:
-        try:
-            for step, epoch, rows in plan.batches(start):
-                begun = time.perf_counter()
-                batch = make(step, epoch, rows)
-                self.busy += time.perf_counter() - begun
-                if not self._put(batch):
-                    return
-            self._put(None)
-        except BaseException as error:
-            self._put(error)
-
-    def _put(self, item: Any) -> bool:
-        while not self._stop.is_set():
-            try:
-                self._queue.put(item, timeout=0.2)
-                return True
-            except queue.Full:
-                continue
-        return False
+    def _next(self) -> Batch | None:
+        begun = time.perf_counter()
+        of_step = next(self._rows, None)
+        batch = self._make(*of_step) if of_step else None
+        self.busy += time.perf_counter() - begun
+        return batch
 
     def __iter__(self) -> Iterator[Batch]:
-        while True:
-            item = self._queue.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        while (batch := self._ahead.popleft().result()) is not None:
+            self._ahead.append(self._pool.submit(self._next))
+            yield batch
 
     def close(self) -> None:
         """End the thread."""
-        self._stop.set()
-        self._thread.join()
+        self._pool.shutdown(cancel_futures=True)
