@@ -42,30 +42,8 @@ def minilm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a BERT of 2 layers of 32 with fixed random weights and a tokenizer like MiniLM's.
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a BERT of 2 layers of 32 with fixed random weights and a tokenizer like MiniLM's."""
+    from support.small_runs import tiny_encoder  # here, so that tests without a model do not wait for torch
 
-    The tokenizer has the first 4,000 tokens of MiniLM's with their ids, among them all single characters: with all
-    30,522 the embedding would be 97 % of the weights, and a step and a checkpoint would take most of their time for it.
-    """
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny_model")
-    tokens = (minilm / "vocab.txt").read_text(encoding="utf-8").splitlines()[:4000]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
-    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=256)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = BertModel(config, add_pooling_layer=False)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_encoder(tmp_path_factory.mktemp("tiny_model"))

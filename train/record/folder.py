@@ -151,11 +151,6 @@ def subfolder(output: Path, name: str) -> Path:
     return folder
 
 
-def not_through_links(path: str, flags: int) -> int:
-    """An opener for `open`: a file that is a link is not opened."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
-
-
 def folder_of_seed(output: Path, seed: int) -> Path:
     """The folder of one run of --seeds."""
     return output / f"seed-{seed}"
@@ -256,7 +251,7 @@ def _mark(path: Path) -> Path:
 
 
 def _open_mark(path: Path) -> IO[bytes]:
-    return open(_mark(path), "r+b", opener=not_through_links)
+    return _mark(path).open("r+b")
 
 
 def _is_open(file: IO[bytes], path: Path) -> bool:

@@ -17,9 +17,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from train.record.checkpoint import Progress
-from train.record.folder import METRICS, TENSORBOARD, not_through_links, subfolder, write_file
+from train.record.folder import METRICS, TENSORBOARD, subfolder, write_file
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import read_bytes, unwritable
+from una_fast.storage.files import own_file, read_bytes, unwritable
 
 LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
@@ -89,7 +89,7 @@ class Recorder:
         path = output / METRICS
         damaged = keep_metrics_until(path, start.step, start.evaluated_step == start.step)
         try:
-            self._file = open(path, "a", encoding="utf-8", opener=not_through_links)
+            self._file = open(path, "a", encoding="utf-8", opener=own_file)
         except OSError as error:
             raise unwritable(path, error) from error
         self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)

@@ -162,6 +162,15 @@ def open_regular(path: Path, buffering: int = -1) -> IO[bytes]:
     return file
 
 
+def own_file(path: str, flags: int) -> int:
+    """An opener for `open`: what is written is in no other folder, so a link, or a file of two names, is refused."""
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    if os.fstat(handle).st_nlink > 1:
+        os.close(handle)
+        raise OSError("it is a hard link, and the content has another name too")
+    return handle
+
+
 def parts_of(file: IO[bytes], n: int) -> Iterator[bytes]:
     """The next `n` bytes of a file, or what is left of it, READ_AT_ONCE at a time."""
     while part := file.read(min(READ_AT_ONCE, n)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -116,7 +115,7 @@ def publish(
                 done = True
             finally:
                 if done or not keep:
-                    _clean(folder, before, manifest)
+                    _clean(folder, before)
                 if not done and is_new and not keep:
                     with suppress(OSError):  # it holds files of others
                         folder.rmdir()
@@ -134,15 +133,13 @@ def check_own(folder: Path, kind: str) -> None:
     """
     if not os.path.lexists(folder):
         return
-    names = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
-    manifest = find_manifest(folder)
-    others = [name for name in names if not ARRAY_FILE.fullmatch(name)]
-    if others and manifest is None:
+    if manifest := find_manifest(folder):
+        if manifest.kind != kind:
+            raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
+    elif others := sorted(path.name for path in {*folder.iterdir()} - left_in(folder) if not _is_array(path)):
         raise InputError(
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
-    if manifest and manifest.kind != kind:
-        raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
 
 
 def check_unused(folder: Path, kind: str) -> None:
@@ -163,12 +160,10 @@ def resolved(folder: str | Path) -> Path:
         raise InputError(f"{folder}: cannot be written ({error}); give the name of a folder") from error
 
 
-def _clean(folder: Path, before: Manifest | None, manifest: Manifest) -> None:
-    """Delete the arrays of both manifests that are not listed now, parts of another content, and temporary files."""
+def _clean(folder: Path, before: Manifest | None) -> None:
+    """Delete the arrays that are not listed now, parts of another content, and temporary files."""
     now = find_manifest(folder)
-    listed = now.files if now else frozenset()
-    earlier = before.checksums if before else {}
-    array = re.compile(rf"(?:{'|'.join({*manifest.checksums, *earlier})})-[0-9a-f]{{16}}\.npy")
+    listed, earlier = (one.files if one else frozenset() for one in (now, before))
     remove_left(folder)
     with suppress(OSError):
         for path in list(folder.iterdir()):
@@ -176,9 +171,10 @@ def _clean(folder: Path, before: Manifest | None, manifest: Manifest) -> None:
                 continue
             if path.is_dir() and now:
                 _delete_part(path, now.seal)
-            elif array.fullmatch(path.name) and path.name not in listed:
+            elif path.name not in listed and (path.name in earlier or _is_array(path)):
                 path.unlink()
-        for name, checksum in earlier.items() if now != before else ():  # as older versions named them
+        older = before.checksums if before and now != before else {}  # whose names older versions gave
+        for name, checksum in older.items():
             if _holds(folder / f"{name}.npy", checksum):
                 (folder / f"{name}.npy").unlink()
 
@@ -192,6 +188,11 @@ def _delete_part(folder: Path, seal: str) -> None:
         (folder / MANIFEST).unlink()
         with suppress(OSError):
             folder.rmdir()
+
+
+def _is_array(path: Path) -> bool:
+    """True for a file whose name ends in the checksum of its content: nobody else has written it."""
+    return bool(ARRAY_FILE.fullmatch(path.name)) and _holds(path, path.stem[-16:])
 
 
 def _holds(path: Path, checksum: str) -> bool:

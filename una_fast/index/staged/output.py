@@ -16,7 +16,7 @@ from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
 from una_fast.index.staged.plan import Paths, Split
 from una_fast.storage.content import wrong_ids
-from una_fast.storage.files import array_header, new_file, open_regular, parts_of, sync_file, unwritable
+from una_fast.storage.files import array_header, new_file, open_regular, own_file, parts_of, sync_file, unwritable
 from una_fast.storage.packs import GO_ON, Pack, write_pack
 
 BOUNDS = ("_offsets", "_indptr")  # the ends of the names of arrays that start with a 0
@@ -51,7 +51,7 @@ def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> Piece:
     values = np.ascontiguousarray(values, dtype=DTYPES[name])
     view = values.view(np.uint8).data
     try:
-        with path.open("r+b") as file:
+        with open(path, "r+b", opener=own_file) as file:
             start = 10 + int.from_bytes(file.read(10)[8:], "little") + at * values.itemsize
             piece = Piece(start, len(view), xxhash.xxh3_64_hexdigest(view))
             file.seek(start)

@@ -52,16 +52,24 @@ def open_work(folder: Path) -> Iterator[Path]:
 
 
 def _claim(work: Path) -> None:
-    """Put the mark into an empty work folder. Raises InputError for one that holds something, and no mark."""
+    """Put the mark into an empty work folder.
+
+    Raises:
+        InputError: it holds something, and no mark; or what a build would read or write there leads out of it.
+    """
     try:
         names = sorted(path.name for path in work.iterdir() if not PARTIAL.fullmatch(path.name))
         if not names:
             write_bytes(work / MARK, MARKED)
         is_own = not names or (MARK in names and read_bytes(work / MARK) == MARKED)
+        found = [path for path in work.rglob("*") if OWN.fullmatch(path.name)]
+        odd = [path for path in found if path.is_symlink() or (path.suffix == ".npy" and not path.is_file())]
     except OSError as error:
         raise unwritable(work, error, GO_ON) from error
     if not is_own:
         raise InputError(f"{work}: holds {names[0]!r}, and no build made it; move it, or delete it to build anew")
+    if odd:
+        raise InputError(f"{odd[0]}: is a link, or no file, so no build made it; move it, and delete {work}")
 
 
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
