@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def values(folder, tiny_model):
     """Option values of three seeds, scored on STS-B, without an index of their own yet."""
-    values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6)
+    values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6, epochs=1)
     del values["index"]
     return {
         **values,
@@ -184,7 +184,7 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     plain = {name: value for name, value in values.items() if name != "seeds"}
     run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
     assert launch(run) == 128 + signal.SIGINT
-    assert "stopped by SIGINT: go on from step 18 with --resume" in capsys.readouterr().err
+    assert "stopped by SIGINT: go on from step 9 with --resume" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
 
 
