@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import una_fast
 from support.alphabet import text
 from support.tokenizer_families import bert_uncased, roberta, training_lines
+from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.surface import QUOTES, runs_together, word_spans
 
 QUOTED = [
@@ -113,6 +114,42 @@ def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
         texts = una.negatives(rows, epoch)
         expected = tokenizer(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
         assert torch.equal(una.negative_ids(rows, epoch, 24)["input_ids"], expected["input_ids"])
+
+
+JOINED = [
+    "I don't know what you can't do, and cannot say.",
+    "can not do n't",
+    "I'm gonna go; gimme that!",
+    "¿Cuánto no? ¡Qué bien! ¿y tú?",
+    "He said: ``always'' \"maybe\".",
+]
+BY_TEXT = ["¿can't we", "He ''never said''"]  # an opening mark before two words in one; '' that opens
+
+
+@pytest.mark.parametrize(("make_tokenizer", "some_left"), [(bert_uncased, False), (roberta, True)])
+def test_words_that_a_sentence_spells_otherwise(make_tokenizer, some_left, monkeypatch):
+    lines = [*JOINED, *BY_TEXT] * 3
+    index, rows, tokenizer = una_fast.build_index(lines), np.arange(3 * len(JOINED + BY_TEXT)), make_tokenizer()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        una = una_fast.Augmenter(index, radius=3, beta=0.3, tokenizer=tokenizer)
+    to_the_tokenizer = set()
+    write_texts = una.tokens.write_texts
+    monkeypatch.setattr(
+        una.tokens, "write_texts", lambda texts, at, out: (to_the_tokenizer.update(at), write_texts(texts, at, out))
+    )
+    whole = set()
+    for epoch in range(20):
+        drawn = una._draw_rows(rows, DrawSet(epoch, 0))
+        texts = una.negatives(rows, epoch)
+        assert texts == [una._speller.row(row, drawn[row]) for row in rows]
+        whole |= {word for text in texts for word in text.split()}
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=32, return_tensors="pt")
+        assert torch.equal(una.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
+    assert whole >= {"n't", "cannot", "can", "gonna", "gon", "gimme", "¿cuánto"}  # as one word and in parts
+    by_text = {row for row in rows.tolist() if lines[row] in BY_TEXT}
+    assert by_text == {*una._speller._respelled.by_text.tolist()}
+    assert to_the_tokenizer >= by_text and (to_the_tokenizer > by_text) == some_left
 
 
 def check_unreplaced(lines):

@@ -58,7 +58,7 @@ class KernelAugmentation(TextAugmentation):
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
         self._speller = Speller(index, surface, self.tokens, self._n_jobs, extra)
-        self._kernel = make_kernel(self._speller.term_tokens())
+        self._kernel = make_kernel(self._speller.term_tokens)
 
     @abstractmethod
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
@@ -89,7 +89,7 @@ class KernelAugmentation(TextAugmentation):
 
     def _not_spaced(self, rows: np.ndarray, draws: DrawSet) -> np.ndarray:
         """int64, ascending: the places of the rows whose ids are more than the ids of their terms in order."""
-        chosen = self._speller.needs_text[rows]
+        chosen = self._speller.is_written.take(rows)
         if len(self._speller.irregular):
             chosen[self._draw_rows(rows, draws).rows_with(self._speller.irregular)] = True
         return np.flatnonzero(chosen)

@@ -6,11 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from una_fast._kernels.ids.emit import TermTokens
+from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.augment.respelled import RespelledWords
 from una_fast.augment.surface import OPENING, QUOTES, drawn_form, write_surface
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
-from una_fast.augment.written import NO_IDS, WrittenRows
+from una_fast.augment.written import WrittenRows
 from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds
@@ -28,9 +29,9 @@ class Speller:
     sentence; tokens: of a tokenizer, None: no ids are needed; extra: the strings of the ids that follow the ids of the
     terms.
 
-    strings: the string of each id where it is drawn; needs_text: bool (N,), the documents that are written from their
-    sentence; other documents are their words, joined by spaces; irregular: int32, ids whose sub-words depend on the
-    words around them. Where a caller's function makes the words, "lower" is the same as "paper".
+    strings: the string of each id where it is drawn; is_written: bool (N,), the documents that are more than the
+    strings of their ids, joined by spaces; irregular: int32, ids whose sub-words depend on the words around them. Where
+    a caller's function makes the words, "lower" is the same as "paper".
     """
 
     def __init__(
@@ -43,45 +44,45 @@ class Speller:
         marks = (*self._quotes, *opening, *(SPLIT if self._quotes else ()))
         self._marks = [mark.encode() for mark in marks] if reads_sentences else []
         terms = index.terms.followed_by(extra) if len(extra) else index.terms
-        respelled = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *opening))).tolist()
-        changed = {i: drawn_form(terms[i], self._quotes, opening) for i in respelled}
+        marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *opening))).tolist()
+        changed = {i: drawn_form(terms[i], self._quotes, opening) for i in marked}
         changed = {i: form for i, form in changed.items() if form != terms[i]}
-        self._extra = StringTable.from_strings([*extra, *changed.values()]) if changed else extra
-        order = np.arange(len(terms), dtype=POINTER)
+        self._respelled = RespelledWords(index, self._marks if not self._keeps else (), len(terms))
+        self._extra = StringTable.from_strings([*extra, *changed.values()]).followed_by(self._respelled.strings)
+        order = np.arange(len(terms) + len(self._respelled.strings), dtype=POINTER)
+        order[len(terms) :] += len(changed)
         order[[*changed]] = len(terms) + np.arange(len(changed))
-        self.strings = index.terms.followed_by(self._extra).take(order) if changed else terms
-        self.needs_text = np.full(index.n_documents, self._keeps)
-        if not self._keeps:
-            chunks = StringTable(np.frombuffer(index.chunks.utf8.tobytes().lower(), np.uint8), index.chunks.offsets)
-            self.needs_text[index.sentences.rows_with(chunks.rows_with(*self._marks))] = True
-        self.irregular, self._spelled = np.zeros(0, dtype=ID), (NO_IDS, NO_IDS)
+        self.strings = index.terms.followed_by(self._extra).take(order) if len(self._extra) else terms
+        self.is_written = np.full(index.n_documents, self._keeps)
+        self.is_written[self._respelled.rows] = True
+        self.irregular, self.term_tokens = np.zeros(0, dtype=ID), None
         if tokens is not None and tokens.by_word and not self._keeps:
             later, first, irregular = tokens.with_terms(self._extra)
-            if changed:
+            if len(self._extra):
                 same, later, first = first is later, later.take(order), first.take(order)
                 first = later if same else first
-            self._spelled, self.irregular = (later, first), np.flatnonzero(np.isin(order, irregular)).astype(ID)
-
-    def term_tokens(self) -> TermTokens | None:
-        """The sub-words of each id, for a kernel; None where no document is its words joined by spaces."""
-        if self._tokens is None or not self._tokens.by_word or self._keeps:
-            return None
-        later, first = self._spelled
-        return TermTokens(later, first, self._tokens.frame, self.irregular)
+            self.irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
+            self.term_tokens = TermTokens(later, first, tokens.frame, self.irregular)
+            self._parts_openings = tokens.context_free and tokens.are_parted(OPENING, "a")
 
     @cached_property
     def _written(self) -> WrittenRows:
         tokens = self._tokens if self._tokens is not None and self._tokens.by_word else None
-        return WrittenRows(self._index, self.strings, self._keeps, tokens, self._spelled, self._n_jobs)
+        return WrittenRows(self._index, self.strings, tokens, self._n_jobs)
 
     def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
-        chosen = np.flatnonzero(self.needs_text[rows])
-        texts: list[str | None] = [None] * len(rows) if self._keeps else [*spell(drawn, self.strings)]
-        if len(chosen):
-            for i, text in zip(chosen.tolist(), self._written.texts(rows[chosen], drawn.take(chosen)), strict=True):
-                texts[i] = self.row(int(rows[i]), drawn[i]) if text is None else text
-        return texts  # type: ignore[return-value]
+        if self._keeps:
+            written = self._written.texts(rows, drawn)
+            return [self.row(int(rows[i]), drawn[i]) if text is None else text for i, text in enumerate(written)]
+        texts, chosen = [*spell(drawn, self.strings)], np.flatnonzero(self.is_written[rows])
+        respelled, _ = self._respelled.apply(rows[chosen], drawn.take(chosen))
+        spelled = spell(respelled, self.strings, first_glued=self._respelled.first_opening)
+        for i, text in zip(chosen.tolist(), spelled, strict=True):
+            texts[i] = text
+        for i in np.flatnonzero(np.isin(rows, self._respelled.by_text)).tolist():
+            texts[i] = self.row(int(rows[i]), drawn[i])
+        return texts
 
     def row(self, row: int, new: np.ndarray) -> str:
         """The text of a document that became the ids `new`, int32 (n,), written from its sentence in Python."""
@@ -90,9 +91,16 @@ class Speller:
 
     def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
-        if self._tokens is None or not self._tokens.by_word or not self.needs_text.any():
+        if self._tokens is None or not self._tokens.by_word:
             return np.arange(len(rows))
-        return self._written.fill(rows, drawn, input_ids, attention_mask)
+        if self._keeps:
+            return self._written.fill(rows, drawn, input_ids, attention_mask)
+        respelled, opened = self._respelled.apply(rows, drawn)
+        write_tokens(self.term_tokens, respelled.values, respelled.indptr, input_ids, attention_mask)
+        left = np.isin(rows, self._respelled.by_text)
+        left[respelled.rows_with(self.irregular)] = True
+        left[opened] |= not self._parts_openings
+        return np.flatnonzero(left)
 
     def texts(self, text: TextRows, drawn: Ragged, unseen: StringTable) -> list[str]:
         """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""

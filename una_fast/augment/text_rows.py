@@ -20,14 +20,22 @@ from una_fast.index.index import Index
 NO_STRINGS = StringTable.from_strings([])
 
 
-def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) -> list[str]:
-    """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``."""
-    return list(StringTable(*_spell_utf8(rows, strings, unseen)))
+def spell(
+    rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS, first_glued: int | None = None
+) -> list[str]:
+    """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``.
+
+    No space follows an id from `first_glued` on.
+    """
+    return list(StringTable(*_spell_utf8(rows, strings, unseen, first_glued)))
 
 
-def _spell_utf8(rows: Ragged, strings: StringTable, unseen: StringTable) -> tuple[np.ndarray, np.ndarray]:
+def _spell_utf8(
+    rows: Ragged, strings: StringTable, unseen: StringTable, first_glued: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The texts of `spell` as (UTF-8 uint8 (T,), bounds int64 (N + 1,))."""
-    return spell_rows(rows.values, rows.indptr, strings.utf8, strings.offsets, unseen.utf8, unseen.offsets)
+    glued = len(strings) if first_glued is None else first_glued
+    return spell_rows(rows.values, rows.indptr, strings.utf8, strings.offsets, unseen.utf8, unseen.offsets, glued)
 
 
 @dataclass(frozen=True)

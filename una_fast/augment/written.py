@@ -50,20 +50,11 @@ LETTERS, MARKS = "azxqk0", '(),-/.:"'  # what a form inside a chunk may stand be
 class WrittenRows:
     """Writes rows of an index whose words were drawn.
 
-    index: the corpus; strings: each term as it is spelled where it is drawn; keeps: whether the sentence keeps its case
-    and spacing (surface="kept"), or its words are joined by spaces ("lower"); tokens: of a tokenizer that makes ids by
-    word, None: no ids are needed; spelled: the ids of `strings` after a space and as the first of a text, for "lower".
+    index: the corpus; strings: each term as it is spelled where it is drawn; tokens: of a tokenizer that makes ids by
+    word, None: no ids are needed.
     """
 
-    def __init__(
-        self,
-        index: Index,
-        strings: StringTable,
-        keeps: bool,
-        tokens: TokenIds | None,
-        spelled: tuple[Ragged, Ragged],
-        n_jobs: int,
-    ):
+    def __init__(self, index: Index, strings: StringTable, tokens: TokenIds | None, n_jobs: int):
         encoder = tokens.encoder if tokens is not None else None
         joins = encoder.joins() if encoder is not None else None
         self._tokens, self._forms, self._units = tokens, None, None
@@ -71,12 +62,7 @@ class WrittenRows:
             self._units = UnitIds(encoder)
             words = {word for token in tokens.added for word in re.findall(r"\w+", token.lower())}
             whole = np.array([term.lower() in words for term in strings], dtype=np.uint8)
-            if keeps:
-                self._forms = _cased_forms(index, tokens, encoder, [*strings], whole, joins, n_jobs)
-            else:
-                sizes = np.zeros(0, dtype=np.uint16)  # no chunk keeps its ids
-                forms = spelled[0].followed_by(spelled[1])
-                self._forms = Forms(forms, sizes, whole, [0, 1, 0], [0, 0, 0, 0], 0)
+            self._forms = _cased_forms(index, tokens, encoder, [*strings], whole, joins, n_jobs)
         beyond_ascii = np.searchsorted(strings.offsets, np.flatnonzero(strings.utf8 >= 0x80), side="right") - 1
         terms = np.unique(beyond_ascii)
         cased = np.full(len(strings), -1, dtype=ID)
@@ -84,7 +70,7 @@ class WrittenRows:
         in_cases = StringTable.from_strings([in_case(strings[i], case) for i in terms.tolist() for case in CASES])
         characters = _characters(index, strings, joins)
         chunks, quotes = lower_chunks(index.chunks, index.lowercase), quote_terms(index)
-        self._writer = RowWriter(index, *chunks, strings, cased, in_cases, quotes, characters, keeps, self._forms)
+        self._writer = RowWriter(index, *chunks, quotes, strings, cased, in_cases, characters, self._forms)
 
     def texts(self, rows: np.ndarray, drawn: Ragged) -> list[str | None]:
         """The texts of `drawn`, the terms of the negatives of `rows`, int64 (B,); None where the kernel cannot tell."""

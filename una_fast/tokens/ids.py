@@ -103,6 +103,13 @@ class TokenIds:
         first = terms if same else self.first_terms.followed_by(ids.get("first_terms", ids["terms"]))
         return terms, first, np.concatenate([self.irregular, n + ids["irregular"].values])
 
+    def are_parted(self, marks: str, word: str) -> bool:
+        """Whether each of `marks`, and `word` right behind it, have the ids that each has alone."""
+        if self.encoder is None:
+            return False
+        found = self.encoder.encode_texts([(mark + word, mark, word) for mark in marks])
+        return all([*found[i]] == [*found[i + 1], *found[i + 2]] for i in range(0, len(found), 3))
+
     def _bind_by_word(self, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> dict[str, Ragged]:
         encoder = SubwordEncoder(tokenizer)
         ids = bind(self._index, encoder, n_jobs)

@@ -206,32 +206,93 @@ cdef class Written:
         self.unit = -1
 
 
-cdef class RowWriter:
-    """Writes rows of an index, words of which were replaced. Threads may share one object.
+cdef class ChunkWords:
+    """Which words of a row each of its chunks is.
 
     index: the corpus; lowered: uint8, the strings of its chunks, in lower case if the words are; refused: uint8 (C,),
-    chunks whose rows this class cannot write; strings: each term as it is spelled where it is drawn; cased: int32 (V,),
-    for a term beyond ASCII the first of its four strings in `cased_strings`, one for each case, -1 for others; quotes:
-    int32 (2,), the terms that stand for '"', or -1; keeps: whether to write the sentence with its case and spacing
-    (surface="kept"), or its words in lower case with spaces between ("lower"); forms: of a tokenizer; None: no ids.
+    chunks whose words this class cannot tell; quotes: int32 (2,), the terms that stand for '"', or -1.
     """
 
-    cdef const int32_t[::1] chunks, words, cased, quotes
-    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets, string_offsets, cased_offsets
-    cdef const uint8_t[::1] utf8, lowered, refused, term_utf8, string_utf8, cased_utf8
-    cdef Characters characters
-    cdef Forms forms
-    cdef bint keeps
+    cdef const int32_t[::1] chunks, words, quotes
+    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets
+    cdef const uint8_t[::1] utf8, lowered, refused, term_utf8
 
-    def __init__(self, index, lowered, refused, strings, cased, cased_strings, quotes, Characters characters,
-                 bint keeps, Forms forms=None):
+    def __init__(self, index, lowered, refused, quotes):
         self.chunks, self.chunk_bounds = index.sentences.values, index.sentences.indptr
         self.words, self.word_bounds = index.word_ids.values, index.word_ids.indptr
         self.utf8, self.offsets, self.lowered, self.refused = index.chunks.utf8, index.chunks.offsets, lowered, refused
-        self.term_utf8, self.term_offsets = index.terms.utf8, index.terms.offsets
+        self.term_utf8, self.term_offsets, self.quotes = index.terms.utf8, index.terms.offsets, quotes
+
+    def find(self, const int64_t[::1] rows, const uint8_t[::1] wanted):
+        """The chunks of `rows`, int64 (B,), that are `wanted`, uint8 (C,).
+
+        Returns (starts int64 (E,), the place of the first word of each among all words of the index; counts int64 (E,),
+        of its words; chunks int64 (E,); readable uint8 (B,), 0 for a row whose chunks cannot be told).
+        """
+        cdef int64_t i, j, w, n, end = 0, begin
+        for i in range(rows.shape[0]):
+            for j in range(self.chunk_bounds[rows[i]], self.chunk_bounds[rows[i] + 1]):
+                end += wanted[self.chunks[j]]
+        found, readable_array = np.empty((3, end), dtype=np.int64), np.ones(rows.shape[0], dtype=np.uint8)
+        cdef int64_t[:, ::1] out = found
+        cdef uint8_t[::1] readable = readable_array
+        end = 0
+        with nogil:
+            for i in range(rows.shape[0]):
+                w, begin = self.word_bounds[rows[i]], end
+                for j in range(self.chunk_bounds[rows[i]], self.chunk_bounds[rows[i] + 1]):
+                    n = self.count(self.chunks[j], w, self.word_bounds[rows[i] + 1])
+                    if n < 0:
+                        readable[i], end = 0, begin
+                        break
+                    if wanted[self.chunks[j]]:
+                        out[0, end], out[1, end], out[2, end] = w, n, self.chunks[j]
+                        end += 1
+                    w += n
+                else:
+                    if w < self.word_bounds[rows[i] + 1]:
+                        readable[i], end = 0, begin
+        return (*found[:, :end], readable_array)
+
+    cdef inline int64_t count(self, int32_t chunk, int64_t w, int64_t stop) noexcept nogil:
+        """How many words, from word w on, are the chunk; -1 if they cannot be told. stop: the end of the row."""
+        cdef int64_t at = self.offsets[chunk], end = self.offsets[chunk + 1], start = w, n
+        while at < end:
+            n = self.matched(at, end, self.words[w]) if w < stop else 0
+            if n == 0 or self.refused[chunk]:
+                return -1
+            at += n
+            w += 1
+        return w - start
+
+    cdef inline int64_t matched(self, int64_t at, int64_t end, int32_t word) noexcept nogil:
+        """The bytes of a chunk's string, from `at` on, that are the word; 0 if it is not there."""
+        cdef int64_t n = self.term_offsets[word + 1] - self.term_offsets[word]
+        if n <= end - at and memcmp(&self.lowered[at], &self.term_utf8[self.term_offsets[word]], n) == 0:
+            return n
+        return self.lowered[at] == c'"' and (word == self.quotes[0] or word == self.quotes[1])
+
+
+cdef class RowWriter(ChunkWords):
+    """Writes rows of an index, words of which were replaced, with case and spacing. Threads may share one object.
+
+    index, lowered, refused, quotes: as `ChunkWords`; strings: each term as it is spelled where it is drawn; cased:
+    int32 (V,), for a term beyond ASCII the first of its four strings in `cased_strings`, one for each case, -1 for
+    others; forms: of a tokenizer; None: no ids.
+    """
+
+    cdef const int32_t[::1] cased
+    cdef const int64_t[::1] string_offsets, cased_offsets
+    cdef const uint8_t[::1] string_utf8, cased_utf8
+    cdef Characters characters
+    cdef Forms forms
+
+    def __init__(self, index, lowered, refused, quotes, strings, cased, cased_strings, Characters characters,
+                 Forms forms=None):
+        ChunkWords.__init__(self, index, lowered, refused, quotes)
         self.string_utf8, self.string_offsets = strings.utf8, strings.offsets
         self.cased, self.cased_utf8, self.cased_offsets = cased, cased_strings.utf8, cased_strings.offsets
-        self.quotes, self.characters, self.keeps, self.forms = quotes, characters, keeps, forms
+        self.characters, self.forms = characters, forms
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
@@ -258,20 +319,24 @@ cdef class RowWriter:
 
     cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except? -1 nogil:
         """Write a row, in which new[w] takes the place of word w of the index; False if this class cannot."""
-        cdef int64_t w = self.word_bounds[row], stop = self.word_bounds[row + 1], first = self.chunk_bounds[row], j, n
-        cdef int64_t size = 0
+        cdef int64_t w = self.word_bounds[row], stop = self.word_bounds[row + 1], first = self.chunk_bounds[row], j, k
+        cdef int64_t n, size = 0
         cdef int32_t chunk
         cdef bint changed
         for j in range(first, self.chunk_bounds[row + 1] if w < stop else first):
             if 0 <= out.room <= out.known:
                 return True
-            chunk, changed = self.chunks[j], not self.keeps
-            n = self.count_words(chunk, w, stop, new, &changed)
+            chunk, changed = self.chunks[j], False
+            n = self.count(chunk, w, stop)
+            for k in range(w, w + n):
+                changed |= new[k] != self.words[k]
+                if self.string_length(new[k]) == 0:
+                    return False
             if n < 0:
                 return False
-            if self.keeps and j > first:
+            if j > first:
                 out.put(b" ", 1)
-            if self.keeps and out.room >= 0:
+            if out.room >= 0:
                 size = self.forms.sizes[chunk + (self.forms.first_offset if j == first else 0)]
                 if size == NO_SIZE:
                     return False
@@ -283,31 +348,8 @@ cdef class RowWriter:
             w += n
         return w == stop
 
-    cdef int64_t count_words(self, int32_t chunk, int64_t w, int64_t stop, const int32_t* new,
-                             bint* changed) noexcept nogil:
-        """How many words, from word w on, are the chunk; -1 if its string is not theirs, or they cannot be written.
-
-        stop: the end of the row's words; changed: set to True if one of them was replaced.
-        """
-        cdef int64_t at = self.offsets[chunk], end = self.offsets[chunk + 1], start = w, n
-        while at < end:
-            n = self.matched(at, end, self.words[w]) if w < stop else 0
-            if n == 0 or self.string_length(new[w]) == 0 or self.refused[chunk]:
-                return -1
-            changed[0] |= new[w] != self.words[w]
-            at += n
-            w += 1
-        return w - start
-
     cdef inline int64_t string_length(self, int32_t term) noexcept nogil:
         return self.string_offsets[term + 1] - self.string_offsets[term]
-
-    cdef inline int64_t matched(self, int64_t at, int64_t end, int32_t word) noexcept nogil:
-        """The bytes of a chunk's string, from `at` on, that are the word; 0 if it is not there."""
-        cdef int64_t n = self.term_offsets[word + 1] - self.term_offsets[word]
-        if n <= end - at and memcmp(&self.lowered[at], &self.term_utf8[self.term_offsets[word]], n) == 0:
-            return n
-        return self.lowered[at] == c'"' and (word == self.quotes[0] or word == self.quotes[1])
 
     cdef int write_chunk(self, Written out, int32_t chunk, int64_t w, int64_t n_words,
                          const int32_t* new) except -1 nogil:
@@ -315,33 +357,31 @@ cdef class RowWriter:
         cdef int64_t at = self.offsets[chunk], end = self.offsets[chunk + 1], first_word = w, stop = w + n_words
         cdef int64_t n, marks, place = 0  # of a word among those that no space parts
         cdef uint32_t first
-        cdef bint changed, last_changed = False, spaced, is_form
+        cdef bint changed, last_changed = False, spaced
         cdef Case case
         for w in range(first_word, stop):
             n, changed, marks, case = self.matched(at, end, self.words[w]), new[w] != self.words[w], 0, AS_IT_IS
             if changed:
                 marks = opening(&self.utf8[at], n)
-                case = self.characters.case_of(&self.utf8[at], n) if self.keeps else AS_IT_IS
+                case = self.characters.case_of(&self.utf8[at], n)
             first = character(&self.string_utf8[self.string_offsets[new[w]]] if changed and marks == 0
                               else &self.utf8[at])
-            if w > first_word and not (self.characters.kind(out.last()) | self.characters.kind(first)) & IS_MARK:
-                spaced = changed or last_changed  # without a space these two would look like one word
-            else:
-                spaced = not self.keeps and out.text[out.end - 1] != c'\n'
+            # without a space these two would look like one word
+            spaced = w > first_word and (changed or last_changed) and not (
+                self.characters.kind(out.last()) | self.characters.kind(first)) & IS_MARK
             if spaced:
                 out.close_unit(self.forms)
                 out.put(b" ", 1)
             place = 0 if spaced or w == first_word else place + 1
             if out.room >= 0 and (place == 0 or self.parted(out, new[w - 1], new[w], first, place)):
-                is_form = marks == 0 if changed else not self.keeps and n == self.string_length(new[w])
-                self.open_unit(out, place, new[w], case, is_form)
+                self.open_unit(out, place, new[w], case, changed and marks == 0)
             elif out.room >= 0:
                 out.form = -1
             if changed:
                 out.put(&self.utf8[at], marks)
                 self.put_term(out, new[w], case)
             else:
-                out.put(&self.utf8[at] if self.keeps else &self.lowered[at], n)
+                out.put(&self.utf8[at], n)
             at += n
             last_changed = changed
         if out.room >= 0:
