@@ -72,11 +72,6 @@ class Ragged:
         values = np.concatenate([self.values, other.values])
         return Ragged(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
 
-    def take_where(self, wanted: np.ndarray) -> Ragged:
-        """These rows; a row that is not `wanted`, bool (N,), loses its values."""
-        lengths = self.lengths()
-        return Ragged(self.values[np.repeat(wanted, lengths)], row_bounds(np.where(wanted, lengths, 0)))
-
     def take(self, rows: np.ndarray) -> Ragged:
         """The rows ``rows``, in that order. rows: integers (m,)."""
         bounds = row_bounds(self.lengths()[rows])

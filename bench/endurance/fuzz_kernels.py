@@ -62,10 +62,9 @@ def fuzz_corpus(seed: int) -> Counter:
     checks.check_token_writes(
         pieces, None if rng.random() < 0.5 else pieces[::-1], texts, int(rng.integers(3, 24)), left
     )
-    dtype, irregular = (np.uint16, np.int32)[int(rng.integers(2))], set(rng.integers(0, 30, rng.integers(3)).tolist())
-    checks.check_sentence_joins(pieces, None if rng.random() < 0.5 else pieces[::-1], irregular, texts, dtype)
+    dtype = (np.uint16, np.int32)[int(rng.integers(2))]
     checks.check_padded_rows(pieces, rng.integers(0, 30, ROWS_A_CORPUS).tolist(), int(rng.integers(3, 24)), dtype, left)
-    kernels = "document_statistics count_terms probability negatives score_windows relabel emit join_chunks pad_rows"
+    kernels = "document_statistics count_terms probability negatives score_windows relabel emit pad_rows"
     return Counter({**dict.fromkeys(kernels.split(), ROWS_A_CORPUS), "unseen": len(text)})
 
 

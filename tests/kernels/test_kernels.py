@@ -79,17 +79,6 @@ def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length
     checks.check_token_writes(terms, first_terms, rows, length, pads_left)
 
 
-@given(
-    PIECES,
-    st.one_of(st.none(), PIECES),
-    st.sets(st.integers(0, 4), max_size=2),
-    st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=8),
-    ID_TYPES,
-)
-def test_sentences_are_their_chunks_joined(pieces, first_pieces, irregular, rows, dtype):
-    checks.check_sentence_joins(pieces, first_pieces, irregular, rows, dtype)
-
-
 @given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES, st.booleans())
 def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype, pads_left):
     checks.check_padded_rows(sentences, rows, length, dtype, pads_left)

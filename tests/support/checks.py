@@ -9,12 +9,13 @@ import numpy as np
 
 from support import reference
 from una_fast._kernels import csr
+from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.ids.emit import TermTokens, write_tokens
-from una_fast._kernels.ids.encode import join_chunks, pad_rows, sentence_lengths
+from una_fast._kernels.ids.emit import TermTokens
+from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, Ragged
 from una_fast.augment.punctuation import as_bits
@@ -204,7 +205,9 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     other = table if first_terms is None else ragged(first_terms)
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     writer = TermTokens(table, other, Frame(np.array([101]), np.array(suffix), 9, pads_left))
-    write_tokens(writer, words.values, words.indptr, input_ids, attention_mask)
+    no_edits = Edits("synonym", 0.5, ragged([[]] * len(terms)))
+    kernel, work = EditedRows(words, no_edits, 0, writer), EditWorkspace(max(map(len, rows), default=0))
+    kernel.token_ids(np.arange(len(rows)), 0, work, input_ids, attention_mask)
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
         ids = [101, *[token for term in spelled for token in term][: length - 1 - len(suffix)], *suffix]
@@ -216,31 +219,6 @@ def assert_padded(ids, input_ids, attention_mask, pads_left):
     zeros = [0] * len(padding)
     assert input_ids.tolist() == (padding + ids if pads_left else ids + padding)
     assert attention_mask.tolist() == (zeros + ones if pads_left else ones + zeros)
-
-
-def check_sentence_joins(pieces, first_pieces, irregular, rows, dtype):
-    """pieces: sub-words of each chunk; first_pieces: the same at the start of a text, None if they are equal there;
-    irregular: the chunks that cannot be joined; rows: the chunks of each sentence."""
-    table, sentences, n = ragged([*pieces, *(first_pieces or [])]), ragged(rows), len(rows)
-    offset = len(pieces) if first_pieces else 0
-    lengths = np.array([-1 if k % len(pieces) in irregular else m for k, m in enumerate(table.lengths())], dtype=ID)
-    firsts = first_pieces or pieces
-    spelled = [[i for k, c in enumerate(row) for i in (pieces[c] if k else firsts[c])] for row in rows]
-    whole = [not irregular.isdisjoint(row) for row in rows]
-    row_lengths = np.full(n, -7, dtype=POINTER)
-    for start, stop in ((0, n // 2), (n // 2, n)):
-        sentence_lengths(sentences.values, sentences.indptr, lengths, offset, row_lengths, start, stop)
-    assert row_lengths.tolist() == [-1 if w else len(ids) for w, ids in zip(whole, spelled, strict=True)]
-    room = np.where(whole, 2, row_lengths)  # the tokenizer's ids of such a row may be fewer than those of its chunks
-    bounds = np.concatenate([[0], np.cumsum(room)]).astype(POINTER)
-    out = np.full(bounds[-1] + 1, 7777, dtype=dtype)
-    for start, stop in ((n // 2, n), (0, n // 2)):
-        join_chunks[f"{np.dtype(dtype)}_t"](
-            sentences.values, sentences.indptr, table.values, table.indptr, offset, out, bounds, start, stop
-        )
-    for i in np.flatnonzero(~np.array(whole, dtype=bool)):
-        assert out[bounds[i] : bounds[i + 1]].tolist() == spelled[i]
-    assert out[-1] == 7777
 
 
 def check_padded_rows(sentences, rows, length, dtype, pads_left):

@@ -24,5 +24,5 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     eda          the draws of EDA for a block of rows
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
-    encode       chunks -> token ids of the original sentences
+    encode       original sentences -> padded token ids
 """

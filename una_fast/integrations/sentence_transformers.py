@@ -57,16 +57,6 @@ class RowCollator(RowReader):
 
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
-    def __init__(
-        self,
-        augmenter: Any,
-        max_length: int = 32,
-        positive: str | int | None = "same",
-        n: int = 1,
-        prompts: str | Mapping[str, str] | None = None,
-    ):
-        super().__init__(augmenter, max_length, positive, n, prompts)
-
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
         return {f"{view}_{name}": part for view, ids in self._read(rows).items() for name, part in trimmed(ids).items()}

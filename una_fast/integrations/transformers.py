@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from una_fast.imports import naming_extras
 
@@ -24,14 +23,12 @@ class RowCollator(RowReader):
         max_length: tokens a sentence, special ones included; all views are padded to it.
         positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
         n: negatives a sentence.
+        prompts: text to put before the sentences, one for all or by view ("anchor", "positive", "negative").
 
     Raises:
         InputError: no tokenizer, an index that is not saved, or a setting out of its range.
 
     """
-
-    def __init__(self, augmenter: Any, max_length: int = 32, positive: str | int | None = "same", n: int = 1):
-        super().__init__(augmenter, max_length, positive, n)
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, torch.Tensor]:
         """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L).

@@ -87,9 +87,9 @@ class RowReader(DrawnByEpoch):
     def __init__(
         self,
         augmenter: Any,
-        max_length: int,
-        positive: str | int | None,
-        n: int,
+        max_length: int = 32,
+        positive: str | int | None = "same",
+        n: int = 1,
         prompts: str | Mapping[str, str] | None = None,
     ):
         super().__init__()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from una_fast._kernels.ids.encode import join_chunks, sentence_lengths
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
@@ -48,38 +47,40 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
     """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular."""
     chunk_ids, lengths, first_offset = encode_chunks(index, encoder, n_jobs)
-    n_rows, chunks = len(index.sentences), index.sentences
+    n_rows, indptr = len(index.sentences), index.sentences.indptr
     row_lengths = np.empty(n_rows, dtype=POINTER)
 
-    def measure(start: int) -> None:
-        stop = min(start + ROWS_A_TASK, n_rows)
-        sentence_lengths(chunks.values, chunks.indptr, lengths, first_offset, row_lengths, start, stop)
+    def chunks_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the chunks of some rows in `lengths`, and the bounds of the rows among them."""
+        bounds = indptr[rows.start : rows.stop + 1]
+        places = index.sentences.values[bounds[0] : bounds[-1]].astype(POINTER)
+        places[(bounds[:-1] - bounds[0])[bounds[1:] > bounds[:-1]]] += first_offset
+        return places, bounds - bounds[0]
 
+    def measure(rows: slice) -> None:
+        places, bounds = chunks_of(rows)
+        row_lengths[rows] = np.diff(row_bounds(lengths[places])[bounds])
+        irregular = np.searchsorted(bounds, np.flatnonzero(lengths[places] < 0), side="right") - 1
+        row_lengths[rows][irregular] = -1
+
+    tasks = [slice(start, min(start + ROWS_A_TASK, n_rows)) for start in range(0, n_rows, ROWS_A_TASK)]
     with ThreadPoolExecutor(n_jobs) as threads:
-        list(threads.map(measure, range(0, n_rows, ROWS_A_TASK)))
-        whole_rows = np.flatnonzero(row_lengths < 0)
+        list(threads.map(measure, tasks))
+        is_joined = row_lengths >= 0
+        whole_rows = np.flatnonzero(~is_joined)
         whole = _encode_whole(index, encoder, whole_rows)
         row_lengths[whole_rows] = whole.lengths()
         bounds = row_bounds(row_lengths)
         largest = max(chunk_ids.values.max(initial=0), whole.values.max(initial=0))
         values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
-        join = join_chunks[f"{values.dtype}_t"]
 
-        def fill(start: int) -> None:
-            stop = min(start + ROWS_A_TASK, n_rows)
-            join(
-                chunks.values,
-                chunks.indptr,
-                chunk_ids.values,
-                chunk_ids.indptr,
-                first_offset,
-                values,
-                bounds,
-                start,
-                stop,
-            )
+        def fill(rows: slice) -> None:
+            places, row_starts = chunks_of(rows)
+            ids = chunk_ids.take(places[np.repeat(is_joined[rows], np.diff(row_starts))]).values
+            out = values[bounds[rows.start] : bounds[rows.stop]]
+            out[np.repeat(is_joined[rows], row_lengths[rows])] = ids
 
-        list(threads.map(fill, range(0, n_rows, ROWS_A_TASK)))
+        list(threads.map(fill, tasks))
     for i, row in enumerate(whole_rows.tolist()):
         values[bounds[row] : bounds[row + 1]] = whole[i]
     return Ragged(values, bounds)
