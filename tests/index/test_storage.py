@@ -150,15 +150,6 @@ def test_who_loads_while_another_saves_has_the_new_one(folder, monkeypatch):
     assert (meta, arrays["ids"].tolist()) == ({"name": "new"}, [1])
 
 
-def test_a_folder_of_the_older_version_is_read_and_replaced(folder):
-    """Its files were named without checksums."""
-    for name in ARRAYS:
-        file_of(folder, name).rename(folder / f"{name}.npy")
-    assert load_arrays(folder, "index", 3).arrays["ids"][-1] == 999
-    save_arrays(folder, "index", 3, {}, {"ids": np.zeros(1)})
-    assert sorted(path.name for path in folder.iterdir()) == [file_of(folder, "ids").name, "manifest.json"]
-
-
 def test_a_save_that_was_stopped_is_no_index_and_can_be_done_again(tmp_path, monkeypatch):
     class Killed(BaseException):
         pass

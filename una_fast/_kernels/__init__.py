@@ -11,8 +11,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     logarithm    natural logarithms, correctly rounded, so the same on every processor
     strings      numbers distinct strings by first appearance; hashes of strings
     entries      chunks -> entries, which are tokenised once; their words -> words of documents
-    entry_words  entries -> words
-    treebank     the rules of NLTK's word tokenizer, on quotes, punctuation, rewriter, characters
+    treebank     the rules of NLTK's word tokenizer, on rewriter, characters
     random       the generator of all draws: a function of seed, epoch, row, position, number
     law          the term scores and the settings of one augmenter
     probability  rows of terms -> replacement probabilities, equations 3 and 4

@@ -57,7 +57,7 @@ def make_law(
         index.idf,
         index.max_tfidf,
         *bounds,
-        unseen_idf=_unseen_idf(index),
+        unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
         beta=beta,
         radius=resolved,
         seed=checked_seed(seed),
@@ -80,14 +80,6 @@ def _fixed_terms(index: Index, variant: str) -> np.ndarray:
             "nothing can replace it: give a larger corpus"
         )
     return as_bits(fixed)
-
-
-def _unseen_idf(index: Index) -> float:
-    """Idf of a term that one document holds: the bits that the index has, even if an older una_fast built it."""
-    rarest = index.document_frequency.argmin()
-    if index.document_frequency[rarest] == 1:
-        return float(index.idf[rarest])
-    return float(inverse_document_frequency(1, index.n_documents))
 
 
 def checked_seed(seed: int) -> int:

@@ -34,8 +34,7 @@ import numpy as np
 from tqdm import tqdm
 
 from una_fast._kernels.csr import relabel
-from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries
-from una_fast._kernels.words.entry_words import tokenize_entries
+from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.corpus.chunks import PLACES_A_TASK, ChunkTable, ThreadSets

@@ -16,7 +16,7 @@ from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION, check_content
 from una_fast.storage import check_unused, checked_path, load_arrays, publish, read_seal, resolved
 from una_fast.storage.files import file_checksum, new_file
-from una_fast.storage.manifest import MANIFEST, array_file, array_path, checked_manifest, not_saved, read_manifest
+from una_fast.storage.manifest import MANIFEST, array_file, checked_manifest, not_saved, read_manifest
 
 KEPT = "the files copied so far are kept: remove the cause, and run the same again to go on"
 
@@ -54,7 +54,7 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
             raise InputError(f"{address}: holds {MANIFEST!r} already; give another folder, or delete it")
         size = 0
         for name, checksum in tqdm(manifest.checksums.items(), unit=" files", disable=not progress):
-            file, copy = array_path(folder, name, checksum), f"{place}/{array_file(name, checksum)}"
+            file, copy = folder / array_file(name, checksum), f"{place}/{array_file(name, checksum)}"
             size += file.stat().st_size
             if not files.exists(copy) or files.size(copy) != file.stat().st_size:
                 files.put_file(str(file), copy)

@@ -45,7 +45,6 @@ class Index:
         word_ids: `Ragged`, int32 term ids of each document's words, in order.
         chunks: Sequence[str], the distinct texts between spaces; sentences: `Ragged`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        score_law: how the scores were rounded: 2, correctly; 1, in an index of an older version, as numpy does.
         word_probe: the words that a word tokenizer makes of fixed sentences, by which it is recognised; None for
             "treebank" and "whitespace".
         path: the folder that the index was saved to or loaded from, absolute, or None. If there is one, the index is
@@ -66,7 +65,6 @@ class Index:
         word_tokenizer: str | Split,
         lowercase: bool,
         word_probe: Probe | None = None,
-        score_law: int = SCORE_LAW,
         path: Path | None = None,
         seal: str | None = None,
     ):
@@ -81,7 +79,6 @@ class Index:
         self.word_tokenizer = word_tokenizer
         self.lowercase = lowercase
         self.word_probe = word_probe
-        self.score_law = score_law
         self.path = path
         self.seal = seal
 
@@ -100,7 +97,6 @@ class Index:
             word_tokenizer=_checked_tokenizer(folder, meta, word_tokenizer),
             lowercase=meta["lowercase"],
             word_probe=meta.get("word_probe"),
-            score_law=meta.get("score_law", 1),
             path=folder.resolve(),
             seal=seal,
         )
@@ -117,14 +113,12 @@ class Index:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the sources' digests, the word tokenizer, `lowercase` and `score_law`, as 32 hexadecimal digits.
+        """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes of the same fingerprint are equal byte for byte; with `score_law` 1 only if the processors are alike.
+        Indexes of the same fingerprint are equal byte for byte.
         """
         tokenizer = tokenizer_name(self.word_tokenizer) if self.word_probe is None else self.word_probe
-        made_from: list[object] = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase]
-        if self.score_law > 1:
-            made_from.append(self.score_law)
+        made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_LAW]
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 
     @cached_property
@@ -167,7 +161,7 @@ class Index:
         Processes that have the old index open keep it. Raises `InputError` if the folder cannot be written, or holds
         anything that una_fast did not save there.
         """
-        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase, self.score_law)
+        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
         arrays = {
             "chunks_utf8": self.chunks.utf8,
             "chunks_offsets": self.chunks.offsets,

@@ -19,7 +19,7 @@ from una_fast.errors import InputError
 from una_fast.storage.content import never_increases, wrong_range, wrong_rows, wrong_strings
 
 KIND, VERSION = "index", 1
-SCORE_LAW = 2  # how scores are rounded: 2, correctly, so equal on all processors; 1, in old indexes, as numpy does it
+SCORE_LAW = 2  # how scores are rounded: correctly, so equal on all processors
 # kinds of folders inside it, each beside its arrays
 TOKENS = "token ids"
 PROBABILITIES = "probabilities"
@@ -43,16 +43,11 @@ SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
 
 
 def index_meta(
-    sources: list[dict[str, Any]],
-    word_tokenizer: str | Split,
-    word_probe: Probe | None,
-    lowercase: bool,
-    score_law: int = SCORE_LAW,
+    sources: list[dict[str, Any]], word_tokenizer: str | Split, word_probe: Probe | None, lowercase: bool
 ) -> dict[str, Any]:
     """The metadata in the manifest of an index."""
-    law = {"score_law": score_law} if score_law > 1 else {}
-    name = tokenizer_name(word_tokenizer)
-    return {"sources": sources, "word_tokenizer": name, "word_probe": word_probe, "lowercase": lowercase, **law}
+    made = {"sources": sources, "word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": word_probe}
+    return {**made, "lowercase": lowercase, "score_law": SCORE_LAW}
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -76,8 +71,8 @@ def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
     probe = meta.get("word_probe")
     yield "word_probe", "" if probe is None or is_probe(probe) else f"is {probe!r:.80}"
-    law = meta.get("score_law", 1)
-    yield "score_law", "" if type(law) is int and 1 <= law <= SCORE_LAW else f"is {law!r:.80}"
+    law = meta.get("score_law")
+    yield "score_law", "" if type(law) is int and law == SCORE_LAW else f"is {law!r:.80}"
     for source in meta["sources"]:
         fits = isinstance(source, dict) and all(type(source.get(k)) is kind for k, kind in SOURCE_FIELDS.items())
         yield "sources", "" if fits else f"holds {source!r:.80}"

@@ -21,7 +21,7 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import Mapped, checked_path, identity_of, locked, map_file, mapped_array, verify_checksum
-from una_fast.storage.manifest import Manifest, array_path, read_manifest, read_seal
+from una_fast.storage.manifest import Manifest, array_file, read_manifest, read_seal
 
 CHECKS = 1  # version of the checks: after a new one all is read again
 SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
@@ -67,7 +67,7 @@ def load_arrays(
 
 
 def _load(folder: Path, manifest: Manifest, check: Check | None, context: str, verify: bool) -> Saved:
-    files = {name: map_file(array_path(folder, name, checksum)) for name, checksum in manifest.checksums.items()}
+    files = {name: map_file(folder / array_file(name, checksum)) for name, checksum in manifest.checksums.items()}
     mark = _mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
     if not verify and _is_set(mark):
         return _saved(manifest, files)

@@ -82,12 +82,6 @@ def array_file(name: str, checksum: str) -> str:
     return f"{name}-{checksum}.npy"
 
 
-def array_path(folder: Path, name: str, checksum: str) -> Path:
-    """The file of an array of a folder; older versions left out the checksum."""
-    path, older = folder / array_file(name, checksum), folder / f"{name}.npy"
-    return older if older.exists() and not path.exists() else path
-
-
 def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
     """The manifest of a folder of this kind and version.
 

@@ -173,10 +173,6 @@ def _clean(folder: Path, before: Manifest | None) -> None:
                 _delete_part(path, now.seal)
             elif path.name not in listed and (path.name in earlier or _is_array(path)):
                 path.unlink()
-        older = before.checksums if before and now != before else {}  # whose names older versions gave
-        for name, checksum in older.items():
-            if _holds(folder / f"{name}.npy", checksum):
-                (folder / f"{name}.npy").unlink()
 
 
 def _delete_part(folder: Path, seal: str) -> None:

@@ -10,3 +10,4 @@ cdef enum:
     EXTRA = 16
 
 cdef int apply_treebank(Rewriter text) except -1 nogil
+cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil
