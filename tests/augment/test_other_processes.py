@@ -45,7 +45,7 @@ def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
 
 def test_an_index_travels_with_its_word_tokenizer(tmp_path):
     una_fast.build_index(CORPUS, word_tokenizer=split_at_commas).save(tmp_path / "index")
-    with pytest.raises(InputError, match="to load_index too"):
+    with pytest.raises(InputError, match="give load_index word_tokenizer="):
         una_fast.Augmenter(una_fast.load_index(tmp_path / "index"))
     index = una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
     assert pickle.loads(pickle.dumps(index)).word_tokenizer is split_at_commas

@@ -64,6 +64,22 @@ def test_classes_and_seeds_have_their_own_draws(rotation):
     assert all(a != b for a, b in itertools.combinations(made, 2))
 
 
+def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
+    class Reversed(WordAugmentation):
+        def edit(self, words, draws):
+            words.reverse()
+            return self.of(words)
+
+        of = staticmethod(lambda words: words)
+
+    told = Reversed(rotation.index).explain("one two")
+    assert (told.words, told.result) == (["one", "two"], ["two", "one"])
+    for wrong in (" ".join, lambda words: None, lambda words: [1]):
+        Reversed.of = staticmethod(wrong)
+        with pytest.raises(una_fast.InputError, match=r"Reversed.edit made .* of \['one', 'two'\]: .* a list of str"):
+            Reversed(rotation.index).augment(["one two"])
+
+
 def test_seeds_and_units():
     draws = RowDraws(3, 0, np.arange(50))
     units = draws.units(200)

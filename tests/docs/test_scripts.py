@@ -1,5 +1,6 @@
 """The scripts of docs/examples run unchanged on a small text and a tiny encoder."""
 
+import csv
 import gzip
 import json
 import runpy
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = sorted((ROOT / "docs" / "examples").glob("*.py"))
 FIRST = ROOT / "docs" / "examples" / "sentence_transformers_text.py"
+OTHER_FILES = ("frozen_negatives", "query_product_pairs")  # they take no model, or no text
 LINES = 20
 
 
@@ -33,7 +35,7 @@ def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
-@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "frozen_negatives"], ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in OTHER_FILES], ids=lambda script: script.stem)
 def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(script, str(tiny_model), text.name, monkeypatch=monkeypatch)
     assert_trained(tiny_model)
@@ -46,6 +48,16 @@ def test_the_first_script_trains_on_wikipedia(
         text.write_text("".join(islice(lines, 5 * LINES)), encoding="utf-8")
     run(FIRST, str(tiny_model), text.name, monkeypatch=monkeypatch)
     assert_trained(tiny_model)
+
+
+def test_pairs_train(text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    lines = text.read_text(encoding="utf-8").splitlines()
+    with open("pairs.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("query", "product", "mined"), *zip(lines, lines[1:], lines[2:], strict=False)])
+    (script,) = (script for script in SCRIPTS if script.stem == "query_product_pairs")
+    run(script, str(tiny_model), "pairs.csv", monkeypatch=monkeypatch)
+    assert_trained(tiny_model)
+    assert "ndcg@10: " in capsys.readouterr().out and len(script.read_text(encoding="utf-8").splitlines()) < 40
 
 
 def assert_trained(tiny_model: Path) -> None:

@@ -105,16 +105,17 @@ def test_persistent_workers_see_the_epoch_move(una, dataset):
 
 
 PAIRS = {
-    "query": ["old castle", "winter market", " ", "museum music", "treaty"],
+    "query": ["old castle", "winter market", " ", "museum music", "treaty", "hall"],
     "product": [
         "The old castle of the north",
         "A market in the garden",
         "Music in the museum hall",
         "",
         "An old treaty",
+        "The museum hall",
     ],
-    "mined": ["a", "b", "c", "d", "e"],
-    "label": [0, 1, 2, 3, 4],
+    "mined": ["a", "b", "c", "d", "e", None],
+    "label": [0, 1, 2, 3, 4, 5],
 }
 
 
@@ -122,7 +123,7 @@ def test_the_negative_of_a_pair_is_made_of_the_positive_and_other_columns_pass_t
     pairs = datasets.Dataset.from_dict(PAIRS)
     negatives = Negatives(una, column="query", positive="product", of="positive", n=2, keep=["mined", "label"])
     selected = negatives.select(pairs)
-    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts
+    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts, and a mined one
     rows = selected.with_transform(negatives)[:]
     assert list(rows) == ["anchor", "positive", "negative_1", "negative_2", "mined", "label"]
     assert rows["anchor"] == selected["query"][:] and rows["positive"] == selected["product"][:]
@@ -227,7 +228,7 @@ def test_bad_input_is_answered_with_a_sentence(una, dataset):
     with pytest.raises(una_fast.InputError, match="no column 'paraphrase'"):
         dataset.with_transform(Negatives(una, positive="paraphrase"))[0]
     lists = datasets.Dataset.from_dict({"text": [["one", "two"], ["three"]]})
-    with pytest.raises(una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence"):
+    with pytest.raises(una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence.*select"):
         lists.with_transform(Negatives(una))[0]
     with pytest.raises(una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence"):
         Negatives(una).select(lists)

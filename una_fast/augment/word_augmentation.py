@@ -15,6 +15,7 @@ from una_fast.augment.row_draws import RowDraws
 from una_fast.augment.settings import checked_seed
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
+from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 
@@ -85,4 +86,7 @@ class WordAugmentation(TextAugmentation):
         return " ".join('"' if word in marks else word for word in words)
 
     def _edit(self, words: list[str], key: np.ndarray, draws: DrawSet) -> list[str]:
-        return self.edit(words, RowDraws(self._seed, draws.epoch, key, draws.number)) if words else []
+        result = self.edit([*words], RowDraws(self._seed, draws.epoch, key, draws.number)) if words else []
+        if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
+            raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
+        return result

@@ -190,7 +190,7 @@ def block_of(documents: Sequence[bytes]) -> Block:
 def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
     """The error for a table or a row without the column."""
     there = ", ".join(map(repr, names)) or "no column at all"
-    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column`")
+    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:

@@ -82,9 +82,14 @@ def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) 
         return WordTokenizer(tokenizer, _segmenter(tokenizer), lowercase)
     if callable(tokenizer):
         return WordTokenizer("custom", tokenizer, lowercase)
+    if ":" in tokenizer:
+        raise InputError(
+            f"the index was built with the word tokenizer {tokenizer!r}, which it cannot bring along: if you trust "
+            f"that code, give load_index word_tokenizer={tokenizer!r}, or a command --word-tokenizer"
+        )
     raise InputError(
         f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, "
-        'a function or its import path, as "module:function"; give it to load_index too if the index was built with it'
+        'a function or its import path, as "module:function"'
     )
 
 

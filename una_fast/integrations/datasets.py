@@ -100,7 +100,8 @@ class Negatives(DrawnByEpoch):
     def select(self, dataset: Any) -> Any:
         """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
 
-        Takes as long as one epoch of negatives. A row is left out if its anchor or its positive is None or has no word.
+        Takes as long as one epoch of negatives. A row is left out if its anchor or its positive is None or has no word,
+        or if a column of `keep` is None.
 
         Args:
             dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which each split is selected from.
@@ -147,7 +148,9 @@ class Negatives(DrawnByEpoch):
         if self.augmenter.keeps_punctuation:  # a sentence of punctuation alone is its own negative
             mute = is_punctuation(views[self.of]).tolist()
             negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
-        return [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
+        whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
+        kept = [batch[_checked_column(list(batch), name)] for name in self.keep]
+        return [all(value[row] is not None for value in kept) and has for row, has in enumerate(whole)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
@@ -168,7 +171,8 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str) -> list[str]:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
-                f"column {column!r}: row {row} of the batch holds {type(text).__name__}, and a sentence (str) is needed"
+                f"column {column!r}: row {row} of the batch holds {type(text).__name__}, and a sentence (str) is needed; "
+                "select(dataset) of this object leaves out the rows that hold None"
             )
     return texts
 

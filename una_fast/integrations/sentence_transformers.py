@@ -128,7 +128,8 @@ class ViewsLoss(nn.Module):
         features = list(sentence_features)
         if len(features) != 3:
             raise InputError(
-                f"{type(self).__name__} takes the columns anchor, positive and negative, and got {len(features)}"
+                f"{type(self).__name__} takes the columns anchor, positive and negative, and got {len(features)}:"
+                " give Negatives n=1 and no `keep`, or take MultipleNegativesRankingLoss"
             )
         anchor, positive, negative = features
         with_negatives = self._uses_negatives()
