@@ -185,7 +185,11 @@ GZIPPED = gzip.compress(bytes(range(32, 127)) * 1000)
         ("a.txt.gz", GZIPPED[:-20], r"a\.txt\.gz: the gzip data is damaged or cut short"),
         ("a.txt.gz", b"not gzip at all", r"a\.txt\.gz: the gzip data is damaged or cut short"),
         ("a.txt.gz", gzip.compress(b"", mtime=0), r"a\.txt\.gz: it holds no sentence"),
-        ("a.csv", b"id,title\n1,x\n", r"a\.csv: no column 'text', only 'id', 'title'; name one with `column` \(--column\)"),
+        (
+            "a.csv",
+            b"id,title\n1,x\n",
+            r"a\.csv: no column 'text', only 'id', 'title'; name one with `column` \(--column\)",
+        ),
         ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
         ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1"),
         ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8"),

@@ -228,7 +228,9 @@ def test_bad_input_is_answered_with_a_sentence(una, dataset):
     with pytest.raises(una_fast.InputError, match="no column 'paraphrase'"):
         dataset.with_transform(Negatives(una, positive="paraphrase"))[0]
     lists = datasets.Dataset.from_dict({"text": [["one", "two"], ["three"]]})
-    with pytest.raises(una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence.*select"):
+    with pytest.raises(
+        una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence.*select"
+    ):
         lists.with_transform(Negatives(una))[0]
     with pytest.raises(una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence"):
         Negatives(una).select(lists)

@@ -76,6 +76,8 @@ def alone(views, temperature):
 
 alone.negative_views = 0
 
+def of_each(views, temperature):
+    return views.sum((0, 2))
 
 def angular(views, tau):
     return views.sum()
@@ -122,6 +124,11 @@ def test_parts_of_ones_own_train(own, tiny_model) -> None:
     assert losses[0] != losses[1]  # the own negatives and positives take part
     strength = make_augmentation("own_parts:Keywords", una_fast.build_index(["a b c d", "e f"]), strength=0.5, seed=3)
     assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
+
+
+def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
+    outcome = train_here({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
+    assert outcome.status == "failed" and "--loss: it made a tensor of shape (8,), and a loss is" in outcome.message
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:

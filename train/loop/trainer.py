@@ -21,6 +21,7 @@ from train.loop.distributed import Ranks, averaging_gradients, gather, gather_ro
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
+from una_fast.errors import InputError
 from una_fast.losses import tie
 
 if TYPE_CHECKING:  # each of these belongs to an option that most runs do not give
@@ -81,6 +82,8 @@ class Loss:
     def __call__(self, views: Tensor, start: Tensor | None) -> Tensor:
         """A scalar. views: (V, B, D); start: (2, B, D), of the first and the last view, if it is needed."""
         loss = self._function(views, start=start) if self._takes_start else self._function(views)
+        if loss.ndim:
+            raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
         return loss + self._tie_weight * tie(views, start) if start is not None and self._tie_weight else loss
 
 
