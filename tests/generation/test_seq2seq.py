@@ -30,7 +30,7 @@ def texts():
     return [" ".join(generator.choice(WORDS, generator.integers(1, 11))) for _ in range(12)]
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("beams", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
     writer = Seq2Seq(str(model), dataclasses.replace(JOB, beams=beams), CPU)
     rows, _ = writer.encode(texts)
@@ -42,10 +42,10 @@ def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
 
 def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):
     writer = Seq2Seq(str(save_marian(tmp_path)), JOB, CPU)
-    rows, cut = writer.encode(training_lines()[:20])
+    rows, cut = writer.encode(training_lines()[:9])
     assert {True, False} == set(cut) and all(row[-1] == 0 and len(row) <= 12 for row in rows)
     texts = writer.write(rows)
-    assert texts == [writer.write([row])[0] for row in rows] and len(set(texts)) > 10
+    assert texts == [writer.write([row])[0] for row in rows] and len(set(texts)) > 5
     assert not any("<pad>" in text or "▁" in text for text in texts)
 
 
@@ -55,8 +55,8 @@ def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model):
     assert [len(row) for row in rows] == [12, 12] and cut == [False, True] and rows[1][-1] == 1
 
 
-def test_a_batch_too_large_for_the_gpu_is_halved(model, texts, monkeypatch):
-    writer = Seq2Seq(str(model), JOB, CPU)
+def test_a_batch_too_large_for_the_gpu_is_halved(tmp_path, texts, monkeypatch):
+    writer = Seq2Seq(str(save(tmp_path, "bart")), JOB, CPU)
     rows, _ = writer.encode(texts)
     whole, sizes, write = writer.write(rows), [], writer._write
 
