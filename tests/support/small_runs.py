@@ -88,6 +88,7 @@ def options(folder, model, **changes):
     corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
     if not corpus.exists():
         write_corpus(corpus)
+    if not dev.exists():
         write_dev(dev)
     values = {
         "corpus": (str(corpus),), "model": str(model), "output": str(folder / "run"), "index": str(folder / "index"),

@@ -1,5 +1,6 @@
 """CUDA graphs, as far as a CPU can test them: owners of buffers, names, results, batches."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from train.loop.data import gpu_column_multiple
 from una_fast.errors import InputError
 
 
+SHAPES = 8  # of the parts of a run
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
     """Use one thread: a tiny model gains nothing from more."""
@@ -32,18 +36,38 @@ def graphs_on_cpu(monkeypatch):
     stand_in(monkeypatch.setattr)
 
 
+@pytest.fixture(scope="module")
+def plain_run(tiny_model):
+    """A function that trains without graphs, or returns what it trained with these settings before.
+
+    ids: the encoder takes token ids, as graphs do, and not looked-up embeddings.
+    """
+
+    @functools.cache
+    def get(ids=False, **settings):
+        with pytest.MonkeyPatch.context() as patch:
+            if ids:
+                patch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)
+            return train(tiny_model, compile="off", **settings)
+
+    return get
+
+
 # one part in bf16: with two, the plain run would add the gradients of a cast weight before it casts them back
 @pytest.mark.parametrize("settings", [{}, {"grad_cache": 5}, {"precision": "bf16", "n_parts": 1}])
-def test_graphs_change_no_bit(tiny_model, graphs_on_cpu, monkeypatch, settings):
-    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)  # as graphs do: they take token ids
-    losses, plain = train(tiny_model, compile="off", **settings)
+def test_graphs_change_no_bit(tiny_model, graphs_on_cpu, plain_run, settings):
+    losses, plain = plain_run(ids=True, **settings)
     same, graphed = train(tiny_model, compile="graphs", **settings)
-    assert len(graphed.graphs._captured) > 2
+    shapes = len(graphed.graphs._captured)
+    assert shapes > 2 if settings else shapes == SHAPES
     assert losses == same
     assert_same_weights(plain, graphed)
 
 
-@pytest.mark.parametrize("settings", [{}, {"grad_cache": 5}, {"precision": "bf16"}, {"precision": "fp16"}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, pytest.param({"grad_cache": 5}, marks=pytest.mark.slow), {"precision": "bf16"}, {"precision": "fp16"}],
+)
 def test_auto_uses_graphs_that_prove_themselves_and_the_trial_changes_no_bit(
     tiny_model, graphs_on_cpu, capsys, settings
 ):
@@ -92,8 +116,10 @@ class OneLoss(OnCpu):
         (OneLoss, "the loss differs from the plain kernels' by "),
     ],
 )
-def test_auto_goes_on_plain_where_graphs_are_wrong(tiny_model, graphs_on_cpu, monkeypatch, capsys, kind, reason):
-    losses, plain = train(tiny_model, compile="off", n_parts=1)
+def test_auto_goes_on_plain_where_graphs_are_wrong(
+    tiny_model, graphs_on_cpu, plain_run, monkeypatch, capsys, kind, reason
+):
+    losses, plain = plain_run(n_parts=1)
     monkeypatch.setattr(graphs, "Captured", kind)
     same, tried = train(tiny_model, compile="auto", n_parts=1)
     said = [line for line in capsys.readouterr().err.splitlines() if "--compile" in line]
@@ -103,11 +129,11 @@ def test_auto_goes_on_plain_where_graphs_are_wrong(tiny_model, graphs_on_cpu, mo
     assert_same_weights(plain, tried)
 
 
-def test_auto_goes_on_plain_where_nothing_can_be_captured(tiny_model, graphs_on_cpu, monkeypatch, capsys):
+def test_auto_goes_on_plain_where_nothing_can_be_captured(tiny_model, graphs_on_cpu, plain_run, monkeypatch, capsys):
     def fail(*args):
         raise RuntimeError("operation not permitted")
 
-    losses, _ = train(tiny_model, compile="off", n_parts=1)
+    losses, _ = plain_run(n_parts=1)
     monkeypatch.setattr(graphs, "Captured", fail)
     with pytest.warns(UserWarning, match="no CUDA graphs, the run goes on without"):
         same, tried = train(tiny_model, compile="auto", n_parts=1)
@@ -128,7 +154,7 @@ def test_parts_that_shared_a_graph_would_be_noticed(tiny_model, graphs_on_cpu, m
         ("last", KeyError()),
     ],
 )  # fmt: skip
-def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, monkeypatch, at, error):
+def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, plain_run, monkeypatch, at, error):
     """For any shape: one warning with the reason, and the weights of a run without graphs."""
     whole = graphs.Captured
     made = []
@@ -140,11 +166,9 @@ def test_a_capture_that_fails_ends_no_run(tiny_model, graphs_on_cpu, monkeypatch
             raise error
         return whole(run, trained, part, memory)
 
-    shapes = len(train(tiny_model, compile="graphs")[1].graphs._captured)
-    place = {"first": 1, "third": 3, "last": shapes}[at]
-    assert shapes > 3
+    place = {"first": 1, "third": 3, "last": SHAPES}[at]
+    losses, plain = plain_run(ids=True)
     monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda self, parts: parts)
-    losses, plain = train(tiny_model, compile="off")
     monkeypatch.setattr(graphs, "Captured", fail)
     with pytest.warns(
         UserWarning, match="no CUDA graphs, the run goes on without: .* tokens cannot be captured"
@@ -171,11 +195,11 @@ def assert_same_weights(one, other):
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
-def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model, graphs_on_cpu, monkeypatch):
+def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model, graphs_on_cpu, plain_run, monkeypatch):
     def wait(*args):
         raise graphs.WaitsError("called a synchronizing CUDA operation")
 
-    losses, _ = train(tiny_model, compile="off", n_parts=1)
+    losses, _ = plain_run(n_parts=1)
     monkeypatch.setattr(graphs, "Captured", wait)
     with pytest.warns(
         UserWarning, match="no CUDA graphs.* the model waits for the GPU .called a synchronizing"

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoTokenizer
 
 import una_fast
-from support.small_runs import assert_same_run, metrics, options, train_here
+from support.small_runs import assert_same_run, metrics, options, train_here, write_corpus
 from train.config.run import POSITIVES, make_run
 from train.launch.corpus import TrainingRows
 from train.launch.worker import Job, batch_maker
@@ -91,13 +91,14 @@ def positives_of(batch):
 
 @pytest.mark.slow
 def test_a_stopped_run_ends_with_the_same_bits(tmp_path, tiny_model, monkeypatch):
+    write_corpus(tmp_path / "corpus.txt", sentences=38)  # 5 steps an epoch
     whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), positives="eda-swap")
     parts = {**whole, "output": str(tmp_path / "parts")}
     assert train_here(whole).status == "finished"
     plain = Trainer.step
 
     def step(self, batch):
-        if batch.step == 10:
+        if batch.step == 6:
             os.kill(os.getpid(), signal.SIGTERM)
         return plain(self, batch)
 

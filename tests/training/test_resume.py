@@ -20,7 +20,6 @@ from support.small_runs import (
     finish,
     metrics,
     options,
-    start,
     start_prepared,
     train_here,
     wait_for_step,
@@ -40,7 +39,6 @@ def folder(tmp_path_factory):
     """The folder of all runs, whose corpus has 5 steps an epoch, the last one uneven."""
     folder = tmp_path_factory.mktemp("resume")
     training.write_corpus(folder / "corpus.txt", sentences=38)
-    training.write_dev(folder / "dev.tsv")
     return folder
 
 
@@ -313,7 +311,7 @@ def test_a_second_run_is_kept_out(folder, tiny_model):
 @pytest.mark.slow
 def test_ranks_end_with_their_launcher(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
-    launcher = start(values)
+    launcher = start_prepared(values)
     lines = Path(values["output"]) / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
