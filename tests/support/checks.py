@@ -9,12 +9,11 @@ import numpy as np
 
 from support import reference
 from una_fast._kernels import csr
-from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.ids.emit import TermTokens
+from una_fast._kernels.ids.emit import TermTokens, write_tokens
 from una_fast._kernels.ids.encode import pad_rows
 from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, Ragged
@@ -205,9 +204,7 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     other = table if first_terms is None else ragged(first_terms)
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     writer = TermTokens(table, other, Frame(np.array([101]), np.array(suffix), 9, pads_left))
-    no_edits = Edits("synonym", 0.5, ragged([[]] * len(terms)))
-    kernel, work = EditedRows(words, no_edits, 0, writer), EditWorkspace(max(map(len, rows), default=0))
-    kernel.token_ids(np.arange(len(rows)), 0, work, input_ids, attention_mask)
+    write_tokens(writer, words.values, words.indptr, input_ids, attention_mask)
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
         ids = [101, *[token for term in spelled for token in term][: length - 1 - len(suffix)], *suffix]

@@ -99,3 +99,18 @@ def pack(const int32_t[::1] values, const int64_t[::1] indptr):
             else:
                 records[term, 1] = <int32_t>indptr[term]
     return packed
+
+
+def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
+                 int64_t[:, ::1] attention_mask):
+    """Fill row i of `input_ids` and `attention_mask`, int64 (N, L), with the text ``terms[indptr[i]:indptr[i + 1]]``.
+
+    terms: int32 (T,); indptr: int64 (N + 1,).
+    """
+    cdef int64_t n_rows = indptr.shape[0] - 1, width = input_ids.shape[1]
+    cdef int32_t[::1] line = on_own_lines(line_length(width), np.int32)
+    cdef int32_t none = 0
+    cdef const int32_t* words = &terms[0] if terms.shape[0] else &none
+    if n_rows:
+        with nogil:
+            write_rows(tokens, words, &indptr[0], n_rows, &line[0], width, &input_ids[0, 0], &attention_mask[0, 0])
