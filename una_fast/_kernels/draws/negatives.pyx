@@ -9,7 +9,8 @@ from una_fast._kernels.cache_lines import on_own_lines
 from una_fast._kernels.draws.law cimport Law
 from una_fast._kernels.draws.probability cimport FirstPlaces, fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
-from una_fast._kernels.draws.replace cimport choose, choose_exactly, copy_to_repeats, replace_chosen
+from una_fast._kernels.draws.replace cimport choose_exactly, copy_to_repeats, replace_chosen
+from una_fast._kernels.draws.random cimport draw64
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
 from una_fast._kernels.ids.emit cimport TermTokens
 from una_fast._kernels.prefetch cimport una_prefetch
@@ -103,3 +104,27 @@ cdef class Negatives(RowKernel):
             work.bounds[row - begin + 1] = work.bounds[row - begin] + min(
                 self.indptr[rows[row] + 1] - self.indptr[rows[row]], work.most_words)
         return 0
+
+
+cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
+                           int32_t* chosen) noexcept nogil:
+    """Fill `chosen` with the places of the first n words of a row that are replaced, in order; returns their number.
+
+    weighted, bits: the row's words, and `id_bits` (see `probability.fill_weighted`); key: `row_key` of the row; ids,
+    out: int32 (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if
+    the term stands at later places too, which get the same replacement. Returns -1 if a draw lies so near a probability that the
+    bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 2,048.
+    """
+    cdef int64_t k, n_chosen = 0
+    cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
+    cdef bint near = False
+    # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
+    for k in range(n):
+        word = weighted[k]
+        draw = <uint32_t>(draw64(key, k, 0) >> (33 + bits))
+        p = word >> (bits + 1)
+        ids[k] = out[k] = <int32_t>(word & id_mask)
+        chosen[n_chosen] = <int32_t>(k << 1 | (word >> bits & 1))
+        n_chosen += draw < p
+        near |= draw == p
+    return -1 if near else n_chosen

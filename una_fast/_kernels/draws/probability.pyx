@@ -190,7 +190,7 @@ def id_bits(int64_t n_terms):
 
 def fill_weighted(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
                   const double[::1] p, uint32_t[::1] out):
-    """Fill `out`, uint32 (T,), with each word and its probability, by which `replace.choose` decides without p.
+    """Fill `out`, uint32 (T,), with each word and its probability, by which `negatives.choose` decides without p.
 
     The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
     2**(31 - b) - 1: a draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The

@@ -11,7 +11,7 @@ its lower bound accepts the candidate nor its upper bound rejects it. Binary sea
 misses a draw.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
@@ -21,33 +21,9 @@ from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 
-cdef int64_t choose(const uint32_t* weighted, int id_bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
-                    int32_t* chosen) noexcept nogil:
-    """Fill `chosen` with the places of the first n words of a row that are replaced, in order; returns their number.
-
-    weighted, id_bits: the row's words (see `probability.fill_weighted`); key: `row_key` of the row; ids, out: int32
-    (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if the term
-    stands at later places too, which get the same replacement. Returns -1 if a draw lies so near a probability that the
-    bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 2,048.
-    """
-    cdef int64_t k, n_chosen = 0
-    cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << id_bits) - 1
-    cdef bint near = False
-    # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
-    for k in range(n):
-        word = weighted[k]
-        draw = <uint32_t>(draw64(key, k, 0) >> (33 + id_bits))
-        p = word >> (id_bits + 1)
-        ids[k] = out[k] = <int32_t>(word & id_mask)
-        chosen[n_chosen] = <int32_t>(k << 1 | (word >> id_bits & 1))
-        n_chosen += draw < p
-        near |= draw == p
-    return -1 if near else n_chosen
-
-
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """As `choose`, from the row's `first` and p (see `fill_probabilities`), but no entry tells of later places.
+    """As `negatives.choose`, from `first` and p of the row (see `fill_probabilities`); no entry tells of later places.
 
     In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
     """
@@ -70,7 +46,7 @@ cdef int replace_chosen(Law law, uint64_t key, const int32_t* ids, int64_t n, co
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
     The positions in the draws count from the row's first word. z: tf-idf of each word, which only rows with unseen
-    words (negative ids) need; NULL without. chosen: as `choose` fills it; records: of
+    words (negative ids) need; NULL without. chosen: as `choose_exactly` fills it; records: of
     `TermTokens`, or NULL; the records that will be copied are prefetched.
     """
     cdef const double* blocks = &law.blocks[0]
