@@ -52,7 +52,7 @@ def test_the_first_script_trains_on_wikipedia(
 
 def test_pairs_train(text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     lines = text.read_text(encoding="utf-8").splitlines()
-    with open("pairs.csv", "w", encoding="utf-8", newline="") as file:
+    with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("query", "product", "mined"), *zip(lines, lines[1:], lines[2:], strict=False)])
     (script,) = (script for script in SCRIPTS if script.stem == "query_product_pairs")
     run(script, str(tiny_model), "pairs.csv", monkeypatch=monkeypatch)

@@ -17,7 +17,6 @@ from train.encoder.pretrained import load_config
 from train.loop.data import gpu_column_multiple
 from una_fast.errors import InputError
 
-
 SHAPES = 8  # of the parts of a run
 
 

@@ -100,7 +100,8 @@ class KernelAugmentation(TextAugmentation):
         drawn = self._draw_rows(rows[lines], draws)
         batch = [out[name].numpy() for name in ("input_ids", "attention_mask")]
         consecutive = lines[-1] - lines[0] == len(lines) - 1
-        parts = [whole[lines[0] : lines[-1] + 1] if consecutive else np.empty((len(lines), whole.shape[1]), whole.dtype) for whole in batch]
+        shape = len(lines), batch[0].shape[1]
+        parts = [whole[lines[0] : lines[-1] + 1] if consecutive else np.empty(shape, whole.dtype) for whole in batch]
         left = self._speller.fill(rows[lines], drawn, *parts)
         for whole, part in zip(batch, parts, strict=True):
             if not consecutive:
