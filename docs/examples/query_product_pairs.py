@@ -26,11 +26,14 @@ if __name__ == "__main__":
 
     model = SentenceTransformer(MODEL)
     loss = MultipleNegativesRankingLoss(model)  # or PairsLoss(model): without keep, and with loss.callback() below
-    arguments = SentenceTransformerTrainingArguments("una-model", num_train_epochs=2, dataloader_num_workers=2)
-    train = pairs["train"].with_transform(negatives)
-    trainer = SentenceTransformerTrainer(model, arguments, train, loss=loss, callbacks=[negatives.callback()])
-    before = evaluator(model)
-    trainer.train()
-    print(f"{evaluator.primary_metric}: {before[evaluator.primary_metric]:.3f} before, ", end="")
-    print(f"{evaluator(model)[evaluator.primary_metric]:.3f} after")
+    arguments = SentenceTransformerTrainingArguments("una-model", eval_strategy="epoch", eval_on_start=True)
+    trainer = SentenceTransformerTrainer(
+        model,
+        arguments,
+        pairs["train"].with_transform(negatives),
+        loss=loss,
+        evaluator=evaluator,
+        callbacks=[negatives.callback()],
+    )
+    trainer.train()  # shows the scores of the test queries before the first epoch and after each
     model.save_pretrained("una-model/final")
