@@ -27,7 +27,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from una_fast.parallel import n_cores
-from una_fast.tokens.binding import encode_sentences, encode_terms
+from una_fast.tokens.binding import encode_sentences, encode_table
 from una_fast.tokens.subwords import SubwordEncoder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -86,7 +86,7 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     tokenizer = load_tokenizer(name, index)
     ours, terms, theirs = Clock(), Clock(), Clock()
     ids = ours(encode, index, tokenizer)
-    terms(encode_terms, index, SubwordEncoder(tokenizer), n_cores(None))
+    terms(encode_table, index.terms, SubwordEncoder(tokenizer), n_cores(None))
     starts = range(0, index.n_documents, lines_a_call)
     different = 0
     for k, start in enumerate(starts):

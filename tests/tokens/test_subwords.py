@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 import una_fast
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
 from una_fast.arrays import StringTable
-from una_fast.tokens.binding import encode_sentences, encode_terms
+from una_fast.tokens.binding import encode_sentences, encode_table
 from una_fast.tokens.subwords import SubwordEncoder
 
 NASTY = [
@@ -104,7 +104,7 @@ def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
 @given(words=st.lists(TEXTS, min_size=1, max_size=20), order=st.randoms(use_true_random=False))
 def test_any_terms_joined_are_the_tokenizers(family, tokenizer, encoder, words, order):
     index = una_fast.build_index([*words, "never a blank corpus"])
-    ids = encode_terms(index, encoder, n_jobs=1)
+    ids = encode_table(index.terms, encoder, n_jobs=1)
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
     irregular = set(ids["irregular"].values.tolist())
     assert not irregular or family in DEPENDENT
@@ -138,7 +138,7 @@ def test_terms_may_hold_spaces(tokenizer, encoder):
 
     index = una_fast.build_index(["new york is in the state of new york"], word_tokenizer=pairs)
     assert "new york" in index.terms
-    ids = encode_terms(index, encoder, n_jobs=1)
+    ids = encode_table(index.terms, encoder, n_jobs=1)
     before = len(ids_of(tokenizer, ["a"])[0])
     assert rows_of(ids["terms"]) == [row[before:] for row in ids_of(tokenizer, ["a " + term for term in index.terms])]
 
@@ -168,7 +168,7 @@ def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way(
     texts = ["a UnaFast b", "a únafast", "xUNAFASTy z", "una fast"]
     index = una_fast.build_index(texts)
     assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)) == ids_of(tokenizer, texts)
-    irregular = encode_terms(index, SubwordEncoder(tokenizer), 1)["irregular"].values
+    irregular = encode_table(index.terms, SubwordEncoder(tokenizer), 1)["irregular"].values
     assert {index.terms[i] for i in irregular.tolist()} == {"unafast", "únafast", "xunafasty"}
 
 

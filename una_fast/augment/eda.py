@@ -154,10 +154,7 @@ class SynonymTable:
         ]
         self.synonyms = Ragged(np.array(ids, dtype=ID), row_bounds([len(words) for words in found]))
         self.extra = StringTable.from_strings(list(self._extra_ids))
-        self.strings = index.terms
-        if self._extra_ids:
-            bounds = np.concatenate([index.terms.offsets, self.extra.offsets[1:] + index.terms.offsets[-1]])
-            self.strings = StringTable(np.concatenate([index.terms.utf8, self.extra.utf8]), bounds)
+        self.strings = index.terms.followed_by(self.extra) if self._extra_ids else index.terms
 
     def number(self, ids: np.ndarray, words: Sequence[str], n_unseen: int) -> tuple[np.ndarray, Ragged, list[str]]:
         """Number `words` 0, 1, ..., and their synonyms after them.

@@ -12,7 +12,7 @@ from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.layout import TOKENS
-from una_fast.tokens.kept import check_ids, rows_of
+from una_fast.storage.content import wrong_rows
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ VERSION = 2  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
+NEEDED, OPTIONAL = frozenset(["sentences", "terms", "irregular"]), "first_terms"
+PARTS = ("values", "indptr")
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
@@ -34,11 +36,12 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
     """
 
     def check(folder: Path, arrays: Arrays) -> None:
-        check_ids(folder, arrays, index, encoder.n_ids)
+        if found := wrong_ids_of(arrays, index, encoder.n_ids):
+            raise InputError(f"{folder}: damaged, or not written by una_fast: {found}; delete it, it is made again")
 
     def make() -> Arrays:
-        ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_terms(index, encoder, n_jobs)}
-        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in ("values", "indptr")}
+        ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_table(index.terms, encoder, n_jobs)}
+        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS}
 
     part = Part(f"tokens-{encoder.fingerprint}", TOKENS, VERSION, check, str(encoder.n_ids))
     return _checked_places(rows_of(kept_beside(index, part, make)))
@@ -86,16 +89,46 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
     return Ragged(values, bounds)
 
 
-def encode_terms(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
-    """int32 ids of each term after a space, and as the first word where that makes a difference to any term.
+def rows_of(arrays: dict[str, np.ndarray]) -> dict[str, Ragged]:
+    """The ids in the arrays of a folder, by name (see `bind`)."""
+    names = sorted({name.rpartition("_")[0] for name in arrays})
+    return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
 
-    "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
+
+def wrong_ids_of(arrays: Arrays, index: Index, n_ids: int) -> str:
+    """What is wrong with the names, types, lengths or ranges of a folder's ids, or "". O(T) time: one pass.
+
+    The checksums say that the files are those that were written; they cannot say who wrote them. n_ids: one more than
+    the tokenizer's largest id.
     """
-    return encode_table(index.terms, encoder, n_jobs)
+    names = {name.rpartition("_")[0] for name in arrays}
+    listed = {f"{name}_{part}" for name in names for part in PARTS}
+    if names - {OPTIONAL} != NEEDED or listed != arrays.keys():
+        return f"the list of its arrays is {', '.join(sorted(arrays))}"
+    ids = rows_of(arrays)
+    n_rows = {"sentences": index.n_documents, "irregular": 1}
+    for name, rows in ids.items():
+        limit = index.n_terms if name == "irregular" else n_ids
+        if wrong := _wrong_types(name, rows) or wrong_rows(rows, n_rows.get(name, index.n_terms), limit):
+            return f"{name} {wrong}"
+    irregular = ids["irregular"].values
+    return "irregular does not increase" if (irregular[1:] <= irregular[:-1]).any() else ""
+
+
+def _wrong_types(name: str, rows: Ragged) -> str:
+    kinds = (ID, np.uint16) if name == "sentences" else (ID,)
+    if rows.values.ndim != 1 or rows.values.dtype not in kinds:
+        return f"holds ids of {rows.values.dtype} and shape {rows.values.shape}"
+    if rows.indptr.ndim != 1 or rows.indptr.dtype != POINTER:
+        return f"holds bounds of {rows.indptr.dtype} and shape {rows.indptr.shape}"
+    return ""
 
 
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
-    """As `encode_terms`, for any table of words."""
+    """int32 ids of each term of a table after a space, and as the first word where that differs for any term.
+
+    "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
+    """
     regular, later, first = encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}

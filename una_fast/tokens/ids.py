@@ -89,15 +89,11 @@ class TokenIds:
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
 
     def with_terms(self, extra: StringTable) -> tuple[Ragged, Ragged, np.ndarray]:
-        """`terms`, `first_terms` and `irregular` of the index's terms and, after them, of the strings `extra`."""
+        """`terms`, `first_terms` and `irregular` of the index's terms and then of the strings `extra`; if `by_word`."""
         if not len(extra):
             return self.terms, self.first_terms, self.irregular
-        n, every = len(self.terms), np.arange(len(extra), dtype=ID)
-        if self.encoder is None:
-            none = Ragged(np.zeros(0, dtype=ID), np.zeros(len(extra) + 1, dtype=POINTER))
-            ids = {"terms": none, "irregular": Ragged(every, row_bounds([len(every)]))}
-        else:
-            ids = encode_table(extra, self.encoder, 1)
+        assert self.encoder is not None
+        n, ids = len(self.terms), encode_table(extra, self.encoder, 1)
         terms = self.terms.followed_by(ids["terms"])
         same = self.first_terms is self.terms and "first_terms" not in ids
         first = terms if same else self.first_terms.followed_by(ids.get("first_terms", ids["terms"]))

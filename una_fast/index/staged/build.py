@@ -19,8 +19,7 @@ from una_fast.index.staged.executors import Runner, Task, check_workers, half_of
 from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_strings, rank_strings
 from una_fast.index.staged.output import ROWS, Piece, checksum_array, create_arrays, write_split
 from una_fast.index.staged.plan import STRING_KINDS, Paths, Plan, Words
-from una_fast.index.staged.read import Reader
-from una_fast.index.staged.scan import scan_tasks
+from una_fast.index.staged.read import Reader, scan_tasks
 from una_fast.index.staged.work import MARK, delete_work, end_work, open_work
 from una_fast.storage import adopt_arrays, check_own, resolved
 from una_fast.storage.manifest import Manifest
