@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
 
 def _build(values: dict[str, Any]) -> Index:
     output = Path(values["output"])
-    was_stopped = work_folder(output).is_dir()
+    was_stopped = os.path.isdir(work_folder(output))  # noqa: PTH112  Path.is_dir raises for names that are too long
     if not was_stopped or (is_saved(output) and not _is_of_command(values)):
         check_unused(output, KIND)
     import una_fast  # here, so that --help and errors of the command line do not wait for it

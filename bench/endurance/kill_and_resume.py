@@ -27,10 +27,17 @@ from train.record.checkpoint import has_checkpoint, read_pointer  # noqa: E402
 from train.record.folder import RUN, is_own  # noqa: E402
 
 KILLS_A_RUN = 5
-STEPS = {"epochs": 12, "eval_every": 25, "save_every": 2}  # 108 steps; saves are so frequent that most kills hit one
-LONGEST_WAIT = 1.0  # seconds of training before a kill, at most
+STEPS = {"epochs": 6, "eval_every": 20, "save_every": 2}  # 54 steps; saves are so frequent that most kills hit one
+MOST_SAVES = 6  # of the 28 of a run, before a kill
+LONGEST_WAIT = 0.5  # seconds of training after them, at most
 LONGEST_RUN = 3600  # seconds
 EARLY = 0.15  # share of kills that may come before the first new checkpoint
+
+
+def last_save(output: Path) -> int:
+    """When the checkpoint was written, in ns; 0 if there is none."""
+    checkpoint = output / "last" / "checkpoint.json"
+    return checkpoint.stat().st_mtime_ns if checkpoint.is_file() else 0
 
 
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
@@ -38,9 +45,10 @@ def kill_at_random(process, output: Path, chance: random.Random) -> bool:
     if chance.random() < EARLY:
         time.sleep(chance.uniform(0, 5))
     else:
-        checkpoint, before = output / "last" / "checkpoint.json", time.time()
-        while process.poll() is None and not (checkpoint.is_file() and checkpoint.stat().st_mtime > before):
-            time.sleep(0.002)
+        for _ in range(chance.randint(1, MOST_SAVES)):
+            before = last_save(output)
+            while process.poll() is None and last_save(output) == before:
+                time.sleep(0.002)
         time.sleep(chance.uniform(0, LONGEST_WAIT))
     if process.poll() is not None:
         return False

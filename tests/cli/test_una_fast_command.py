@@ -224,6 +224,10 @@ def test_bad_input_gets_one_sentence(capsys, tmp_path, monkeypatch, arguments, m
     assert not list(tmp_path.iterdir())
 
 
+def test_a_name_that_is_too_long_for_a_folder(corpus, tmp_path, capsys):
+    assert "(File name too long)" in refusal(capsys, "index", corpus, "--output", tmp_path / ("I" * 255))
+
+
 def test_a_file_that_is_there_is_kept(folder, tmp_path, capsys):
     (tmp_path / "n.txt").write_text("mine")
     assert "exists already" in refusal(capsys, "negatives", "--index", folder, "--output", tmp_path / "n.txt")

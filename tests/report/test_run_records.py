@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.run_folders import STS_TASKS, metrics_line, write_evaluation, write_run
+from train.record.folder import SCORES, write_json
 from train.report.runs import (
     Spread,
     differences,
@@ -157,11 +158,25 @@ def test_a_run_with_a_file_that_no_run_writes_is_refused(tmp_path: Path, name: s
         read_run(folder)
 
 
+@pytest.mark.parametrize(("name", "about"), [("run.json", ""), ("evaluation.json", SCORES)])
+def test_a_changed_figure_is_not_shown(tmp_path: Path, name: str, about: str) -> None:
+    """The seal of a file that the program wrote tells; a file without one, of an earlier version, is read."""
+    folder = write_run(tmp_path / "run", 0.8125)
+    write_evaluation(folder, 0.8125)
+    content = json.loads((folder / name).read_text())
+    (folder / name).unlink()
+    write_json(folder / name, content, about)
+    assert 0.8125 in read_run(folder).scores.values()
+    (folder / name).write_text((folder / name).read_text().replace("0.8125", "0.9125"))
+    with pytest.raises(InputError, match=f"{name}: was changed since it was written"):
+        read_run(folder)
+
+
 @pytest.mark.parametrize("content", ["{", "[]", "[" * 100_000, "\udcff"])
 def test_a_run_that_cannot_be_read_is_refused_alone_and_left_out_beside_others(tmp_path: Path, content: str) -> None:
     broken = write_run(tmp_path / "broken", 0.5)
     (broken / "run.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match="run.json or metrics.jsonl cannot be read"):
+    with pytest.raises(InputError, match="run.json: cannot be read"):
         find_runs([broken])
     write_run(tmp_path / "whole", 0.5)
     notes: list[str] = []

@@ -251,6 +251,7 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--alpha", "five"], "--alpha: 'five' is not a whole number"),
         (["--beta", "1.5"], "--beta is 1.5: it must be at least 0 and at most 1"),
         (["--beta", "nan"], "--beta is nan: it must be at least 0 and at most 1"),
+        (["--seed", "9" * 400], "9999: it must be at least 0"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--max-length", "2"], "--max-length is 2: it must be at least 3"),
         (["--temperature", "0"], "--temperature is 0.0: it must be above 0"),

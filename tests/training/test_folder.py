@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -372,6 +373,17 @@ class TestChangesOfTheUser:
         assert "metrics.jsonl: 1 damaged line dropped" in capsys.readouterr().err
         assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(6)]
 
+    def test_a_changed_figure_of_a_finished_run_goes_into_no_card(self, finished, capsys, tmp_path):
+        output = tmp_path / "copy"
+        shutil.copytree(finished["output"], output)
+        assert main(["--resume", "--output", str(output)]) == 0
+        content = (output / "run.json").read_text().replace('"stsb_dev": 0.', '"stsb_dev": 0.1')
+        (output / "run.json").write_text(content)
+        card = (output / "best" / "README.md").read_text()
+        assert main(["--resume", "--output", str(output)]) == 2
+        assert "run.json: is not as this program wrote it, and stays: move it away" in capsys.readouterr().err
+        assert (output / "best" / "README.md").read_text() == card and (output / "run.json").read_text() == content
+
     def test_no_card_is_written_into_a_folder_behind_a_link(self, finished, capsys, tmp_path):
         output = tmp_path / "copy"
         shutil.copytree(finished["output"], output)
@@ -388,6 +400,19 @@ class TestChangesOfTheUser:
         card.write_text(edited := card.read_text().replace("# run", "# My encoder"))
         assert main(["--resume", "--output", finished["output"]]) == 0
         assert card.read_text() == edited and edited.startswith("---") and "# My encoder" in edited
+
+
+def test_weights_that_do_not_fit_on_the_disk(tmp_path, tiny_model):
+    """safetensors has an error of its own for it."""
+    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "cls")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(InputError, match="best: cannot be written .*; what was saved before is intact"):
+            save_encoder(tmp_path, "best", encoder, load_tokenizer(str(tiny_model)), {}, encoder.backbone.state_dict())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [*(tmp_path / "best").iterdir()]
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from support.small_runs import (
     wait_for_step,
 )
 from train.evaluation.embed import PairScorer
+from train.loop import loop
 from train.loop.trainer import Step, Trainer
 from train.record import checkpoint
 from train.record.checkpoint import read_pointer
@@ -133,6 +134,21 @@ def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, int
     assert read_pointer(Path(values["output"])).progress.step == 6
     train_here({**values, "resume": True})
     assert_same_run(values["output"], whole)
+
+
+def test_a_checkpoint_is_written_after_the_lines_before_it(tmp_path, tiny_model, monkeypatch):
+    """A killed process has flushed them: --resume keeps the dev score of a checkpoint, and does not repeat it."""
+    values = options(tmp_path, tiny_model, max_steps=4)
+    plain, saved = loop.write_checkpoint, []
+
+    def write(output, settings, identity, progress, state):
+        scored = [line["step"] for line in metrics(output) if "stsb_dev" in line]
+        saved.append((progress.step, progress.evaluated_step, scored))
+        return plain(output, settings, identity, progress, state)
+
+    monkeypatch.setattr(loop, "write_checkpoint", write)
+    assert train_here(values).status == "finished"
+    assert saved == [(0, 0, [0]), (2, 0, [0]), (4, 4, [0, 4])]
 
 
 def no_space():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Literal
 
 from una_fast.errors import InputError
 
+LARGEST = 2.0**64  # above any number that an option takes
 Role = Literal["result", "source", "running", "call"]
 """How an option affects a run.
 
@@ -84,9 +84,9 @@ class Option:
         return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
     def _allows(self, number: float) -> bool:
-        """Whether a number is finite and within the bounds; NaN never is."""
+        """Whether a number is within the bounds and below LARGEST; NaN never is."""
         return (
-            math.isfinite(number)
+            -LARGEST < number < LARGEST
             and (self.least is None or number >= self.least)
             and (self.above is None or number > self.above)
             and (self.most is None or number <= self.most)

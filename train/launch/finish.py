@@ -32,7 +32,7 @@ def check_evaluation(run: Run) -> None:
 
 def is_scored(run: Run) -> bool:
     """True if the run's folder holds scores of all tasks that it is to be scored on."""
-    scores = read_object(Path(run.output) / EVALUATION)
+    scores = read_object(Path(run.output) / EVALUATION, SCORES)
     names = (name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind])
     return {*task_names(run.tasks)} <= {*names}
 

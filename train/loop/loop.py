@@ -96,6 +96,7 @@ class Loop:
             if self.score and is_due and self.progress.evaluated_step != self.progress.step:
                 self._evaluate()
             if self.progress.step == 0:
+                self.telemetry.flush()
                 self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
             return self._steps(batches)
         finally:

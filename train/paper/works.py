@@ -22,7 +22,7 @@ from train.launch.seeds import of_seed, train_seeds
 from train.paper.request import Request
 from train.paper.tables import AVERAGE, CHECKPOINT, DEV, PAIRS, RUN, Cell, Scores, Source
 from train.record.checkpoint import check_identity
-from train.record.folder import RUNS, is_finished, is_own, read_object, read_summary
+from train.record.folder import RUNS, SCORES, is_finished, is_own, read_object, read_summary
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.storage import is_saved
 
@@ -102,7 +102,7 @@ def scoring(request: Request, source: Source) -> Work:
     words += ["--trust-remote-code"] if request.given.get("trust_remote_code") else []
 
     def done() -> bool:
-        kept = read_object(path)
+        kept = read_object(path, SCORES)
         return kept.get("model") == source.name and {*task_names(tasks)} <= {*kept.get("sts", {})}
 
     def scores() -> Scores:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from train.encoder.encoder import SentenceEncoder
 from train.record.folder import BEST, LAST, check_json, partial_folder, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
@@ -34,7 +36,7 @@ def save_encoder(
             encoder.layout.write(partial, encoder.backbone.config, tokenizer)
             _put(partial, output, name, note)
         sync_folder(folder)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, SafetensorError) as error:  # the last two for a full disk too
         raise unwritable(folder, error) from error
 
 

@@ -14,7 +14,7 @@ from huggingface_hub import EvalResult, ModelCardData
 from train.config.command import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
-from train.record.folder import BEST, EVALUATION, is_own_page, read_object, read_summary, write_page
+from train.record.folder import BEST, EVALUATION, SCORES, is_own_page, read_object, read_summary, write_page
 from una_fast.errors import counted
 from una_fast.version import CITATION
 
@@ -68,7 +68,7 @@ def write_card(output: Path, repository: str = "") -> None:
     summary = read_summary(output)
     summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
     name, place = repository or output.resolve().name, repository or "FOLDER OR NAME OF THIS MODEL"
-    write_page(path, card(summary, read_object(output / EVALUATION), name, place))
+    write_page(path, card(summary, read_object(output / EVALUATION, SCORES), name, place))
 
 
 def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:

@@ -156,26 +156,40 @@ def folder_of_seed(output: Path, seed: int) -> Path:
     return output / f"seed-{seed}"
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object; {} where the file is missing, damaged or something else."""
+def read_json(path: Path, about: str = "", must_be_sealed: bool = False) -> dict[str, Any]:
+    """A JSON object as `write_json` wrote it, or one without a seal, as earlier versions and other software write it.
+
+    Raises:
+        InputError: the file is missing or damaged, is something else, or about something else.
+    """
     try:
         content = json.loads(read_bytes(path))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        seal = content.pop("seal", None)
+        intact = seal == _seal(content, about) or (seal is None and not must_be_sealed)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
+    if not intact:
+        raise InputError(f"{path}: was changed since it was written: move it away")
+    return content
+
+
+def read_object(path: Path, about: str = "", must_be_sealed: bool = False) -> dict[str, Any]:
+    """As `read_json`; {} where that raises an error."""
+    with suppress(InputError):
+        return read_json(path, about, must_be_sealed)
+    return {}
 
 
 def read_sealed(path: Path, about: str = "") -> dict[str, Any]:
     """What `write_json` wrote; {} where the file is missing, was changed, or is about something else."""
-    content = read_object(path)
-    return content if content.pop("seal", None) == _seal(content, about) else {}
+    return read_object(path, about, must_be_sealed=True)
 
 
 def read_summary(output: Path) -> dict[str, Any]:
-    """run.json, with "settings" as a dictionary in it; {} where there is none."""
+    """run.json; where there is none, or a damaged one, only "settings", which always is a dictionary."""
     summary = read_object(output / SUMMARY)
     settings = summary.get("settings")
-    return {**summary, "settings": settings if isinstance(settings, dict) else {}} if summary else {}
+    return {**summary, "settings": settings if isinstance(settings, dict) else {}}
 
 
 def is_finished(output: Path) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS, suite
-from train.record.folder import EVALUATION, METRICS, PAPER_RUNS, SUMMARY
+from train.record.folder import EVALUATION, METRICS, PAPER_RUNS, SCORES, SUMMARY, read_json
 from una_fast.errors import InputError
 
 STS_AVERAGE = "STS average"
@@ -67,8 +67,8 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
     Raises:
         InputError: run.json is missing, or a file holds what no run writes.
     """
+    summary = read_json(folder / SUMMARY)
     try:
-        summary = json.loads((folder / SUMMARY).read_bytes())
         summary |= {name: dict(summary.get(name) or {}) for name in ("settings", "scores", "progress", "versions")}
         scores = _defined(summary["scores"])
         steps, dev = _read_metrics(folder / METRICS)
@@ -112,8 +112,8 @@ def _number(value: Any) -> float:
 
 def read_evaluation(path: Path) -> dict[str, float]:
     """The scores of evaluation.json as fractions by name, averages included. InputError if it cannot be read."""
+    content = read_json(path, SCORES)
     try:
-        content = json.loads(path.read_bytes())
         aggregate = content["protocol"]["aggregate"]
         accuracy = "dev_accuracy" if content["protocol"]["split"] == "dev" else "accuracy"
         sts = _defined({task: scores["spearman"][aggregate] for task, scores in content.get("sts", {}).items()})
