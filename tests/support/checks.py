@@ -14,8 +14,7 @@ from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.ids.emit import TermTokens, write_tokens
-from una_fast._kernels.ids.encode import pad_rows
-from una_fast._kernels.ids.frame import Frame
+from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, Ragged
 from una_fast.augment.punctuation import as_bits
 from una_fast.augment.radius import score_windows

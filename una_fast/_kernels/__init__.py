@@ -2,7 +2,7 @@
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
 read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
-`ids/emit`, `ids/encode`) fill arrays that the caller allocated; `words/`, `ids/spell`, `ids/written` return new ones,
+`ids/emit`, `ids/frame`) fill arrays that the caller allocated; `words/`, `ids/spell`, `ids/written` return new ones,
 since only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
@@ -11,17 +11,16 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     logarithm    natural logarithms, correctly rounded, so the same on every processor
     strings      numbers distinct strings by first appearance; hashes of strings
     entries      chunks -> entries, which are tokenised once; their words -> words of documents
-    treebank     the rules of NLTK's word tokenizer, on rewriter, characters
+    treebank     the rules of NLTK's word tokenizer, on characters
     random       the generator of all draws: a function of seed, epoch, row, position, number
     law          the term scores and the settings of one augmenter
     probability  rows of terms -> replacement probabilities, equations 3 and 4
     replace      probabilities, or words kept with them -> replaced terms, step 3
-    frame        special tokens and padding around a text in a row of a batch
+    frame        special tokens and padding around a text in a row of a batch; rows of original sentences
     emit         terms -> padded token ids
     rows         rows of the index -> augmented rows, in blocks that stay in cache
     negatives    the draws of UNA for a block of rows
     eda          the draws of EDA for a block of rows
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
-    encode       original sentences -> padded token ids
 """

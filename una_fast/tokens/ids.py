@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from una_fast._kernels.ids.encode import pad_rows
-from una_fast._kernels.ids.frame import Frame
+from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.imports import import_extra

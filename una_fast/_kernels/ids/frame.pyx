@@ -1,6 +1,10 @@
-"""The special tokens and the padding around the sub-words of a text in a row of a batch."""
+"""The special tokens and the padding around the sub-words of a text in a row of a batch; rows of original sentences."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
+
+ctypedef fused small_id:  # uint16 if all ids of sentences fit: it halves the bytes to read, which take most of the time
+    uint16_t
+    int32_t
 
 
 cdef class Frame:
@@ -63,3 +67,30 @@ cdef class Frame:
         for k in range(stop, width):
             ids[k] = pad_id
             mask[k] = 0
+
+
+def pad_rows(
+    const small_id[::1] values,
+    const int64_t[::1] bounds,
+    const int64_t[::1] rows,
+    Frame frame,
+    int64_t[:, ::1] input_ids,
+    int64_t[:, ::1] attention_mask,
+):
+    """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], and with the tokens and padding of `frame`.
+
+    The sentence is cut to the columns that the special tokens leave. values: uint16 or int32 (T,), bounds: int64
+    (N + 1,): the sub-words of sentence r are ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller has
+    checked that every one of `rows` is in 0 .. N - 1, and that L is at least the length of prefix and suffix together.
+    """
+    cdef Py_ssize_t line, i, n, n_rows = rows.shape[0], width = input_ids.shape[1]
+    cdef Py_ssize_t room = width - frame.prefix.shape[0] - frame.suffix.shape[0]
+    cdef int64_t start, begin
+    with nogil:
+        for line in range(n_rows):
+            start = bounds[rows[line]]
+            n = min(room, <Py_ssize_t>(bounds[rows[line] + 1] - start))
+            begin = frame.begin(n, width)
+            for i in range(n):
+                input_ids[line, begin + i] = values[start + i]
+            frame.write_around(&input_ids[line, 0], &attention_mask[line, 0], width, begin, begin + n)

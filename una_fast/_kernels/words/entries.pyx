@@ -12,8 +12,9 @@ from libc.string cimport memcpy
 
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.words.characters cimport python_space
-from una_fast._kernels.words.rewriter cimport Rewriter, at, flip, put, put_utf8, write_utf8
-from una_fast._kernels.words.treebank cimport EXTRA, GROWTH, apply_treebank, is_closing
+from una_fast._kernels.words.treebank cimport (
+    EXTRA, GROWTH, Rewriter, apply_treebank, at, flip, is_closing, put, put_utf8, write_utf8,
+)
 
 ctypedef long long int64
 

@@ -1,6 +1,7 @@
-"""NLTK's word tokenizer, callable without the GIL."""
+"""NLTK's word tokenizer, callable without the GIL.
 
-from una_fast._kernels.words.rewriter cimport Rewriter
+A rule reads the text in one row of a `Rewriter` and writes the new text to the other, so it never reads its own output.
+"""
 
 cdef enum:
     # A text of n characters never becomes longer than GROWTH * n + EXTRA: the rules add at most 5 characters for each
@@ -9,5 +10,78 @@ cdef enum:
     GROWTH = 6
     EXTRA = 16
 
+cdef enum:  # kinds of characters that the rules name, as bits
+    APOSTROPHE = 1
+    DOUBLE_QUOTE = 2
+    BACKTICK = 4
+    OPENING_QUOTE = 8
+    CLOSING_QUOTE = 16
+    DOT = 32
+    COMMA_COLON = 64
+    SYMBOL_DASH = 128
+    QUERY = 256
+    STAR = 512
+    OPENING_BRACKET = 1024
+    CLOSING_BRACKET = 2048
+    HYPHEN = 4096
+    SPACE = 8192
+    CONTRACTED = 16384  # a letter that a contraction starts with
+    LAST_KIND = 0x201e  # the highest code point that a rule names
+
+
+cdef class Rewriter:
+    cdef unsigned int[:, ::1] rows          # (2, capacity) code points
+    cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
+    cdef int current                        # the row that holds the text
+    cdef Py_ssize_t length                  # code points of the text
+    cdef Py_ssize_t written                 # code points that the current rule has written
+
+    cdef int reserve(self, Py_ssize_t capacity) except -1
+
+
+cdef inline unsigned int at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
+    return text.rows[text.current, i]
+
+
+cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
+    cdef unsigned int c = at(text, i)
+    return text.kinds[c] if c <= LAST_KIND else 0
+
+
+cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
+    """Whether the text has a character `i`, and it is `c`."""
+    return i < text.length and at(text, i) == c
+
+
+cdef inline int put(Rewriter text, unsigned int c) except -1 nogil:
+    text.rows[1 - text.current, text.written] = c
+    text.written += 1
+    return 0
+
+
+cdef inline int put_spaced(Rewriter text, unsigned int c) except -1 nogil:
+    put(text, c' ')
+    put(text, c)
+    return put(text, c' ')
+
+
+cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+    """Write text[start:stop] without a change."""
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        put(text, at(text, i))
+    return 0
+
+
+cdef inline int flip(Rewriter text) except -1 nogil:
+    """End a rule: what it has written becomes the text."""
+    text.current = 1 - text.current
+    text.length = text.written
+    text.written = 0
+    return 0
+
+
+cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil
+cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil
 cdef int apply_treebank(Rewriter text) except -1 nogil
 cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil
