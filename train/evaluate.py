@@ -13,7 +13,7 @@ from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.registry import choices, task_names
-from train.record.folder import SCORES, check_json, write_json
+from train.record.folder import SCORES, check_json, read_sealed, write_json
 from una_fast.errors import InputError
 
 
@@ -48,8 +48,12 @@ def _run(values: dict[str, Any]) -> int:
         raise InputError(f"--model is missing: give the {OPTIONS['model'].help}")
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
+    model = model_folder(values["model"])
     if values["json"]:
         check_json(Path(values["json"]), SCORES)
+        other = read_sealed(Path(values["json"]), SCORES).get("model", model)
+        if Path(other).resolve() != Path(model).resolve():
+            raise InputError(f"--json {values['json']}: holds the scores of {other}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
@@ -57,7 +61,6 @@ def _run(values: dict[str, Any]) -> int:
 
     if values["threads"]:
         torch.set_num_threads(values["threads"])
-    model = model_folder(values["model"])
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
     print(f"\n{results.n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")

@@ -37,8 +37,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
             raise InputError(f"--{name} is missing: give the {options[name].help}")
     from train.record.folder import PROBED, check_json, write_json
 
+    about = "\n".join((PROBED, values["model"], values["corpus"]))  # figures of other text are not replaced
     if values["json"]:
-        check_json(Path(values["json"]), PROBED)
+        check_json(Path(values["json"]), about)
     import una_fast  # here, so that --help and errors of the command line do not wait for torch
 
     index = una_fast.build_index(
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -
     sys.stdout.write(f"{values['model']}, {counted(len(found.usual), 'sentence')} of {values['corpus']}\n{found}\n")
     if values["json"]:
         source = {"model": values["model"], "corpus": values["corpus"]}
-        write_json(Path(values["json"]), source | found.to_dict(), PROBED)
+        write_json(Path(values["json"]), source | found.to_dict(), about)
     return 0
 
 

@@ -42,6 +42,8 @@ def last_save(output: Path) -> int:
 
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
     """Kill the whole process group at a random moment; False if the run had already ended."""
+    while process.poll() is None and os.getpgid(process.pid) != process.pid:
+        time.sleep(0.002)  # it was forked just now
     if chance.random() < EARLY:
         time.sleep(chance.uniform(0, 5))
     else:

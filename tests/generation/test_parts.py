@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 
 import pytest
 
@@ -167,3 +168,16 @@ def test_an_output_that_comes_meanwhile_stays(call, stopped, output, monkeypatch
     monkeypatch.setattr(os, "link", link)
     assert "exists, and is not of this job: move it away" in call("--resume")[1]
     assert output.read_text() == "mine" and is_own(stopped, GENERATION)
+
+
+def test_records_that_do_not_fit_on_the_disk(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, before[1]))
+    try:
+        with pytest.raises(InputError, match="records: cannot be written"), Records(tmp_path, 9) as records:
+            records.add([Record(0, "kept", ())])
+            records.add([Record(1, "x" * 9_000, ())])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with Records(tmp_path, 9) as records:
+        assert records.made == {0: Record(0, "kept", ())}

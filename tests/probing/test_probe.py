@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -108,6 +109,9 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     assert figures["n"] == 15 and figures["threshold"] is None and figures["model"] == str(tiny_model)
     assert main(["probe", *map(str, words), "--share", "0.25"]) == 0
     assert "25% of such near-misses pass a threshold of" in capsys.readouterr().out
+    other = shutil.copy(corpus, tmp_path / "other.txt")
+    assert main(["probe", *map(str, [*words[:3], other, *words[4:]])]) == 2
+    assert "probe.json: is not as this program wrote it, and stays" in capsys.readouterr().err
     kept.unlink()
     write_json(kept, {"status": "finished"})
     before = kept.read_bytes()

@@ -70,6 +70,15 @@ def test_what_the_repository_holds_stays(hub, run):
     assert hub.repositories["somebody/una-model"]["notes.txt"] == b"mine" and len(hub.messages) == 2
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "README.md", "1_Pooling/more"])
+def test_what_a_link_leads_to_is_not_published(hub, run, tmp_path, capsys, name):
+    (tmp_path / "secret").write_text("mine")
+    (Path(run.output) / "best" / name).symlink_to(tmp_path / "secret")
+    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
+    assert f"{name} is a link, and what it leads to would be public: remove it" in capsys.readouterr().err
+    assert not hub.repositories
+
+
 @pytest.mark.parametrize(("status", "sentence"), [
     (401, "does not accept the token: log in with `hf auth login`"), (403, "may not write there"), (500, "500"),
 ])  # fmt: skip

@@ -222,7 +222,8 @@ class Records:
 
     def __exit__(self, *_: object) -> None:
         if self._file:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what did not fit on a full disk; `add` has said it
+                self._file.close()
 
     def add(self, batch: Sequence[Record]) -> None:
         """Write records, on the disk when this returns. InputError if the disk is full."""

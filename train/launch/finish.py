@@ -83,8 +83,13 @@ def push_best(run: Run, say: Callable[[str], None]) -> None:
     """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
 
     Raises:
-        InputError: the hub did not accept the upload; `run.output` is complete all the same.
+        InputError: best/ holds a link, or the hub did not accept the upload; `run.output` is complete all the same.
     """
+    best = Path(run.output) / BEST
+    if links := [path for path in (best, *best.rglob("*")) if path.is_symlink()]:
+        raise InputError(
+            f"--push-to {run.push_to}: {links[0]} is a link, and what it leads to would be public: remove it"
+        )
     endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT)
     hub = HfApi(endpoint=endpoint)
     try:
@@ -92,13 +97,13 @@ def push_best(run: Run, say: Callable[[str], None]) -> None:
         write_card(Path(run.output), repository.repo_id)  # which names the owner, if --push-to does not
         commit = hub.upload_folder(
             repo_id=repository.repo_id,
-            folder_path=Path(run.output) / BEST,
+            folder_path=best,
             commit_message="Trained with una_fast",
             ignore_patterns=[".*"],  # partial files of a killed process
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         raise InputError(
-            f"--push-to {run.push_to}: {_reason(error)} ({endpoint}); {Path(run.output) / BEST} is complete, and the "
+            f"--push-to {run.push_to}: {_reason(error)} ({endpoint}); {best} is complete, and the "
             "same command with --resume pushes it again"
         ) from error
     say(f"pushed: {commit.commit_url}")

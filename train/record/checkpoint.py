@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from train.config.run import defaults, options
-from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_mark, read_object, read_sealed, subfolder, write_json
+from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_mark, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, sync_file, unwritable
 
@@ -138,14 +138,12 @@ def read_pointer(output: Path) -> Pointer:
     path = output / POINTER
     if not has_checkpoint(output):
         raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
-    if (version := read_object(path).get("version", VERSION)) != VERSION:
+    content = read_sealed(path)
+    if content.pop("version", None) != VERSION:
         raise InputError(
-            f"{path}: its layout is number {version}, and this version of the program reads number {VERSION}: go on "
-            f"with the version that wrote it, or {AGAIN}"
+            f"{path}: cannot be read: it was changed, or another version of the program wrote it: go on with that "
+            f"version, or {AGAIN}"
         )
-    if not (content := read_sealed(path)):
-        raise InputError(f"{path}: cannot be read, or was changed since it was written: {AGAIN}")
-    del content["version"]
     return Pointer(**content | {"progress": Progress(**content["progress"])})
 
 

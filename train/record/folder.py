@@ -65,7 +65,7 @@ class OutputFolder:
                 path.mkdir(parents=True, exist_ok=True)
                 with new_file(_mark(path), replace=False) as file:
                     file.write(_sealed({"command": command, "settings": settings or {}}))
-            self._mark = _open_mark(path)
+            self._mark = _mark(path).open("r+b")
             if not (lock(self._mark.fileno()) and _is_open(self._mark, _mark(path))):
                 raise _in_use(path)
             if resume:
@@ -130,7 +130,7 @@ def check_new(path: Path, command: str) -> None:
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
-        with _open_mark(path) as mark:
+        with _mark(path).open("r+b") as mark:
             if not lock(mark.fileno()):
                 raise _in_use(path)
         advice = "give --resume to go on with it, " if owner == command else ""
@@ -262,10 +262,6 @@ def write_file(path: Path, content: bytes, replace: bool = True) -> None:
 
 def _mark(path: Path) -> Path:
     return path / MARK
-
-
-def _open_mark(path: Path) -> IO[bytes]:
-    return _mark(path).open("r+b")
 
 
 def _is_open(file: IO[bytes], path: Path) -> bool:

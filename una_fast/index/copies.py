@@ -97,7 +97,8 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
                 files.get_file(copy, file.name)
                 if file_checksum(Path(file.name)) != manifest.checksums[name]:
                     raise InputError(
-                        f"{copy}: damaged (cut short or changed), its checksum differs; build or upload the index again"
+                        f"{copy}: damaged (cut short or changed), its checksum differs; delete it there, and upload "
+                        "the index again"
                     )
             bar.update()
 

@@ -75,7 +75,7 @@ def _claim(work: Path) -> None:
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
     """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
     for path in list(work.iterdir()):
-        if keep(path.name) or path.is_symlink() or not OWN.fullmatch(path.name):
+        if keep(path.name) or not OWN.fullmatch(path.name):
             continue
         if path.is_dir():
             # the arrays and what is said of them go in one step, so that no build finds a part of that
