@@ -92,7 +92,13 @@ def plain_scores(data: Path, model: Path, names: tuple[str, ...], dev: bool | No
     return scores
 
 
-@pytest.mark.parametrize(("options", "dev"), [((), None), (("--mode", "dev"), True), (("--held-out",), False)])
+@pytest.mark.parametrize(
+    ("options", "dev"),
+    [
+        (("--mode", "dev"), True),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (((), None), (("--held-out",), False))),
+    ],
+)
 def test_the_command_gives_the_plain_scores_of_all_dev_and_other_images(
     data: Path, tiny_model: Path, tmp_path: Path, options: tuple[str, ...], dev: bool | None
 ) -> None:

@@ -73,7 +73,6 @@ def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tm
         (train_cpu.main, ["--corpus", "none.txt"], "none.txt"),
         (train_gpu.main, ["--device", "cpu", "--corpus", "none.txt"], "none.txt"),
         (train_cpu.main, ["--corpus", "CORPUS", "--released", "nowhere"], "--released nowhere: no una.py in it"),
-        (train_gpu.main, ["--device", "cpu", "--corpus", "CORPUS", "--dev", "none.tsv", "--only", "epoch"], "none.tsv"),
         (train_gpu.main, ["--device", "cpu", "--contenders", "zzz", "--corpus", "CORPUS"], "no contender has that"),
     ],
 )

@@ -26,7 +26,8 @@ def bert_cased() -> PreTrainedTokenizerFast:
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     vocabulary = tokenizer_training.VOCABULARY
-    train(tokenizer, trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=BERT_SPECIAL, show_progress=False))
+    trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=BERT_SPECIAL, show_progress=False)
+    tokenizer = train(tokenizer, trainer)
     tokenizer.post_processor = template("[CLS]", "[SEP]", tokenizer)
     return wrap(tokenizer, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]")
 
@@ -41,7 +42,7 @@ def roberta(add_prefix_space: bool = False, normalizer: Any = None) -> PreTraine
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    train(tokenizer, trainer)
+    tokenizer = train(tokenizer, trainer)
     ids = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
     tokenizer.post_processor = processors.RobertaProcessing(*ids, add_prefix_space=add_prefix_space)
     return _wrap_roberta(tokenizer)

@@ -24,8 +24,16 @@ def training_lines() -> list[str]:
     return [line for line in lines if line][:3000] + ["naïve café ﬁn Ελλάδα 中文 12½ ¨ é ^ ~ a ^ a"] * 20
 
 
-def train(tokenizer: Tokenizer, trainer: Any) -> None:
-    tokenizer.train_from_iterator(training_lines(), trainer)
+def train(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
+    """A new tokenizer of the same pipeline, trained; the same training takes place once in a process."""
+    key = tokenizer.to_str(), trainer.vocab_size, *(token.content for token in trainer.special_tokens)
+    if key not in _TRAINED:
+        tokenizer.train_from_iterator(training_lines(), trainer)
+        _TRAINED[key] = tokenizer.to_str()
+    return Tokenizer.from_str(_TRAINED[key])
+
+
+_TRAINED: dict[tuple, str] = {}
 
 
 def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = ()) -> tuple[dict, Merges]:
@@ -37,8 +45,7 @@ def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[s
         limit_alphabet=500,
         show_progress=False,
     )
-    train(tokenizer, trainer)
-    model = json.loads(tokenizer.to_str())["model"]
+    model = json.loads(train(tokenizer, trainer).to_str())["model"]
     return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
 

@@ -37,18 +37,18 @@ def assert_quiet(said):
 
 
 @pytest.mark.parametrize(
-    ("begin", "nproc", "name", "to_group"),
+    ("nproc", "name", "to_group"),
     [
-        (start, 2, "SIGINT", True), (start_prepared, 2, "SIGTERM", False), (start_prepared, 1, "SIGUSR1", True),
-        pytest.param(start_prepared, 1, "SIGINT", False, marks=pytest.mark.slow),
-        pytest.param(start_prepared, 1, "SIGTERM", True, marks=pytest.mark.slow),
-        pytest.param(start_prepared, 2, "SIGHUP", True, marks=pytest.mark.slow),
-        pytest.param(start_prepared, 1, "SIGQUIT", False, marks=pytest.mark.slow),
+        (2, "SIGINT", True), (2, "SIGTERM", False), (1, "SIGUSR1", True),
+        pytest.param(1, "SIGINT", False, marks=pytest.mark.slow),
+        pytest.param(1, "SIGTERM", True, marks=pytest.mark.slow),
+        pytest.param(2, "SIGHUP", True, marks=pytest.mark.slow),
+        pytest.param(1, "SIGQUIT", False, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, begin, nproc, name, to_group):
+def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
-    process = begin(values)
+    process = start_prepared(values)
     wait_for_step(process, Path(values["output"]), 10)
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)
