@@ -14,7 +14,6 @@ import itertools
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -44,7 +43,11 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float]:
 def main() -> None:
     with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
         index = una_fast.build_index([line.rstrip("\n") for line in itertools.islice(file, SENTENCES)])
-    print("| tokenizer of the tests | the same draws again | new draws | rows through the tokenizer |", "|:--|--:|--:|--:|", sep="\n")
+    print(
+        "| tokenizer of the tests | the same draws again | new draws | rows through the tokenizer |",
+        "|:--|--:|--:|--:|",
+        sep="\n",
+    )
     for family in sys.argv[2:] or FAMILIES:
         again, new, left = measure(index, family)
         print(f"| {FAMILIES[family].models} | {again:.1f} us | {new:.1f} us | {left:.2%} |", flush=True)

@@ -146,7 +146,8 @@ class Run:
         None,
         "what makes hard negatives, by default una, or none with a loss that takes none "
         f"({', '.join(WITHOUT_NEGATIVES)})",
-        choices={"una": AUGMENTATIONS["una"].meaning, "none": "train without them"},
+        choices={name: row.meaning for name, row in AUGMENTATIONS.items() if row.negative}
+        | {"none": "train without them"},
         own="MODULE:CLASS",
     )
     alpha: int = NEGATIVES.option(

@@ -29,14 +29,15 @@ class AugmentationRow:
     use.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. positive: whether --positives of training accepts the name. needs_synonyms: whether it
-    uses --synonyms.
+    that the name stands for. positive, negative: whether --positives and --augment of training accept the name.
+    needs_synonyms: whether it uses --synonyms. An --augment also gets the other options of training by their names.
     """
 
     meaning: str
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     positive: bool = True
+    negative: bool = False
     needs_synonyms: bool = False
 
     def load(self) -> Callable[..., TextAugmentation]:
@@ -52,7 +53,10 @@ def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> Augmenta
 
 AUGMENTATIONS = {
     "una": AugmentationRow(
-        "important words become words of like importance", "una_fast.augment.una:Augmenter", positive=False
+        "important words become words of like importance",
+        "una_fast.augment.una:Augmenter",
+        positive=False,
+        negative=True,
     ),
     "eda-synonym": _eda("synonym", "some words become synonyms", needs_synonyms=True),
     "eda-insert": _eda("insert", "synonyms of some words are put in at random places", needs_synonyms=True),

@@ -29,11 +29,9 @@ cdef enum:
     NO_SIZE = 65535
 
 cdef enum:
-    # kinds of pieces, and what their number is
-    KEPT = 0     # sub-words of the sentence that stay
-    SKIPPED = 1  # sub-words of the sentence that are left out
-    FORM = 2     # the row of a form
-    UNIT = 3     # the number of a unit
+    # kinds of pieces, and what their number is; others are the place of sub-words of the sentence, and how many stay
+    FORM = -1    # the row of a form
+    UNIT = -2    # the number of a unit
     # contexts of a form
     LATER = 0    # after a space
     FIRST = 1    # at the start of the text
@@ -138,8 +136,9 @@ cdef class Written:
     """Rows that a `RowWriter` wrote: their texts, and the pieces of their ids.
 
     text: uint8, a newline and the text of each row; starts, stops: int64 (B,), where the texts are, stop -1: a row that
-    the kernel cannot write; pieces: int32 (P, 2), kind and number; row i has the pieces ``ends[i] .. ends[i + 1] - 1``;
-    unit_starts, unit_stops: int64, where each unit is in `text`, together with the one character before it.
+    the kernel cannot write; a text lacks what the pieces know, if there are any; pieces: int32 (P, 2), kind and number;
+    row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in `text`,
+    together with the one character before it.
     """
 
     cdef uint8_t[::1] text
@@ -190,6 +189,15 @@ cdef class Written:
 
     cdef inline uint32_t last(self) noexcept nogil:
         return character(&self.text[self.before(self.end)])
+
+    cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
+        """Add `size` sub-words of the sentence, from `place` on, to the row's pieces."""
+        cdef int64_t p = self.n_pieces - 1
+        if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
+            self.pieces[p, 1] += <int32_t>size
+            self.known += size
+        else:
+            self.add(<int32_t>place, size, size)
 
     cdef inline void add(self, int32_t kind, int64_t number, int64_t size) noexcept nogil:
         self.pieces[self.n_pieces, 0], self.pieces[self.n_pieces, 1] = kind, <int32_t>number
@@ -298,7 +306,7 @@ cdef class RowWriter(ChunkWords):
               int64_t room=-1):
         """`Written`, the negatives of rows, int64 (B,), whose words are ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``.
 
-        room: the sub-words of a row that are needed; its text may be cut behind them. -1: the texts alone are written.
+        room: the sub-words of a row that are needed. -1: the texts alone are written.
         """
         cdef int64_t i, n_pieces = 0, n_rows = rows.shape[0]
         cdef bint fits
@@ -320,7 +328,7 @@ cdef class RowWriter(ChunkWords):
     cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except? -1 nogil:
         """Write a row, in which new[w] takes the place of word w of the index; False if this class cannot."""
         cdef int64_t w = self.word_bounds[row], stop = self.word_bounds[row + 1], first = self.chunk_bounds[row], j, k
-        cdef int64_t n, size = 0
+        cdef int64_t n, size = 0, place = 0  # of the chunk's sub-words among those of the sentence
         cdef int32_t chunk
         cdef bint changed
         for j in range(first, self.chunk_bounds[row + 1] if w < stop else first):
@@ -340,10 +348,12 @@ cdef class RowWriter(ChunkWords):
                 size = self.forms.sizes[chunk + (self.forms.first_offset if j == first else 0)]
                 if size == NO_SIZE:
                     return False
-                out.add(SKIPPED if changed else KEPT, size, 0 if changed else size)
+                if not changed:
+                    out.keep(place, size)
+                place += size
             if changed:
                 self.write_chunk(out, chunk, w, n, new)
-            elif n > 0:
+            elif n > 0 and out.room < 0:
                 out.put(&self.utf8[self.offsets[chunk]], self.offsets[chunk + 1] - self.offsets[chunk])
             w += n
         return w == stop
@@ -359,6 +369,12 @@ cdef class RowWriter(ChunkWords):
         cdef uint32_t first
         cdef bint changed, last_changed = False, spaced
         cdef Case case
+        if out.room >= 0 and n_words == 1 and opening(&self.utf8[at], end - at) == 0:
+            self.open_unit(out, 0, new[w], self.characters.case_of(&self.utf8[at], end - at), True)
+            if out.form >= 0:  # the text is not needed
+                out.close_unit(self.forms)
+                return 0
+            out.unit = -1
         for w in range(first_word, stop):
             n, changed, marks, case = self.matched(at, end, self.words[w]), new[w] != self.words[w], 0, AS_IT_IS
             if changed:
@@ -455,24 +471,23 @@ def fill_rows(Written written, Forms forms, const int32_t[::1] numbers, const in
     unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with k = numbers[u], or a single -1 if its
     text has to be encoded as a whole; ids, id_bounds: the sub-words of the sentences of the index.
     """
-    cdef int64_t i, p, k, n, read, end, number, width = input_ids.shape[1]
+    cdef int64_t i, p, k, n, place, end, number, width = input_ids.shape[1]
     cdef int64_t room = width - frame.prefix.shape[0] - frame.suffix.shape[0]
     cdef int32_t[::1] line = on_own_lines(width, np.int32)
     left_array = np.zeros(rows.shape[0], dtype=np.uint8)
     cdef uint8_t[::1] left = left_array
     with nogil:
         for i in range(rows.shape[0]):
-            read, end, left[i] = id_bounds[rows[i]], 0, written.stops[i] < 0
+            end, left[i] = 0, written.stops[i] < 0
             for p in range(written.ends[i], written.ends[i + 1]):
                 if left[i] or end >= room:
                     break
                 number = written.pieces[p, 1]
-                if written.pieces[p, 0] <= SKIPPED:
-                    n = min(number, room - end) if written.pieces[p, 0] == KEPT else 0
-                    left[i] = read + number > id_bounds[rows[i] + 1]
+                if written.pieces[p, 0] >= 0:
+                    n, place = min(number, room - end), id_bounds[rows[i]] + written.pieces[p, 0]
+                    left[i] = place + number > id_bounds[rows[i] + 1]
                     for k in range(0 if left[i] else n):
-                        line[end + k] = ids[read + k]
-                    read += number
+                        line[end + k] = ids[place + k]
                 elif written.pieces[p, 0] == FORM:
                     n = min(forms.size(number), room - end)
                     for k in range(n):
