@@ -49,7 +49,6 @@ def fuzz_corpus(seed: int) -> Counter:
     rows = [*random_rows(rng, ROWS_A_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]
     setting, window = random_setting(rng), random_window(rng)
     checks.check_scores(rows)
-    checks.check_counts(rows)
     checks.check_probabilities(rows, setting)
     checks.check_negatives(rows, setting, window, int(rng.integers(2**63)), int(rng.integers(5)))
     checks.check_score_windows(rng.integers(0, 30, ROWS_A_CORPUS), float(rng.integers(1, 6)))
@@ -64,7 +63,7 @@ def fuzz_corpus(seed: int) -> Counter:
     )
     dtype = (np.uint16, np.int32)[int(rng.integers(2))]
     checks.check_padded_rows(pieces, rng.integers(0, 30, ROWS_A_CORPUS).tolist(), int(rng.integers(3, 24)), dtype, left)
-    kernels = "document_statistics count_terms probability negatives score_windows relabel emit pad_rows"
+    kernels = "document_statistics probability negatives score_windows relabel emit pad_rows"
     return Counter({**dict.fromkeys(kernels.split(), ROWS_A_CORPUS), "unseen": len(text)})
 
 

@@ -47,7 +47,6 @@ class AugmentationRow:
 
 
 def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> AugmentationRow:
-    """A row of an operation of EDA."""
     return AugmentationRow(meaning, "una_fast.augment.eda:EDA", {"operation": operation}, needs_synonyms=needs_synonyms)
 
 

@@ -86,7 +86,6 @@ class JsonFile(FileSource):
     """JSON values, objects with the column among their keys or texts: in one array, or one after another."""
 
     def _blocks(self) -> Iterator[Block]:
-        """The documents."""
         return blocks_of(self._documents())
 
     def _documents(self) -> Iterator[bytes]:

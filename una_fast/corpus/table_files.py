@@ -43,7 +43,6 @@ class CsvFile(FileSource):
         return self.reading.column + ("" if self._quoting else " without quotation marks")
 
     def _blocks(self) -> Iterator[Block]:
-        """The values of the column."""
         column, row = self.reading.column, 0
         try:
             with LineReader(self.path, self.reading.max_row_bytes) as file:
@@ -112,7 +111,6 @@ class ParquetFile(FileSource):
         return [ParquetFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
 
     def _blocks(self) -> Iterator[Block]:
-        """The values of the column."""
         column = self.reading.column
         try:
             with pa.parquet.ParquetFile(self._opened()) as file:

@@ -172,7 +172,6 @@ class TextFile(FileSource):
         return [TextFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
 
     def _blocks(self) -> Iterator[Block]:
-        """The lines, checked to be UTF-8."""
         n_bytes, n_lines = (self.part or (0, 0))[0], 0
         with LineReader(self.path, self.reading.max_document_bytes, self.part) as file:
             for lines in whole_lines(file):

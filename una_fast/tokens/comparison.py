@@ -55,12 +55,10 @@ def _n_bytes(index: Index, row: int) -> int:
 
 
 def _sentences(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarray]]:
-    """Sentences of the index and their ids."""
     return [(index.sentence(row), ids["sentences"][row]) for row in sample_rows(index)]
 
 
 def _texts_of_terms(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarray]]:
-    """Texts of random regular terms and their ids."""
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
     regular = np.setdiff1d(np.arange(len(later)), ids["irregular"].values)
     regular = regular[np.diff(index.terms.offsets)[regular] * TERMS_A_TEXT <= LONGEST_COMPARED]
