@@ -25,7 +25,7 @@ def few(request):
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(texts=st.lists(text, min_size=1, max_size=6))
 def test_the_words_are_those_of_each_text_alone(named, lowercase, texts):
     tokenizer = word_tokenizer(named, lowercase)

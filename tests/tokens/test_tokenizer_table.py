@@ -18,7 +18,7 @@ from support.tokenizer_table import page
 from una_fast.errors import InputWarning
 
 ROOT = Path(__file__).parents[2]
-LINES = 1_000
+LINES = 500
 
 
 @pytest.fixture(scope="module")

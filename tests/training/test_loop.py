@@ -90,9 +90,9 @@ def test_the_order_of_calls(stop):
         return [*evaluation[:2], "saves.encoder", f"best of {step}", evaluation[2]]
 
     assert calls == [
-        "telemetry.begin", *best(0), "saves.last", "step 0", "telemetry.step", *save, "step 1", "telemetry.step",
-        *best(2), *save, "step 2", "telemetry.step", *evaluation, *save, "saves.encoder", "last of 3", "saves.wait",
-        "telemetry.close", "saves.wait",
+        "telemetry.begin", *best(0), "telemetry.flush", "saves.last", "step 0", "telemetry.step", *save, "step 1",
+        "telemetry.step", *best(2), *save, "step 2", "telemetry.step", *evaluation, *save, "saves.encoder", "last of 3",
+        "saves.wait", "telemetry.close", "saves.wait",
     ]  # fmt: skip
 
 
