@@ -163,6 +163,15 @@ class TestResumeAlone:
         values = _with_saved({"resume": True, "output": output})
         assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])
 
+    @pytest.mark.parametrize("settings", [[1], None, {"corpus": 5}, {"seeds": "abc"}, {"seed": [1]}, {"model": 3}])
+    def test_settings_of_wrong_types_get_a_sentence(self, finished, capsys, tmp_path, settings):
+        (tmp_path / "run").mkdir()
+        given = {**finished, **settings} if isinstance(settings, dict) else settings
+        write_json(tmp_path / "run" / MARK, {"command": RUN, "settings": given})
+        with pytest.raises(SystemExit) as left:
+            main(["--resume", "--output", str(tmp_path / "run")])
+        assert left.value.code == 2 and capsys.readouterr().err.startswith("error: --")
+
     def test_no_folder_asks_to_run_a_model_s_code(self, finished, tmp_path):
         settings = {**finished, "trust_remote_code": True}
         with OutputFolder(tmp_path / "run", RUN, False, settings):

@@ -94,12 +94,15 @@ class Option:
         )
 
     def check(self, value: Any) -> None:
-        """Refuse a value that is outside the bounds or not among the choices.
+        """Refuse a value of another type, outside the bounds or not among the choices.
 
         Raises:
             InputError: the message names the option, the value and what is allowed.
         """
-        for one in value if self.many else (value,):
+        allowed = (int, *self.kinds) if float in self.kinds else self.kinds
+        for one in value if self.many and isinstance(value, (tuple, list)) else (value,):
+            if not isinstance(one, (*allowed, types.NoneType)):  # in a file that --resume reads
+                raise InputError(f"{self.flag} is {one!r}: give {' or '.join(kind.__name__ for kind in self.kinds)}")
             if self.choices and one is not None and one not in self.choices and not (self.own and ":" in one):
                 own = f", or name one of your own as {self.own}" if self.own else ""
                 raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")

@@ -188,5 +188,5 @@ def saved_options(output: Path) -> dict[str, Any]:
     if settings.get("seeds"):  # and those that were added later
         added = map(int, read_sealed(output / SEEDS).get("seeds", ()))
         values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
-        del values["seed"]
+        values.pop("seed", None)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

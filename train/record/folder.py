@@ -105,7 +105,8 @@ class OutputFolder:
 
 def read_mark(path: Path) -> dict[str, Any]:
     """The "command" that owns a folder and the "settings" with which it began; {} for a folder without a whole mark."""
-    return read_sealed(_mark(path))
+    mark = read_sealed(_mark(path))
+    return mark if isinstance(mark.get("settings"), dict) else {}
 
 
 def is_own(path: Path, command: str) -> bool:
