@@ -152,8 +152,17 @@ def test_the_model_card_cites_the_paper(index, tiny_model, tmp_path):
     assert "loss:PairsLoss" in card and "Unsupervised hard Negative Augmentation" in card and '"alpha": 5' in card
 
 
-@pytest.mark.parametrize("by_rows", [False, True], ids=["text", "rows"])
-@pytest.mark.parametrize("loss", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss, PairsLoss])
+@pytest.mark.parametrize(
+    ("loss", "by_rows"),
+    [
+        (PairsLoss, False),
+        (PairsLoss, True),
+        (MultipleNegativesRankingLoss, True),
+        pytest.param(MultipleNegativesRankingLoss, False, marks=pytest.mark.slow),
+        pytest.param(CachedMultipleNegativesRankingLoss, False, marks=pytest.mark.slow),
+        pytest.param(CachedMultipleNegativesRankingLoss, True, marks=pytest.mark.slow),
+    ],
+)
 def test_losses_train_with_both_ways(index, tiny_model, tmp_path, loss, by_rows):
     run = trainer(index, tiny_model, tmp_path, loss, by_rows, max_steps=2, learning_rate=1e-3)
     before = [weights.clone() for weights in run.model.parameters()]
