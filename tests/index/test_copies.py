@@ -238,3 +238,14 @@ def test_the_commands_copy(built, tmp_path, in_memory, capsys):
     assert content(tmp_path / "back") == content(built)
     said = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[0] for line in said] == [in_memory, str(tmp_path / "back")]
+
+
+def test_a_copy_to_a_path_writes_through_no_link(tmp_path):
+    una_fast.build_index(["the cat sat", "a dog"]).save(tmp_path / "index")
+    (tmp_path / "precious.txt").write_text("mine")
+    (tmp_path / "copy").mkdir()
+    name = next((tmp_path / "index").glob("idf-*")).name
+    (tmp_path / "copy" / name).symlink_to(tmp_path / "precious.txt")
+    with pytest.raises(una_fast.InputError, match=f"{name}: is a link, and what it leads to stays"):
+        upload_index(tmp_path / "index", tmp_path / "copy")
+    assert (tmp_path / "precious.txt").read_text() == "mine"

@@ -214,6 +214,7 @@ def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
     ("options", "said"),
     [
         ({"memory": "much"}, "give a size, as '2GB'"),
+        ({"memory": "9" * 400 + "GB"}, "give a size, as '2GB'"),
         ({"memory": "100MB"}, "at least 512 MiB"),
         ({"executor": "threads"}, "executor is str: give an executor"),
         ({"folder": None}, "memory and executor are for a build in a folder only"),

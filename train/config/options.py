@@ -103,7 +103,7 @@ class Option:
         for one in value if self.many and isinstance(value, (tuple, list)) else (value,):
             if not isinstance(one, (*allowed, types.NoneType)):  # in a file that --resume reads
                 raise InputError(f"{self.flag} is {one!r}: give {' or '.join(kind.__name__ for kind in self.kinds)}")
-            if self.choices and one is not None and one not in self.choices and not (self.own and ":" in one):
+            if self.choices and one is not None and one not in self.choices and not (self.own and ":" in str(one)):
                 own = f", or name one of your own as {self.own}" if self.own else ""
                 raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")
             if isinstance(one, (int, float)) and not self._allows(one):

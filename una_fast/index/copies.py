@@ -56,6 +56,8 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
         for name, checksum in tqdm(manifest.checksums.items(), unit=" files", disable=not progress):
             file, copy = folder / array_file(name, checksum), f"{place}/{array_file(name, checksum)}"
             size += file.stat().st_size
+            if address_in(str(address)) is None and Path(copy).is_symlink():
+                raise InputError(f"{copy}: is a link, and what it leads to stays; give a new folder")
             if not files.exists(copy) or files.size(copy) != file.stat().st_size:
                 files.put_file(str(file), copy)
         files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())

@@ -29,7 +29,7 @@ from una_fast.version import VERSION
 AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
 RETRIES = 3  # by Dask, of a task whose worker died
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
 LEAST = 512 << 20
 TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
