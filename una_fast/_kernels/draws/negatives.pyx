@@ -113,7 +113,7 @@ cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int
     weighted, bits: the row's words, and `id_bits` (see `probability.fill_weighted`); key: `row_key` of the row; ids,
     out: int32 (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if
     the term stands at later places too, which get the same replacement. Returns -1 if a draw lies so near a probability
-    that the bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 2,048.
+    that the bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 4,096.
     """
     cdef int64_t k, n_chosen = 0
     cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
