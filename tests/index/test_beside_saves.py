@@ -10,6 +10,7 @@ import pytest
 import una_fast
 from support.tokenizer_families import bert_uncased
 from una_fast.errors import InputError
+from una_fast.index import beside
 from una_fast.storage import files, load_arrays, save_arrays
 from una_fast.tokens import binding
 from una_fast.tokens.ids import TokenIds
@@ -53,6 +54,22 @@ def test_an_index_replaced_while_ids_are_made_leaves_none_there(folder, monkeypa
         assert TokenIds(old, bert_uncased()).sentences.values.tolist() == ids_of(ONE)
     assert not list(folder.glob("*tokens*"))
     assert TokenIds(una_fast.load_index(folder), bert_uncased()).sentences.values.tolist() == ids_of(OTHER)
+
+
+def test_an_index_replaced_twice_while_its_ids_are_read_binds_again(folder, monkeypatch):
+    """The folder holds the same index and the same ids as before, but a file was missing in between."""
+    index, load = una_fast.load_index(folder), beside._load
+    TokenIds(index, bert_uncased())
+
+    def missing(*arguments):
+        monkeypatch.setattr(beside, "_load", load)
+        for texts in (OTHER, ONE):
+            una_fast.build_index(texts).save(folder)
+        TokenIds(una_fast.load_index(folder), bert_uncased())
+        raise InputError("ids.npy: missing")
+
+    monkeypatch.setattr(beside, "_load", missing)
+    assert TokenIds(index, bert_uncased()).sentences.values.tolist() == ids_of(ONE)
 
 
 def test_an_index_that_was_saved_binds_in_its_folder(tmp_path):

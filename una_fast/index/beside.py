@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
+from una_fast.storage.files import identity_of
+from una_fast.storage.manifest import MANIFEST
 
 Arrays = dict[str, np.ndarray]
 
@@ -42,12 +45,13 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
     """
     folder = index.path / part.name if index.path is not None and _lies_in_its_folder(index) else None
     if folder is not None and is_saved(folder):
+        before = _identity(folder)
         try:
             return _load(folder, index, part)
         except InputError:
-            if _lies_in_its_folder(index) and is_saved(folder):
+            if _lies_in_its_folder(index) and _identity(folder) == before is not None:
                 raise
-            folder = None  # another index has just been saved there, which deletes the part
+            folder = None  # another index was saved there meanwhile, which deletes the part, and perhaps this one again
     arrays = make()
     if folder is None:
         return arrays
@@ -62,6 +66,13 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
 def _lies_in_its_folder(index: Index) -> bool:
     """False for an index that is not saved, or whose folder has gone or holds another one by now."""
     return index.path is not None and index.seal is not None and read_seal(index.path) == index.seal
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """What changes when a part is saved again; None where there is none."""
+    with suppress(OSError):
+        return identity_of((folder / MANIFEST).stat())
+    return None
 
 
 def _load(folder: Path, index: Index, part: Part) -> Arrays:
