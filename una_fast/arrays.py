@@ -64,7 +64,11 @@ class Ragged:
 
     def rows_with(self, chosen: np.ndarray) -> np.ndarray:
         """int64, ascending: the numbers of the rows that hold one of the values `chosen`."""
-        at = np.flatnonzero(np.isin(self.values, chosen)) if len(chosen) else np.zeros(0, dtype=POINTER)
+        if not len(chosen) or not len(self.values):
+            return np.zeros(0, dtype=POINTER)
+        is_chosen = np.zeros(1 + max(self.values.max(), chosen.max()), dtype=bool)  # np.isin takes four times as long
+        is_chosen[chosen] = True
+        at = np.flatnonzero(is_chosen[self.values])
         return np.unique(np.searchsorted(self.indptr, at, side="right") - 1)
 
     def followed_by(self, other: Ragged) -> Ragged:

@@ -31,9 +31,10 @@ class RespelledWords:
         chunks = StringTable(np.frombuffer(index.chunks.utf8.tobytes().lower(), np.uint8), index.chunks.offsets)
         marked = chunks.rows_with(*marks)
         self.rows = index.sentences.rows_with(marked)
-        wanted = np.zeros(len(chunks), dtype=np.uint8)
-        wanted[marked] = 1
-        reader = ChunkWords(index, *lower_chunks(index.chunks, index.lowercase), quote_terms(index))
+        wanted, needed = np.zeros((2, len(chunks)), dtype=np.uint8)
+        wanted[marked], needed[index.sentences.take(self.rows).values] = 1, 1
+        lowered = lower_chunks(index.chunks, index.lowercase, needed.view(bool))
+        reader = ChunkWords(index, *lowered, quote_terms(index))
         starts, counts, found, readable = reader.find(self.rows, wanted)
         kinds, examples, kind = np.unique(np.stack([found, counts]), axis=1, return_index=True, return_inverse=True)
         ids = [index.word_ids.values[starts[i] : starts[i] + counts[i]].tolist() for i in examples.tolist()]

@@ -233,18 +233,26 @@ def _characters(index: Index, strings: StringTable, joins: WordJoins | None) -> 
 def quote_terms(index: Index) -> np.ndarray:
     """int32 (2,): the terms that stand for a quotation mark; -1 for one that the index does not hold."""
     known = index.word_tokenizer == "treebank"
-    return np.array([index.term_ids.get(mark, -1) if known else -1 for mark in QUOTES], dtype=ID)
+    candidates = index.terms.rows_with(*(mark.encode() for mark in QUOTES)).tolist() if known else []
+    found = {index.terms[i]: i for i in candidates}
+    return np.array([found.get(mark, -1) for mark in QUOTES], dtype=ID)
 
 
-def lower_chunks(chunks: StringTable, lowercase: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 of the chunks, in lower case if `lowercase`, and which chunks have another length then: uint8."""
+def lower_chunks(
+    chunks: StringTable, lowercase: bool, needed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The UTF-8 of the chunks, in lower case if `lowercase`, and which chunks have another length then: uint8.
+
+    needed: bool (C,), the chunks that have to be right; None: all of them.
+    """
     refused = np.zeros(len(chunks), dtype=np.uint8)
     if not lowercase:
         return chunks.utf8, refused
     utf8 = chunks.utf8.copy()
     utf8[(utf8 >= ord("A")) & (utf8 <= ord("Z"))] += ord("a") - ord("A")
     beyond_ascii = np.searchsorted(chunks.offsets, np.flatnonzero(chunks.utf8 >= 0x80), side="right") - 1
-    for i in np.unique(beyond_ascii).tolist():
+    beyond_ascii = np.unique(beyond_ascii)
+    for i in (beyond_ascii if needed is None else beyond_ascii[needed[beyond_ascii]]).tolist():
         chunk = chunks[i]
         lower = chunk.lower()
         same = len(lower) == len(chunk)
