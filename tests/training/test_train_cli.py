@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from support import small_runs as training
-from support.small_runs import metrics, options, train_here
+from support.small_runs import flat, metrics, options, train_here
 from support.staged import Killed, kill
 from train.config.run import make_run
 from train.ddp import main
@@ -209,6 +209,12 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
     transformer = SentenceTransformer(str(best), device="cpu")
     assert torch.allclose(torch.from_numpy(transformer.encode(texts)), cls, atol=1e-6)
     assert transformer.max_seq_length == 128
+    last = SentenceTransformer(str(best.with_name("last")), device="cpu")[0].auto_model.state_dict()
+    (weights,) = best.with_name("last").glob("weights-00000004*.pt")
+    trained = flat(torch.load(weights, weights_only=True))
+    found = {name: tensor for key, tensor in trained.items() for name in last if key.endswith(f".{name}")}
+    assert len(found) > 20 and all(torch.equal(last[name], tensor) for name, tensor in found.items())
+    assert not torch.equal(last["embeddings.word_embeddings.weight"], model.embeddings.word_embeddings.weight)
     note = json.loads((best / "best.json").read_text())
     run = json.loads((Path(values["output"]) / "run.json").read_text())
     assert (note["step"], note["stsb_dev"]) == (run["progress"]["best_step"], run["scores"]["stsb_dev"])
