@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from una_fast._kernels.ids.written import ChunkWords
-from una_fast.arrays import ID, POINTER, Ragged, StringTable
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.surface import QUOTES, drawn_form, opening, runs_together, word_spans
 from una_fast.augment.written import lower_chunks, quote_terms
 from una_fast.index.index import Index
 
 NONE = -1
+Spellings = list[tuple[int, int, str, str]]  # of a chunk: (place, how many words, spelling, opening mark)
 
 
 class RespelledWords:
@@ -28,20 +29,7 @@ class RespelledWords:
     """
 
     def __init__(self, index: Index, marks: Sequence[bytes], n_ids: int):
-        chunks = StringTable(np.frombuffer(index.chunks.utf8.tobytes().lower(), np.uint8), index.chunks.offsets)
-        marked = chunks.rows_with(*marks)
-        self.rows = index.sentences.rows_with(marked)
-        wanted, needed = np.zeros((2, len(chunks)), dtype=np.uint8)
-        wanted[marked], needed[index.sentences.take(self.rows).values] = 1, 1
-        lowered = lower_chunks(index.chunks, index.lowercase, needed.view(bool))
-        reader = ChunkWords(index, *lowered, quote_terms(index))
-        starts, counts, found, readable = reader.find(self.rows, wanted)
-        kinds, examples, kind = np.unique(np.stack([found, counts]), axis=1, return_index=True, return_inverse=True)
-        ids = [index.word_ids.values[starts[i] : starts[i] + counts[i]].tolist() for i in examples.tolist()]
-        listed = [
-            spellings(index.chunks[chunk], [index.terms[i] for i in words], index.lowercase)
-            for chunk, words in zip(kinds[0].tolist(), ids, strict=True)
-        ]
+        self._words, self.rows, starts, kind, listed, unreadable = index.word_ids, *_marked_chunks(index, marks)
         numbers = {text: 0 for one in listed for _, _, text, _ in one or ()}
         openings = {mark: 0 for one in listed for *_, mark in one or () if mark}
         self.strings = StringTable.from_strings([*numbers, *openings])
@@ -49,15 +37,12 @@ class RespelledWords:
         numbers = {text: n_ids + i for i, text in enumerate(numbers)}
         openings = {"": NONE} | {mark: self.first_opening + i for i, mark in enumerate(openings)}
         table = [[(at, n, numbers[text], openings[mark]) for at, n, text, mark in one or ()] for one in listed]
-        bounds = np.cumsum([0, *map(len, table)])
         entries = np.array([entry for one in table for entry in one], dtype=POINTER).reshape(-1, 4)
-        chosen = Ragged(np.arange(len(entries)), bounds).take(kind.ravel())
+        chosen = Ragged(np.arange(len(entries)), row_bounds([*map(len, table)])).take(kind)
         offsets, self._lengths, self._ids, self._openings = entries[chosen.values].T
         self._places = np.repeat(starts, chosen.lengths()) + offsets
-        untold = np.array([one is None for one in listed], dtype=bool)[kind.ravel()]
-        of_word = np.searchsorted(index.word_ids.indptr, starts[untold], side="right") - 1
-        self.by_text = np.union1d(self.rows[readable == 0], of_word)
-        self._words = index.word_ids
+        untold = np.array([one is None for one in listed], dtype=bool)[kind]
+        self.by_text = np.union1d(unreadable, np.searchsorted(self._words.indptr, starts[untold], side="right") - 1)
 
     def apply(self, rows: np.ndarray, drawn: Ragged) -> tuple[Ragged, np.ndarray]:
         """The ids of `drawn`, the augmented documents `rows`, int64 (B,), with the ids of `strings` in their places.
@@ -82,8 +67,33 @@ class RespelledWords:
         return Ragged(values.astype(ID, copy=False), ends[drawn.indptr]), row[opened]
 
 
-def spellings(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[int, int, str, str]] | None:
-    """The words of a chunk that are spelled otherwise where they stay: (place, how many, spelling, opening mark).
+def _marked_chunks(
+    index: Index, marks: Sequence[bytes]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Spellings | None], np.ndarray]:
+    """Where the chunks that hold one of `marks` are, and what `spellings` says of them.
+
+    Returns (rows int64, ascending, the documents that hold one; starts int64 (E,), the place of the first word of each
+    such chunk among all words of the index; kind int64 (E,), its place in the list; the list, an entry for each
+    distinct chunk; unreadable int64, the rows whose chunks cannot be told).
+    """
+    lowered = StringTable(np.frombuffer(index.chunks.utf8.tobytes().lower(), np.uint8), index.chunks.offsets)
+    marked = lowered.rows_with(*marks)
+    rows = index.sentences.rows_with(marked)
+    wanted, needed = np.zeros((2, len(lowered)), dtype=np.uint8)
+    wanted[marked], needed[index.sentences.take(rows).values] = 1, 1
+    reader = ChunkWords(index, *lower_chunks(index.chunks, index.lowercase, needed.view(bool)), quote_terms(index))
+    starts, counts, found, readable = reader.find(rows, wanted)
+    kinds, first, kind = np.unique(np.stack([found, counts]), axis=1, return_index=True, return_inverse=True)
+    words = [index.word_ids.values[starts[i] : starts[i] + counts[i]].tolist() for i in first.tolist()]
+    listed = [
+        spellings(index.chunks[chunk], [index.terms[i] for i in ids], index.lowercase)
+        for chunk, ids in zip(kinds[0].tolist(), words, strict=True)
+    ]
+    return rows, starts, kind.ravel(), listed, rows[readable == 0]
+
+
+def spellings(text: str, words: Sequence[str], lowercase: bool) -> Spellings | None:
+    """The words of a chunk that are spelled otherwise where they stay.
 
     None where the ways to replace some of them are too many: three words in one, or an opening mark before two in one.
     """
