@@ -155,15 +155,16 @@ def test_the_kernels_texts_are_those_written_one_by_one(settings, surface):
     ]
     index = una_fast.build_index(lines, **settings)
     una = una_fast.Augmenter(index, surface=surface, radius=500)
+    as_drawn = una_fast.Augmenter(index, surface="paper", radius=500)
     by_kernel = 0
     for epoch in range(3):
-        drawn = una._draw_rows(np.arange(len(lines)), DrawSet(epoch, 0))
+        drawn = as_drawn._draw_rows(np.arange(len(lines)), DrawSet(epoch, 0))
         texts = una.negatives(range(len(lines)), epoch)
         assert texts == [una._speller.row(row, drawn[row]) for row in range(len(lines))]
         if surface == "kept":
             by_kernel += sum(text is not None for text in una._speller._written.texts(np.arange(len(lines)), drawn))
         else:
-            by_kernel += len(lines) - len(una._speller._respelled.by_text)
+            by_kernel += len(lines) - len(una._speller._by_text)
     assert by_kernel > 2 * len(lines)
 
 

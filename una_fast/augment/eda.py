@@ -15,12 +15,12 @@ import xxhash
 
 from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace, edit_rows
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable, row_bounds
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import check_choice, check_index, checked_seed
+from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
@@ -113,9 +113,9 @@ class EDA(KernelAugmentation):
         result = [strings[i] if i >= 0 else unseen[-1 - i] for i in drawn.values.tolist()]
         return EditedSentence(self._operation, words, n_synonyms.tolist(), result)
 
-    def _make_kernel(self, tokens: TermTokens | None) -> RowKernel:
+    def _make_kernel(self, speller: Speller) -> RowKernel:
         edits = Edits(self._operation, self._strength, self._table.synonyms)
-        return EditedRows(self.index.word_ids, edits, self._seed, tokens)
+        return EditedRows(self.index.word_ids, edits, self._seed, speller.term_tokens)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         return self._edit(text, draws)[:2]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.speller import Speller
@@ -29,14 +28,15 @@ class KernelAugmentation(TextAugmentation):
 
     Calls, in order:
 
-        token_ids   kernel.token_ids draws all rows and writes their ids; again for rows that are not their terms joined
-                    by spaces: _draw_rows, Speller.fill, and for what is left Speller.rows and the tokenizer
+        token_ids   kernel.token_ids draws all rows and writes their ids; the rows that it leaves, all with
+                    surface="kept": _draw_rows, Speller.fill, and for what that leaves Speller.rows and the tokenizer
         texts       _draw_rows, Speller.rows
         augment     TextReader.read, _draw_text, Speller.texts
 
     settings: of the augmentation, for its repr and its copies; surface: as `Speller` takes it; extra: the strings of
     the ids that the kernel draws beside the terms; growth: the most words that a word of a row can become; make_kernel:
-    of the sub-words of the terms, None: no ids; make_workspace: of the most words of a row, the buffers of a thread.
+    of the speller, which has what the kernel needs to write ids; make_workspace: of the most words of a row, the
+    buffers of a thread.
     """
 
     def __init__(
@@ -47,18 +47,19 @@ class KernelAugmentation(TextAugmentation):
         settings: dict[str, Any],
         *,
         surface: str,
-        make_kernel: Callable[[TermTokens | None], RowKernel],
+        make_kernel: Callable[[Speller], RowKernel],
         make_workspace: Callable[[int], Workspace],
         extra: StringTable = NO_STRINGS,
         growth: int = 1,
     ):
         super().__init__(index, tokenizer, n_jobs, settings)
-        self._n_jobs, self._growth, self._make_workspace = n_cores(n_jobs), growth, make_workspace
+        self._n_jobs, self._make_workspace = n_cores(n_jobs), make_workspace
         self._longest_row = int(index.word_ids.lengths().max())
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
         self._speller = Speller(index, surface, self.tokens, self._n_jobs, extra)
-        self._kernel = make_kernel(self._speller.term_tokens)
+        self._growth = growth if self._speller.respelled is None else 2  # a mark and a new word behind it
+        self._kernel = make_kernel(self._speller)
 
     @abstractmethod
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
@@ -73,26 +74,19 @@ class KernelAugmentation(TextAugmentation):
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
+        left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
             workspace = self._take_workspace()
             ids, mask = input_ids[part], attention_mask[part]
-            self._kernel.token_ids(rows[part], draws.epoch, workspace, ids, mask, draws.number)
+            self._kernel.token_ids(rows[part], draws.epoch, workspace, ids, mask, left[part], draws.number)
             self._workspaces.append(workspace)
 
-        chosen = np.arange(len(rows))
         if self._kernel.tokens is not None:
             self._threads.run(fill, len(rows))
-            chosen = self._not_spaced(rows, draws)
-        if len(chosen):
-            self._threads.run(lambda part: self._write(rows, chosen[part], draws, out), len(chosen))
-
-    def _not_spaced(self, rows: np.ndarray, draws: DrawSet) -> np.ndarray:
-        """int64, ascending: the places of the rows whose ids are more than the ids of their terms in order."""
-        chosen = self._speller.is_written.take(rows)
-        if len(self._speller.irregular):
-            chosen[self._draw_rows(rows, draws).rows_with(self._speller.irregular)] = True
-        return np.flatnonzero(chosen)
+        lines = np.flatnonzero(left)
+        if len(lines):
+            self._threads.run(lambda part: self._write(rows, lines[part], draws, out), len(lines))
 
     def _write(self, rows: np.ndarray, lines: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         """Write the ids of rows[lines] to these lines of `out`: by the speller, or else by the tokenizer."""

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from una_fast._kernels.draws.rows import Respelled
 from una_fast._kernels.ids.written import ChunkWords
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.arrays import POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.surface import QUOTES, drawn_form, opening, runs_together, word_spans
 from una_fast.augment.written import lower_chunks, quote_terms
 from una_fast.index.index import Index
@@ -29,7 +30,8 @@ class RespelledWords:
     """
 
     def __init__(self, index: Index, marks: Sequence[bytes], n_ids: int):
-        self._words, self.rows, starts, kind, listed, unreadable = index.word_ids, *_marked_chunks(index, marks)
+        self._n_documents = index.n_documents
+        self.rows, starts, kind, listed, unreadable = _marked_chunks(index, marks)
         numbers = {text: 0 for one in listed for _, _, text, _ in one or ()}
         openings = {mark: 0 for one in listed for *_, mark in one or () if mark}
         self.strings = StringTable.from_strings([*numbers, *openings])
@@ -42,29 +44,13 @@ class RespelledWords:
         offsets, self._lengths, self._ids, self._openings = entries[chosen.values].T
         self._places = np.repeat(starts, chosen.lengths()) + offsets
         untold = np.array([one is None for one in listed], dtype=bool)[kind]
-        self.by_text = np.union1d(unreadable, np.searchsorted(self._words.indptr, starts[untold], side="right") - 1)
+        self.by_text = np.union1d(unreadable, np.searchsorted(index.word_ids.indptr, starts[untold], side="right") - 1)
 
-    def apply(self, rows: np.ndarray, drawn: Ragged) -> tuple[Ragged, np.ndarray]:
-        """The ids of `drawn`, the augmented documents `rows`, int64 (B,), with the ids of `strings` in their places.
-
-        And int64: the rows in which a replaced word has an opening mark before it, which no space parts from it.
-        """
-        begin = self._words.indptr[rows]
-        first, last = np.searchsorted(self._places, [begin, self._words.indptr[rows + 1]])
-        row = np.repeat(np.arange(len(rows)), last - first)
-        entry = np.arange(len(row)) + (last - np.cumsum(last - first))[row]
-        place, joined = self._places[entry], self._lengths[entry] == 2
-        at = place - begin[row] + drawn.indptr[row]
-        stays = (drawn.values[at] == self._words.values[place]) & (
-            drawn.values[at + joined] == self._words.values[place + joined]
-        )
-        opened = ~stays & (self._openings[entry] != NONE)
-        values, copies = drawn.values.copy(), np.ones(len(drawn.values), dtype=POINTER)
-        values[at[stays]] = self._ids[entry[stays]]
-        copies[at[stays & joined] + 1], copies[at[opened]] = 0, 2
-        values, ends = np.repeat(values, copies), np.append(0, np.cumsum(copies))
-        values[ends[at[opened]]] = self._openings[entry[opened]]
-        return Ragged(values.astype(ID, copy=False), ends[drawn.indptr]), row[opened]
+    def for_kernel(self, parts_openings: bool) -> Respelled | None:
+        """The same for a kernel that draws rows; None if all documents are spelled as the index has them."""
+        listed = (np.ascontiguousarray(one) for one in (self._places, self._lengths, self._ids, self._openings))
+        n = self._n_documents
+        return Respelled(n, self.rows, self.by_text, *listed, parts_openings) if len(self.rows) else None
 
 
 def _marked_chunks(

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from una_fast._kernels.ids.emit import TermTokens, write_tokens
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast._kernels.ids.emit import TermTokens
+from una_fast.arrays import POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.respelled import RespelledWords
 from una_fast.augment.surface import OPENING, QUOTES, drawn_form, write_surface
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
@@ -29,16 +29,16 @@ class Speller:
     sentence; tokens: of a tokenizer, None: no ids are needed; extra: the strings of the ids that follow the ids of the
     terms.
 
-    strings: the string of each id where it is drawn; is_written: bool (N,), the documents that are more than the
-    strings of their ids, joined by spaces; irregular: int32, ids whose sub-words depend on the words around them. Where
-    a caller's function makes the words, "lower" is the same as "paper".
+    strings: the string of each id where it is drawn; keeps: whether every row is written like its sentence;
+    term_tokens, respelled: what a kernel needs to write the token ids of rows, None: it cannot, or need not. Where a
+    caller's function makes the words, "lower" is the same as "paper".
     """
 
     def __init__(
         self, index: Index, surface: str, tokens: TokenIds | None, n_jobs: int, extra: StringTable = NO_STRINGS
     ):
         self._index, self._tokens, self._n_jobs, self._extra = index, tokens, n_jobs, extra
-        self._keeps, reads_sentences = surface == "kept", surface in ("lower", "kept")
+        self.keeps, reads_sentences = surface == "kept", surface in ("lower", "kept")
         self._quotes = (*QUOTES,) if index.word_tokenizer == "treebank" and surface != "paper" else ()
         opening = OPENING if index.word_tokenizer in NAMED and reads_sentences else ""
         marks = (*self._quotes, *opening, *(SPLIT if self._quotes else ()))
@@ -47,23 +47,22 @@ class Speller:
         marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *opening))).tolist()
         changed = {i: drawn_form(terms[i], self._quotes, opening) for i in marked}
         changed = {i: form for i, form in changed.items() if form != terms[i]}
-        self._respelled = RespelledWords(index, self._marks if not self._keeps else (), len(terms))
-        self._extra = StringTable.from_strings([*extra, *changed.values()]).followed_by(self._respelled.strings)
-        order = np.arange(len(terms) + len(self._respelled.strings), dtype=POINTER)
+        words = RespelledWords(index, self._marks if not self.keeps else (), len(terms))
+        self._by_text, self._first_opening = words.by_text, words.first_opening
+        self._extra = StringTable.from_strings([*extra, *changed.values()]).followed_by(words.strings)
+        order = np.arange(len(terms) + len(words.strings), dtype=POINTER)
         order[len(terms) :] += len(changed)
         order[[*changed]] = len(terms) + np.arange(len(changed))
         self.strings = index.terms.followed_by(self._extra).take(order) if len(self._extra) else terms
-        self.is_written = np.full(index.n_documents, self._keeps)
-        self.is_written[self._respelled.rows] = True
-        self.irregular, self.term_tokens = np.zeros(0, dtype=ID), None
-        if tokens is not None and tokens.by_word and not self._keeps:
+        self.term_tokens, parts_openings = None, False
+        if tokens is not None and tokens.by_word and not self.keeps:
             later, first, irregular = tokens.with_terms(self._extra)
             if len(self._extra):
                 same, later, first = first is later, later.take(order), first.take(order)
                 first = later if same else first
-            self.irregular = np.flatnonzero(np.isin(order, irregular)).astype(ID)
-            self.term_tokens = TermTokens(later, first, tokens.frame, self.irregular)
-            self._parts_openings = tokens.context_free and tokens.are_parted(OPENING, "a")
+            self.term_tokens = TermTokens(later, first, tokens.frame, np.flatnonzero(np.isin(order, irregular)))
+            parts_openings = tokens.context_free and tokens.are_parted(OPENING, "a")
+        self.respelled = words.for_kernel(parts_openings)
 
     @cached_property
     def _written(self) -> WrittenRows:
@@ -72,15 +71,11 @@ class Speller:
 
     def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
-        if self._keeps:
+        if self.keeps:
             written = self._written.texts(rows, drawn)
             return [self.row(int(rows[i]), drawn[i]) if text is None else text for i, text in enumerate(written)]
-        texts, chosen = [*spell(drawn, self.strings)], np.flatnonzero(self.is_written[rows])
-        respelled, _ = self._respelled.apply(rows[chosen], drawn.take(chosen))
-        spelled = spell(respelled, self.strings, first_glued=self._respelled.first_opening)
-        for i, text in zip(chosen.tolist(), spelled, strict=True):
-            texts[i] = text
-        for i in np.flatnonzero(np.isin(rows, self._respelled.by_text)).tolist():
+        texts = spell(drawn, self.strings, first_glued=self._first_opening)
+        for i in np.flatnonzero(np.isin(rows, self._by_text)).tolist():
             texts[i] = self.row(int(rows[i]), drawn[i])
         return texts
 
@@ -91,22 +86,15 @@ class Speller:
 
     def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
-        if self._tokens is None or not self._tokens.by_word:
-            return np.arange(len(rows))
-        if self._keeps:
+        if self.keeps and self._tokens is not None and self._tokens.by_word:
             return self._written.fill(rows, drawn, input_ids, attention_mask)
-        respelled, opened = self._respelled.apply(rows, drawn)
-        write_tokens(self.term_tokens, respelled.values, respelled.indptr, input_ids, attention_mask)
-        left = np.isin(rows, self._respelled.by_text)
-        left[respelled.rows_with(self.irregular)] = True
-        left[opened] |= not self._parts_openings
-        return np.flatnonzero(left)
+        return np.arange(len(rows))
 
     def texts(self, text: TextRows, drawn: Ragged, unseen: StringTable) -> list[str]:
         """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
         if self._quotes:
             unseen = StringTable.from_strings(['"' if word in self._quotes else word for word in unseen])
-        if self._keeps:
+        if self.keeps:
             texts, chosen = [""] * len(text.texts), list(range(len(text.texts)))
         else:
             utf8 = np.frombuffer(b"".join(text.texts).lower(), dtype=np.uint8)
@@ -121,4 +109,4 @@ class Speller:
         """`sentence` with its `words`, whose ids are `old`, replaced where the ids `new` differ."""
         pairs = zip(old.tolist(), new.tolist(), strict=True)
         drawn = [None if i == j else self._index.terms[j] for i, j in pairs]
-        return write_surface(sentence, words, drawn, self._index.lowercase, self._keeps)
+        return write_surface(sentence, words, drawn, self._index.lowercase, self.keeps)

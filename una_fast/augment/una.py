@@ -13,7 +13,6 @@ from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import ID, SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
@@ -21,6 +20,7 @@ from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.settings import check_choice, make_law
+from una_fast.augment.speller import Speller
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
@@ -106,7 +106,7 @@ class Augmenter(KernelAugmentation):
             n_jobs,
             {**law, "surface": surface, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" and surface == "lower" else surface,
-            make_kernel=lambda tokens: self._make_kernel(tokens, bool(keep_probabilities)),
+            make_kernel=lambda speller: self._make_kernel(speller, bool(keep_probabilities)),
             make_workspace=NegativesWorkspace,
         )
         if surface == "lower" and variant == "paper" and index.lowercase and self.tokens and self.tokens.cased:
@@ -156,10 +156,10 @@ class Augmenter(KernelAugmentation):
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
 
-    def _make_kernel(self, tokens: TermTokens | None, keep_probabilities: bool) -> RowKernel:
+    def _make_kernel(self, speller: Speller, keep_probabilities: bool) -> RowKernel:
         by_word = self.tokens is not None and self.tokens.by_word
         weighted = kept_probabilities(self.index, self._law, self._n_jobs) if keep_probabilities and by_word else None
-        return Negatives(self.index.word_ids, self._law, tokens, weighted)
+        return Negatives(self.index.word_ids, self._law, speller.term_tokens, speller.respelled, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr), text.unseen

@@ -248,8 +248,7 @@ def lower_chunks(
     refused = np.zeros(len(chunks), dtype=np.uint8)
     if not lowercase:
         return chunks.utf8, refused
-    utf8 = chunks.utf8.copy()
-    utf8[(utf8 >= ord("A")) & (utf8 <= ord("Z"))] += ord("a") - ord("A")
+    utf8 = np.frombuffer(bytearray(chunks.utf8.tobytes().lower()), dtype=np.uint8)  # ASCII alone
     beyond_ascii = np.searchsorted(chunks.offsets, np.flatnonzero(chunks.utf8 >= 0x80), side="right") - 1
     beyond_ascii = np.unique(beyond_ascii)
     for i in (beyond_ascii if needed is None else beyond_ascii[needed[beyond_ascii]]).tolist():

@@ -60,7 +60,7 @@ def _sentences(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarr
 
 def _texts_of_terms(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarray]]:
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
-    regular = np.setdiff1d(np.arange(len(later)), ids["irregular"].values)
+    regular = np.delete(np.arange(len(later)), ids["irregular"].values)
     regular = regular[np.diff(index.terms.offsets)[regular] * TERMS_A_TEXT <= LONGEST_COMPARED]
     if not len(regular):
         return []

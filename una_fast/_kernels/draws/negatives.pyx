@@ -11,7 +11,7 @@ from una_fast._kernels.draws.probability cimport FirstPlaces, fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.replace cimport choose_exactly, copy_to_repeats, replace_chosen
 from una_fast._kernels.draws.random cimport draw64
-from una_fast._kernels.draws.rows cimport RowKernel, Workspace
+from una_fast._kernels.draws.rows cimport Respelled, RowKernel, Workspace
 from una_fast._kernels.ids.emit cimport TermTokens
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -57,8 +57,8 @@ cdef class Negatives(RowKernel):
     cdef int id_bits
     cdef bint keeps
 
-    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None):
-        RowKernel.__init__(self, words, law.seed, tokens)
+    def __init__(self, words, Law law, TermTokens tokens=None, Respelled respelled=None, weighted=None):
+        RowKernel.__init__(self, words, law.seed, tokens, respelled)
         self.law, self.keeps, self.id_bits = law, weighted is not None, id_bits(law.scores.shape[0])
         self.weighted = weighted if self.keeps else np.empty(0, dtype=np.uint32)
         if self.keeps:
@@ -95,14 +95,18 @@ cdef class Negatives(RowKernel):
         return 0
 
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """Make room for the first work.most_words words of each row; prefetch the idf of all if they are needed."""
-        cdef int64_t row, k
+        """Make room for the first work.most_words words of each row; prefetch the idf of all if they are needed.
+
+        A row with two words in one has fewer in the end, so all its words are needed.
+        """
+        cdef int64_t row, k, n
         for row in range(begin, stop):
             if not self.keeps:
                 for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):
                     una_prefetch(&self.law.idf[self.values[k]])
-            work.bounds[row - begin + 1] = work.bounds[row - begin] + min(
-                self.indptr[rows[row] + 1] - self.indptr[rows[row]], work.most_words)
+            n = self.indptr[rows[row] + 1] - self.indptr[rows[row]]
+            work.bounds[row - begin + 1] = work.bounds[row - begin] + (
+                n if self.is_spelled(rows[row]) else min(n, work.most_words))
         return 0
 
 

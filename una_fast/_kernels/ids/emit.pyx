@@ -17,7 +17,8 @@ cdef class TermTokens:
 
     terms, first_terms: `Ragged` (V rows, int32), the sub-words of each term after a space, and as the first word of a
     text (the same object if that makes no difference); frame: the special tokens and the padding around a text;
-    irregular: int32, ascending, the terms whose rows are not written by this kernel in the end.
+    irregular: int32, ascending, the terms whose sub-words depend on the words around them, so that the row of such a
+    term is not only its sub-words in order.
 
     fills_rows: whether every other term has a sub-word, so that no more words of a text are needed than its row has
     columns.
@@ -31,23 +32,33 @@ cdef class TermTokens:
         self.frame = frame
         empty = np.flatnonzero((terms.lengths() == 0) | (first_terms.lengths() == 0))
         self.fills_rows = bool(np.isin(empty, irregular).all())
+        flags = np.zeros(len(terms) if len(irregular) else 0, dtype=np.uint8)
+        flags[list(irregular)] = 1
+        self.irregular = flags
+
+    cdef bint holds_irregular(self, const int32_t* terms, int64_t n) noexcept nogil:
+        """Whether one of the n terms is irregular."""
+        cdef int64_t k
+        cdef bint found = False
+        if self.irregular.shape[0]:
+            for k in range(n):
+                found |= self.irregular[terms[k]]
+        return found
 
 
 cdef int64_t line_length(int64_t width) noexcept nogil:
-    """The int32 that `line` of `write_rows` needs for `width` columns: a whole record may be copied to the end."""
+    """The int32 that `line` of `write_row` needs for `width` columns: a whole record may be copied to the end."""
     return width + RECORD
 
 
-cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
-                     int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
-    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
+cdef void write_row(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line, int64_t width,
+                    int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
+    """Write the token ids of the text of `terms` to `input_ids` and `attention_mask`, `width` columns.
 
     The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch.
     """
-    cdef int64_t row, n, room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
-    for row in range(n_rows):
-        n = join_terms(tokens, terms + bounds[row], bounds[row + 1] - bounds[row], line, room)
-        tokens.frame.write(line, n, input_ids + row * width, attention_mask + row * width, width)
+    cdef int64_t room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
+    tokens.frame.write(line, join_terms(tokens, terms, n_terms, line, room), input_ids, attention_mask, width)
 
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
@@ -99,18 +110,3 @@ def pack(const int32_t[::1] values, const int64_t[::1] indptr):
             else:
                 records[term, 1] = <int32_t>indptr[term]
     return packed
-
-
-def write_tokens(TermTokens tokens, const int32_t[::1] terms, const int64_t[::1] indptr, int64_t[:, ::1] input_ids,
-                 int64_t[:, ::1] attention_mask):
-    """Fill row i of `input_ids` and `attention_mask`, int64 (N, L), with the text ``terms[indptr[i]:indptr[i + 1]]``.
-
-    terms: int32 (T,); indptr: int64 (N + 1,).
-    """
-    cdef int64_t n_rows = indptr.shape[0] - 1, width = input_ids.shape[1]
-    cdef int32_t[::1] line = on_own_lines(line_length(width), np.int32)
-    cdef int32_t none = 0
-    cdef const int32_t* words = &terms[0] if terms.shape[0] else &none
-    if n_rows:
-        with nogil:
-            write_rows(tokens, words, &indptr[0], n_rows, &line[0], width, &input_ids[0, 0], &attention_mask[0, 0])
