@@ -146,17 +146,17 @@ def test_aggregates_are_over_pairs_subsets_and_weighted_subsets() -> None:
     gold = np.array([0.0, 1, 2, 0, 1, 2, 3])
     similarity = np.array([0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6])
     scores = correlate(similarity, gold, {"up": slice(0, 3), "down": slice(3, 7)})
-    assert scores.subsets == pytest.approx({"up": 1.0, "down": -1.0})
-    assert scores.spearman["mean"] == pytest.approx(0.0)
-    assert scores.spearman["wmean"] == pytest.approx((3 - 4) / 7)
-    assert scores.spearman["all"] == pytest.approx(spearmanr(similarity, gold).statistic)
+    assert scores["subsets"] == pytest.approx({"up": 1.0, "down": -1.0})
+    assert scores["spearman"]["mean"] == pytest.approx(0.0)
+    assert scores["spearman"]["wmean"] == pytest.approx((3 - 4) / 7)
+    assert scores["spearman"]["all"] == pytest.approx(spearmanr(similarity, gold).statistic)
 
 
 def test_an_undefined_subset_is_left_out_of_the_means() -> None:
     gold = np.array([0.0, 1, 2, 5, 5])
     scores = correlate(np.array([0.1, 0.2, 0.3, 0.5, 0.4]), gold, {"up": slice(0, 3), "flat": slice(3, 5)})
-    assert np.isnan(scores.subsets["flat"])
-    assert scores.spearman["mean"] == scores.spearman["wmean"] == pytest.approx(1.0)
+    assert np.isnan(scores["subsets"]["flat"])
+    assert scores["spearman"]["mean"] == scores["spearman"]["wmean"] == pytest.approx(1.0)
 
 
 def test_cosine_of_a_zero_or_broken_row_is_zero() -> None:
@@ -292,7 +292,7 @@ def test_cosines_of_float32_are_summed_in_float64() -> None:
 def test_a_task_without_subsets_is_its_own_subset() -> None:
     similarity, gold = np.array([0.1, 0.3, 0.2]), np.array([1.0, 2.0, 3.0])
     scores = correlate(similarity, gold, {})
-    assert scores.subsets == {"all": scores.spearman["all"]} and scores.spearman["all"] == pytest.approx(0.5)
+    assert scores["subsets"] == {"all": scores["spearman"]["all"]} and scores["spearman"]["all"] == pytest.approx(0.5)
 
 
 @pytest.mark.slow

@@ -15,10 +15,9 @@ from train.evaluation.classifier import (
     SEED,
     FitSettings,
     Labelled,
-    cross_validated,
     fit_folds,
     nested_folds,
-    split_validated,
+    validated,
 )
 from train.evaluation.files import downstream_folder
 from train.evaluation.tasks import transfer
@@ -88,7 +87,7 @@ def test_fits_neither_read_nor_move_the_global_generators() -> None:
     data = separable(60)
     rows = np.arange(60)[None]
     torch.manual_seed(5)
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 - that it stays is what is tested
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 - that it stays is what is validated
     first = fit_folds(data, rows[:, :40], rows[:, 40:], 2, SMALL)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
@@ -100,11 +99,11 @@ def test_all_three_ways_of_validating_beat_chance_and_report_percent() -> None:
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
     for accuracies in (
         nested_folds(train, 3, BRISK),
-        cross_validated(train, test, 3, BRISK),
-        split_validated(train, dev, test, 3, BRISK),
+        validated(train, test, 3, BRISK),
+        validated(train, test, 3, BRISK, dev),
     ):
         assert 50 < accuracies.dev <= 100 and 50 < accuracies.test <= 100
-    assert cross_validated(train, test, 3, BRISK).predicted.shape == (90,)
+    assert validated(train, test, 3, BRISK).predicted.shape == (90,)
 
 
 def test_pairs_are_classified_by_difference_and_product() -> None:
@@ -113,7 +112,7 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
     first = [f"{i}" for i in range(0, 120, 2)]
     second = [f"{i}" if i % 4 else f"{i + 1}" for i in range(0, 120, 2)]  # equal to first in every other pair
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
-    split = Split(first, second, labels)
+    split = Split([first, second], labels)
     task = TransferTask("MRPC", {"train": split, "test": split}, 2)
     accuracies = task.classify([np.array([vectors[text] for text in texts]) for texts in task.texts()], BRISK)
     assert accuracies.test > 75 and accuracies.predicted is not None
@@ -134,7 +133,7 @@ def test_examples_are_sorted_by_words_then_class(tmp_path: Path) -> None:
     (folder / "custrev.pos").write_text("good  thing here\nfine\n")
     (folder / "custrev.neg").write_text("bad\nworse still\n")
     split = transfer.read(tmp_path, "CR").splits["train"]
-    assert split.first == ["bad", "fine", "worse still", "good thing here"]
+    assert split.texts[0] == ["bad", "fine", "worse still", "good thing here"]
     assert split.labels.tolist() == [0, 1, 0, 1]
 
 
@@ -144,7 +143,7 @@ def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
     (folder / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
     (folder / "TREC_10.label").write_bytes(b"NUM:dist How far ?\n")
     task = transfer.read(tmp_path, "TREC")
-    assert task.splits["train"].first == ["Where is the café ?"]
+    assert task.splits["train"].texts[0] == ["Where is the café ?"]
     assert task.splits["test"].labels.tolist() == [5]
 
 
@@ -156,6 +155,9 @@ def test_unknown_classes_and_tasks_are_named(tmp_path: Path) -> None:
         transfer.read(tmp_path, "SST2")
     with pytest.raises(InputError, match="unknown transfer task 'SST5'"):
         transfer.read(tmp_path, "SST5")
+    (folder / "sentiment-train").write_text("")
+    with pytest.raises(InputError, match="sentiment-train: holds no examples"):
+        transfer.read(tmp_path, "SST2")
 
 
 @pytest.mark.parametrize("name", suite("transfer"))

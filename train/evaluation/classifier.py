@@ -1,4 +1,4 @@
-"""SentEval's logistic regression, and its three protocols for choosing a regularisation and measuring accuracy.
+"""SentEval's logistic regression, and its protocols for choosing a regularisation and measuring accuracy.
 
 SentEval seeds every fit alike, so all fits on folds of one size start from the same weights and go
 through their rows in the same order: they can share one batched matrix product. Letters: F folds, R
@@ -59,9 +59,9 @@ class Fits:
     weights: Tensor
     biases: Tensor
 
-    def predict(self, features: Tensor, fold: int = 0, regularisation: int = 0) -> NDArray[np.int64]:
-        """Classes (m,) of features (m, D) under one of the models."""
-        logits = features @ self.weights[regularisation, fold] + self.biases[regularisation, fold]  # (m, C)
+    def predict(self, features: Tensor, regularisation: int = 0) -> NDArray[np.int64]:
+        """Classes (m,) of features (m, D) under a model of the first fold."""
+        logits = features @ self.weights[regularisation, 0] + self.biases[regularisation, 0]  # (m, C)
         return logits.argmax(dim=1).numpy()
 
 
@@ -161,58 +161,51 @@ class Accuracies:
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
     """Mean over outer folds; each chooses its regularisation by cross-validation on its own training rows."""
-    outer = [(train, test) for train, test in _folds(data.labels.numpy(), settings.folds)]
 
-    def run(split: tuple[NDArray, NDArray]) -> tuple[float, float]:
+    def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = (Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split))
-        accuracies = cross_validated(train, test, n_classes, settings)
+        accuracies = validated(train, test, n_classes, settings)
         return accuracies.dev, accuracies.test
 
     # one thread per outer fold, because its matrix products are too small to be shared by several threads
     threads = torch.get_num_threads()
     with one_thread_an_operation(), ThreadPoolExecutor(threads) as pool:
-        dev, test = zip(*pool.map(run, outer), strict=True)
+        dev, test = zip(*pool.map(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
 
 
-def cross_validated(train: Labelled, test: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
-    """Choose the regularisation by cross-validation on train, fit on all of it, measure on test."""
-    splits = _folds(train.labels.numpy(), settings.folds)
-    fits = _fit_by_size(train, splits, n_classes, settings)
+def validated(
+    train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
+) -> Accuracies:
+    """Choose the regularisation, and measure it on test.
+
+    With dev, that chooses it and stops the fits, and the chosen fit is measured. Without, it is chosen by
+    cross-validation on train, and a fit on all of train is measured.
+    """
+    if dev is None:
+        data, splits = train, _folds(train.labels.numpy(), settings.folds)
+    else:
+        data = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
+        splits = [np.split(np.arange(len(data.labels)), [len(train.labels)])]
+    fits = []
+    for size in sorted({len(rows) for rows, _ in splits}):  # folds of equal size together: sizes differ by one at most
+        own = zip(*(split for split in splits if len(split[0]) == size), strict=True)
+        fits.append(fit_folds(data, *map(np.stack, own), n_classes, settings))
     accuracy = np.concatenate([one.accuracy for one in fits], axis=1)  # (R, folds)
     scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=1)]
-    chosen = REGULARISATIONS[int(np.argmax(scores))]
-    predicted = _final_fit(train, n_classes, settings, chosen).predict(test.features)
-    return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
+    best = int(np.argmax(scores))
+    if dev is None:
+        predicted = _final_fit(train, n_classes, settings, REGULARISATIONS[best]).predict(test.features)
+    else:
+        predicted = fits[0].predict(test.features, best)
+    right = float((predicted == test.labels.numpy()).mean())
+    return Accuracies(max(scores), round(100 * right, 2), predicted)
 
 
-def split_validated(
-    train: Labelled, dev: Labelled, test: Labelled, n_classes: int, settings: FitSettings
-) -> Accuracies:
-    """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test."""
-    both = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
-    rows = np.arange(len(both.labels))[None]
-    n = len(train.labels)
-    fits = fit_folds(both, rows[:, :n], rows[:, n:], n_classes, settings)
-    scores = [round(100 * float(accuracy), 2) for accuracy in fits.accuracy[:, 0]]
-    predicted = fits.predict(test.features, regularisation=int(np.argmax(scores)))
-    return Accuracies(max(scores), _percent(predicted, test.labels), predicted)
-
-
-def _folds(labels: NDArray, n_folds: int) -> list[tuple[NDArray, NDArray]]:
+def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
     """SentEval's stratified folds: (training rows, held-out rows) of each."""
     splitter = StratifiedKFold(n_splits=n_folds, shuffle=True, random_state=SEED)
     return list(splitter.split(np.zeros(len(labels)), labels))
-
-
-def _fit_by_size(
-    data: Labelled, splits: Sequence[tuple[NDArray, NDArray]], n_classes: int, settings: FitSettings
-) -> list[Fits]:
-    """Fit all folds, and folds of equal size together (sizes differ by one at most)."""
-    sizes = sorted({len(train) for train, _ in splits})
-    together = [[split for split in splits if len(split[0]) == size] for size in sizes]
-    parts = [[np.stack(rows) for rows in zip(*group, strict=True)] for group in together]
-    return [fit_folds(data, train, dev, n_classes, settings) for train, dev in parts]
 
 
 def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisation: float) -> Fits:
@@ -221,7 +214,3 @@ def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisa
     rows = generator.permutation(len(data.labels))[None]
     held = int(HELD_OUT * len(data.labels))
     return fit_folds(data, rows[:, held:], rows[:, :held], n_classes, settings, (regularisation,), generator)
-
-
-def _percent(predicted: NDArray, labels: Tensor) -> float:
-    return round(100 * float((predicted == labels.numpy()).mean()), 2)

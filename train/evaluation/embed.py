@@ -154,4 +154,4 @@ class PairScorer:
         (None: as many as PyTorch has threads), which must be 1 if `encode` communicates with other ranks.
         """
         embeddings = self._batches.embed(encode, threads).cpu().numpy()
-        return self._pairs.correlations(self._pairs.similarity(embeddings, self._rows)).spearman["all"]
+        return self._pairs.correlations(self._pairs.similarity(embeddings, self._rows))["spearman"]["all"]

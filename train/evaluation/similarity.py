@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -46,38 +45,19 @@ def spearman(x: Floats, y: Floats) -> float:
     return pearson(rankdata(x), rankdata(y))
 
 
-@dataclass(frozen=True)
-class Correlations:
-    """Pearson and Spearman of one task, by aggregate, and Spearman of each subset. NaN where undefined."""
-
-    pearson: dict[str, float]
-    spearman: dict[str, float]
-    subsets: dict[str, float]
-
-
-def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> Correlations:
-    """Correlation of a task's similarities (n,) with its gold scores (n,), by SentEval's three aggregates.
+def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> dict[str, dict[str, float]]:
+    """Correlations of similarities (n,) with gold scores (n,) by SentEval's aggregates, under "pearson" and "spearman".
 
     "all": over all pairs of the task at once; "mean": over subsets; "wmean": over subsets, weighted by pairs.
-    A subset whose correlation is undefined is left out of both means.
+    Undefined correlations are NaN, and left out of both means. "subsets" has Spearman of each subset.
     """
-    parts = dict(subsets) or {"all": slice(0, len(gold))}
+    parts, found = dict(subsets) or {"all": slice(0, len(gold))}, {}
     sizes = np.array([len(gold[part]) for part in parts.values()])
-    by_subset = {
-        measure.__name__: np.array([measure(similarity[part], gold[part]) for part in parts.values()])
-        for measure in (pearson, spearman)
-    }
-    totals = {
-        measure.__name__: {
-            "all": measure(similarity, gold),
-            "mean": _defined_mean(by_subset[measure.__name__], np.ones(len(sizes))),
-            "wmean": _defined_mean(by_subset[measure.__name__], sizes),
-        }
-        for measure in (pearson, spearman)
-    }
-    return Correlations(
-        totals["pearson"], totals["spearman"], dict(zip(parts, by_subset["spearman"].tolist(), strict=True))
-    )
+    for name, measure in (("pearson", pearson), ("spearman", spearman)):
+        of_parts = np.array([measure(similarity[part], gold[part]) for part in parts.values()])
+        means = {"mean": _defined_mean(of_parts, np.ones(len(sizes))), "wmean": _defined_mean(of_parts, sizes)}
+        found[name] = {"all": measure(similarity, gold), **means}
+    return {**found, "subsets": dict(zip(parts, of_parts.tolist(), strict=True))}
 
 
 def _defined_mean(values: Floats, weights: NDArray) -> float:

@@ -29,6 +29,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -88,26 +89,20 @@ class NearMissTask(Task):
 
 def hits(embeddings: Sequence[NDArray]) -> float:
     """Share of entries whose paraphrase is nearer than the near-miss; embeddings: of the three COLUMNS, each (n, D)."""
-    same, near, other = _cosines(embeddings)
+    same, near, other = (cosine(*pair) for pair in combinations(embeddings, 2))
     return float(np.mean((same > near) & (same > other))) if len(same) else float("nan")
 
 
 def recall_at_5(embeddings: Sequence[NDArray]) -> float:
     """Recall of paraphrases at FALSE_HITS; embeddings: of the three COLUMNS, each (n, D)."""
-    same, near, _ = _cosines(embeddings)
-    return recall(same, near, FALSE_HITS)
+    caption, paraphrase, near_miss = embeddings
+    return recall(cosine(caption, paraphrase), cosine(caption, near_miss), FALSE_HITS)
 
 
 def auc_of_sides(embeddings: Sequence[NDArray]) -> float:
     """AUC of entailments against contradictions; embeddings (n, D) of both sides of the first, then of the second."""
     first, second, third, fourth = embeddings
     return auc(cosine(first, second), cosine(third, fourth))
-
-
-def _cosines(embeddings: Sequence[NDArray]) -> list[NDArray[np.float64]]:
-    """Cosines of caption and paraphrase, of caption and near-miss, and of paraphrase and near-miss, each (n,)."""
-    caption, paraphrase, near_miss = embeddings
-    return [cosine(caption, paraphrase), cosine(caption, near_miss), cosine(paraphrase, near_miss)]
 
 
 def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:

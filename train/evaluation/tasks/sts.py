@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.similarity import Correlations, alignment, correlate, cosine, uniformity
+from train.evaluation.similarity import alignment, correlate, cosine, uniformity
 from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
@@ -50,11 +50,6 @@ class StsTask(Task):
         """Pairs of the split that was read."""
         return {self.split: len(self)}
 
-    @property
-    def n_empty(self) -> int:
-        """Number of sentences without a word, which are encoded as special tokens alone, as in SentEval."""
-        return sum(not text for text in (*self.first, *self.second))
-
     def texts(self) -> list[list[str]]:
         """The first and the second sentences."""
         return [self.first, self.second]
@@ -64,8 +59,8 @@ class StsTask(Task):
         first, second = rows
         return cosine(embeddings[first], embeddings[second])
 
-    def correlations(self, similarity: NDArray) -> Correlations:
-        """Correlations of similarities (pairs,) with the gold scores."""
+    def correlations(self, similarity: NDArray) -> dict[str, dict[str, float]]:
+        """Correlations of similarities (pairs,) with the gold scores, as `correlate` gives them."""
         return correlate(similarity, self.gold, self.subsets)
 
     def score(
@@ -76,13 +71,11 @@ class StsTask(Task):
         found = self.correlations(similarity)
         scores: Scores = {
             "pairs": len(self),
-            "spearman": _without_nan(found.spearman),
-            "pearson": _without_nan(found.pearson),
-            "subsets": _without_nan(found.subsets),
+            **{name: _without_nan(found[name]) for name in ("spearman", "pearson", "subsets")},
             "alignment": or_none(alignment(similarity[self.gold >= ALIGNMENT_SCORE])),
             "uniformity": or_none(uniformity(embeddings[np.unique(np.concatenate(rows))])),
         }
-        return scores, self._undefined(similarity, found.subsets)
+        return scores, self._undefined(similarity, found["subsets"])
 
     def _undefined(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
         """A sentence for each correlation that is not defined, and for sentences without a word."""
@@ -94,8 +87,8 @@ class StsTask(Task):
                 if np.ptp(values) == 0:
                     equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
                     notes.append(f"{self.name}{name}: {equal}")
-        if self.n_empty:
-            notes.append(f"{self.name}: {counted(self.n_empty, 'empty sentence')}, encoded as special tokens alone")
+        if empty := sum(not text for text in (*self.first, *self.second)):
+            notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
         return notes
 
 
@@ -142,21 +135,13 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
 
 def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int = 0, split: str = "test") -> StsTask:
     """A task from one tab-separated file; columns of score, first and second sentence."""
-    gold, first, second = [], [], []
-    for line, (score, text1, text2) in read_columns(path, columns, skip):
-        gold.append(number_in(score, path, line))
-        first.append(text1)
-        second.append(text2)
-    if not gold:
-        raise InputError(f"{path}: no pairs of sentences")
-    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), split=split)
+    lines = read_columns(path, columns, skip)
+    return _task(name, path, [(number_in(score, path, line), *texts) for line, (score, *texts) in lines], split=split)
 
 
 def _read_year(folder: Path, name: str) -> StsTask:
     """One of STS12 to STS16: two files a subset, pairs and scores; a pair without a score is left out."""
-    first: list[str] = []
-    second: list[str] = []
-    gold: list[float] = []
+    rows: list[tuple[Any, ...]] = []
     subsets = {}
     for subset in SUBSETS[name]:
         inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
@@ -166,14 +151,19 @@ def _read_year(folder: Path, name: str) -> StsTask:
                 f"{inputs} has {len(pairs):,} pairs but {scores} has {len(golds):,} scores: line i of one "
                 "belongs to line i of the other"
             )
-        start = len(gold)
-        for (line, (text1, text2)), score in zip(pairs, golds, strict=True):
-            if score:
-                gold.append(number_in(score, scores, line))
-                first.append(text1)
-                second.append(text2)
-        subsets[subset] = slice(start, len(gold))
-    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), subsets)
+        start = len(rows)
+        scored = zip(pairs, golds, strict=True)
+        rows += [(number_in(score, scores, line), *texts) for (line, texts), score in scored if score]
+        subsets[subset] = slice(start, len(rows))
+    return _task(name, folder, rows, subsets=subsets)
+
+
+def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], **more: Any) -> StsTask:
+    """A task of the rows (gold score, first sentence, second sentence) that `path` holds."""
+    if not rows:
+        raise InputError(f"{path}: no pairs of sentences")
+    gold, first, second = zip(*rows, strict=True)
+    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), **more)
 
 
 def _without_nan(values: dict[str, float]) -> dict[str, float | None]:

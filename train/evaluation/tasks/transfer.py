@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,45 +12,29 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from train.evaluation.classifier import (
-    FAST,
-    FULL,
-    Accuracies,
-    FitSettings,
-    Labelled,
-    cross_validated,
-    nested_folds,
-    split_validated,
-)
+from train.evaluation.classifier import FAST, FULL, Accuracies, FitSettings, Labelled, nested_folds, validated
 from train.evaluation.files import normalise_spaces, read_columns, read_lines
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.tasks.registry import Column, Kind, Scores, Task
 from una_fast.errors import InputError
 
-BINARY_FILES = {  # folder: file of class 1, file of class 0
-    "MR": ("rt-polarity.pos", "rt-polarity.neg"),
-    "CR": ("custrev.pos", "custrev.neg"),
-    "SUBJ": ("subj.objective", "subj.subjective"),
-    "MPQA": ("mpqa.pos", "mpqa.neg"),
-}
+SETTINGS = {"test": FULL, "fasttest": FAST, "dev": FAST}  # of the classifier, by mode of the protocol
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+Row = tuple[int, str] | tuple[int, str, str]  # the class of a sentence or of a pair
 
 
 @dataclass(frozen=True)
 class Split:
-    """Examples in SentEval's order (by length, then class), on which its folds depend."""
+    """Examples in SentEval's order (by length, then class), on which its folds depend.
 
-    first: list[str]
-    second: list[str] | None  # None unless the task is on pairs
+    texts: the sentences, or the first and the second ones of the pairs.
+    """
+
+    texts: list[list[str]]
     labels: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    @property
-    def texts(self) -> list[list[str]]:
-        """The sentences, or the first and the second ones of the pairs."""
-        return [self.first] if self.second is None else [self.first, self.second]
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,7 @@ class TransferTask(Task):
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
         """Accuracies on dev and on test in percent."""
-        accuracies = self.classify([embeddings[side] for side in rows], settings_of(protocol.mode))
+        accuracies = self.classify([embeddings[side] for side in rows], SETTINGS[protocol.mode])
         scores: Scores = {"examples": self.sizes, "dev_accuracy": accuracies.dev, "accuracy": accuracies.test}
         if self.name == "MRPC" and accuracies.predicted is not None:
             scores["f1"] = round(f1(accuracies.predicted, self.splits["test"].labels), 2)
@@ -88,41 +72,9 @@ class TransferTask(Task):
             name: Labelled(_features([next(left) for _ in split.texts]), torch.from_numpy(split.labels))
             for name, split in self.splits.items()
         }
-        if "dev" in data:
-            return split_validated(data["train"], data["dev"], data["test"], self.n_classes, settings)
         if "test" in data:
-            return cross_validated(data["train"], data["test"], self.n_classes, settings)
+            return validated(data["train"], data["test"], self.n_classes, settings, data.get("dev"))
         return nested_folds(data["train"], self.n_classes, settings)
-
-
-def settings_of(mode: str) -> FitSettings:
-    """The settings of the classifier in a mode of the protocol."""
-    return FULL if mode == "test" else FAST
-
-
-def _columns(protocol: Mapping[str, Any]) -> list[Column]:
-    split = protocol["split"]
-    name = "dev_accuracy" if split == "dev" else "accuracy"
-    return [Column(f"Accuracy, %, {split}", lambda scores: scores[name])]
-
-
-def _stated(protocol: EvaluationProtocol) -> dict[str, str]:
-    settings = settings_of(protocol.mode)
-    fit = f"logistic regression, {settings.optimiser}, {settings.folds} folds, SentEval's seed"
-    return {"classifier": fit}
-
-
-KIND = Kind("transfer", _columns, _stated)
-
-
-def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
-    """One of SentEval's tasks from its `downstream` folder: all its splits, whichever of them is scored."""
-    if name in BINARY_FILES:
-        return _read_binary(downstream / name, name)
-    if name in READERS:
-        folder, reader = READERS[name]
-        return reader(downstream / folder)
-    raise InputError(f"unknown transfer task {name!r}: choose from {', '.join((*BINARY_FILES, *READERS))}")
 
 
 def f1(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
@@ -141,63 +93,25 @@ def _features(embeddings: list[NDArray]) -> Tensor:
     return torch.cat([(first - second).abs(), first * second], dim=1)
 
 
-def _in_order(first: list[str], labels: list[int], second: list[str] | None = None) -> Split:
-    """The split in SentEval's order: by number of words of the first sentence, then of the second, then by class."""
-    first = normalise_spaces(first)
-    second = None if second is None else normalise_spaces(second)
-
-    def key(i: int) -> tuple[int, int, int]:
-        return len(first[i].split()), len(second[i].split()) if second else 0, labels[i]
-
-    order = sorted(range(len(labels)), key=key)
-    return Split(
-        [first[i] for i in order],
-        None if second is None else [second[i] for i in order],
-        np.array([labels[i] for i in order], np.int64),
-    )
+def _binary(negative: Path, positive: Path) -> list[Row]:
+    # Latin-1, because SentEval reads these files so and its published figures depend on it
+    return [(label, text) for label, path in ((1, positive), (0, negative)) for text in read_lines(path, "latin-1")]
 
 
-def _read_binary(folder: Path, name: str) -> TransferTask:
-    texts: list[str] = []
-    labels: list[int] = []
-    for label, file in zip((1, 0), BINARY_FILES[name], strict=True):
-        # Latin-1, because SentEval reads these files so and its published figures depend on it
-        lines = read_lines(folder / file, "latin-1")
-        texts += lines
-        labels += [label] * len(lines)
-    return TransferTask(name, {"train": _in_order(texts, labels)}, 2)
+def _sst2(path: Path) -> list[Row]:
+    rows = read_columns(path, (0, 1))
+    return [(_class_in(label, ("0", "1"), path, line), text) for line, (text, label) in rows]
 
 
-def _read_sst2(folder: Path) -> TransferTask:
-    splits = {}
-    for split in ("train", "dev", "test"):
-        path = folder / f"sentiment-{split}"
-        rows = [(text, _class_in(label, ("0", "1"), path, line)) for line, (text, label) in read_columns(path, (0, 1))]
-        splits[split] = _in_order([text for text, _ in rows], [label for _, label in rows])
-    return TransferTask("SST2", splits, 2)
+def _trec(path: Path) -> list[Row]:
+    rows = ((line, *text.partition(":")) for line, text in enumerate(read_lines(path, "latin-1"), start=1))
+    # the text follows the fine class
+    return [(_class_in(label, TREC_CLASSES, path, line), rest.partition(" ")[2]) for line, label, _, rest in rows]
 
 
-def _read_trec(folder: Path) -> TransferTask:
-    splits = {}
-    for split, file in (("train", "train_5500.label"), ("test", "TREC_10.label")):
-        path = folder / file
-        texts, labels = [], []
-        for number, line in enumerate(read_lines(path, "latin-1"), start=1):
-            label, _, rest = line.partition(":")
-            labels.append(_class_in(label, TREC_CLASSES, path, number))
-            texts.append(rest.partition(" ")[2])  # the text after the fine class
-        splits[split] = _in_order(texts, labels)
-    return TransferTask("TREC", splits, len(TREC_CLASSES))
-
-
-def _read_mrpc(folder: Path) -> TransferTask:
-    splits = {}
-    for split in ("train", "test"):
-        path = folder / f"msr_paraphrase_{split}.txt"
-        rows = list(read_columns(path, (0, 3, 4), skip=1))
-        labels = [_class_in(label, ("0", "1"), path, line) for line, (label, _, _) in rows]
-        splits[split] = _in_order([row[1] for _, row in rows], labels, [row[2] for _, row in rows])
-    return TransferTask("MRPC", splits, 2)
+def _mrpc(path: Path) -> list[Row]:
+    rows = read_columns(path, (0, 3, 4), skip=1)
+    return [(_class_in(label, ("0", "1"), path, line), first, second) for line, (label, first, second) in rows]
 
 
 def _class_in(text: str, classes: tuple[str, ...], path: Path, line: int) -> int:
@@ -207,4 +121,45 @@ def _class_in(text: str, classes: tuple[str, ...], path: Path, line: int) -> int
         raise InputError(f"{path}, line {line}: class {text!r} is none of {', '.join(classes)}") from None
 
 
-READERS = {"SST2": ("SST/binary", _read_sst2), "TREC": ("TREC", _read_trec), "MRPC": ("MRPC", _read_mrpc)}
+# the folder of each task, what reads a split, the files of each split, and the number of classes
+READERS: dict[str, tuple[str, Callable[..., list[Row]], dict[str, tuple[str, ...]], int]] = {
+    "MR": ("MR", _binary, {"train": ("rt-polarity.neg", "rt-polarity.pos")}, 2),
+    "CR": ("CR", _binary, {"train": ("custrev.neg", "custrev.pos")}, 2),
+    "SUBJ": ("SUBJ", _binary, {"train": ("subj.subjective", "subj.objective")}, 2),
+    "MPQA": ("MPQA", _binary, {"train": ("mpqa.neg", "mpqa.pos")}, 2),
+    "SST2": ("SST/binary", _sst2, {split: (f"sentiment-{split}",) for split in ("train", "dev", "test")}, 2),
+    "TREC": ("TREC", _trec, {"train": ("train_5500.label",), "test": ("TREC_10.label",)}, len(TREC_CLASSES)),
+    "MRPC": ("MRPC", _mrpc, {split: (f"msr_paraphrase_{split}.txt",) for split in ("train", "test")}, 2),
+}
+
+
+def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
+    """One of SentEval's tasks from its `downstream` folder: all its splits, whichever of them is scored."""
+    if name not in READERS:
+        raise InputError(f"unknown transfer task {name!r}: choose from {', '.join(READERS)}")
+    folder, reader, files, n_classes = READERS[name]
+    paths = {one: [downstream / folder / file for file in names] for one, names in files.items()}
+    return TransferTask(name, {one: _in_order(reader(*paths[one]), paths[one][0]) for one in files}, n_classes)
+
+
+def _in_order(rows: list[Row], path: Path) -> Split:
+    """The split in SentEval's order: by number of words of the first sentence, then of the second, then by class."""
+    if not rows:
+        raise InputError(f"{path}: holds no examples")
+    labels, *texts = zip(*rows, strict=True)
+    texts = [normalise_spaces(side) for side in texts]
+    order = sorted(range(len(rows)), key=lambda i: (*(len(side[i].split()) for side in texts), labels[i]))
+    return Split([[side[i] for i in order] for side in texts], np.array([labels[i] for i in order], np.int64))
+
+
+def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+    name = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
+    return [Column(f"Accuracy, %, {protocol['split']}", lambda scores: scores[name])]
+
+
+def _stated(protocol: EvaluationProtocol) -> dict[str, str]:
+    own = SETTINGS[protocol.mode]
+    return {"classifier": f"logistic regression, {own.optimiser}, {own.folds} folds, SentEval's seed"}
+
+
+KIND = Kind("transfer", _columns, _stated)
