@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
-from train.config.command import exit_with_error
+from train.config.command import run_command
 from una_fast.errors import InputError
 
 FOLDER = Path(__file__).parent
@@ -47,12 +47,8 @@ Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> micros
 
 
 def main() -> int:
-    """Write the tables into both pages; exits with 2 if there are no results, or if a page has no markers."""
-    try:
-        write_pages()
-    except InputError as error:
-        exit_with_error(error)
-    return 0
+    """Write the tables into both pages; returns 2 if there are no results, or if a page has no markers."""
+    return run_command(write_pages, "train")
 
 
 def write_pages() -> None:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from train.config.command import checked_values, option_parser, run_command
+from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
@@ -41,13 +41,14 @@ N_PROBED = 1000  # sentences of the corpus
 class Comparing:
     """What is compared."""
 
-    model: str = option("", "Hugging Face encoder to start from: its name or folder", metavar="NAME_OR_FOLDER")
     corpus: str = option(
         "",
         "file of your text, one sentence a line or row; with --pairs the pairs' sentences by default",
         metavar="FILE",
     )
-    output: str = option("", "folder of the runs and of the page; the same command goes on with it", metavar="FOLDER")
+    output: str = option(
+        "", "folder of the runs and of the page; the same command goes on with it", required=True, metavar="FOLDER"
+    )
     pairs: str = option(
         "", "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", metavar="FILE"
     )
@@ -75,10 +76,9 @@ OPTIONS = {**options_of(Run, FILES, WORDS, ENCODER), **options_of(Comparing)}
 
 def _run(arguments: Sequence[str] | None, prog: str) -> int:
     about = "Train with and without hard negatives on your text, and say whether they help."
-    asked = checked_values(option_parser(prog, about, OPTIONS), OPTIONS, arguments)
-    for name in ("model", "corpus", "output"):
-        if not asked[name] and (name != "corpus" or not asked["pairs"]):
-            raise InputError(f"--{name} is missing: give the {OPTIONS[name].help}")
+    asked = Parser(prog, about, OPTIONS).checked(arguments)
+    if not asked["corpus"] and not asked["pairs"]:
+        raise InputError(f"--corpus is missing: give the {OPTIONS['corpus'].help}")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     # imported late: --help and errors of the command line should not wait for torch
     from train.record.folder import COMPARISON, OutputFolder, is_own, read_mark

@@ -14,49 +14,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from train.config.command import run_command
 from train.signals import handled, leave_at_once
+from una_fast.errors import InputError
 
 if TYPE_CHECKING:
     from train.config.run import Run
-    from una_fast.errors import InputError
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
     """The command line; returns the exit code. prog: the command's name in --help."""
     with handled(leave_at_once):  # from the start, because the imports below take seconds
-        return _main(argv, prog)
+        return run_command(lambda: _run(argv, prog), "train")
 
 
-def _main(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config.command import exit_with_error, show_warnings_as_lines
+def _run(argv: Sequence[str] | None, prog: str) -> int:
     from train.config.run import make_run, parse
-    from una_fast.errors import InputError
 
-    show_warnings_as_lines()
-    try:
-        run = make_run(_with_saved(_with_demo(parse(argv, prog))))
-        # imported late: --help and errors of the command line should not wait for torch
-        if "TORCHELASTIC_RUN_ID" in os.environ:
-            return _under_torchrun(run)
-        if run.seeds:
-            from train.launch.seeds import train_seeds
+    run = make_run(_with_saved(_with_demo(parse(argv, prog))))
+    # imported late: --help and errors of the command line should not wait for torch
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return _under_torchrun(run)
+    if run.seeds:
+        from train.launch.seeds import train_seeds
 
-            return train_seeds(run)
-        from train.launch.run import launch
+        return train_seeds(run)
+    from train.launch.run import launch
 
-        return launch(run)
-    except ModuleNotFoundError as error:
-        exit_with_error(_missing(error))
-    except InputError as error:
-        exit_with_error(error)
-
-
-def _missing(error: ModuleNotFoundError) -> InputError:
-    from una_fast.imports import missing_package
-
-    if sentence := missing_package(error, "train"):
-        return sentence
-    raise error
+    return launch(run)
 
 
 def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
@@ -83,8 +68,6 @@ def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _under_torchrun(run: Run) -> int:
-    from una_fast.errors import InputError
-
     if run.seeds:
         raise InputError(
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.command import checked_values, option_parser, run_command
+from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
@@ -44,22 +44,17 @@ TIMEOUT = 60  # seconds without an answer
 class Download:
     """What is fetched, and where to."""
 
-    to: str = option("", "folder to lay the data out in", metavar="FOLDER")
+    to: str = option("", "folder to lay the data out in", required=True, metavar="FOLDER")
     only: str | None = option(None, "fetch one of the three; default: all", choices=PARTS)
-
-
-OPTIONS = options_of(Download)
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
     """Run the command and return its exit code: 2 if something is missing or not as expected."""
-    parser = option_parser(prog, "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.", OPTIONS)
-    return run_command(lambda: _run(**checked_values(parser, OPTIONS, arguments)), "train")
+    about = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
+    return run_command(lambda: _run(**Parser(prog, about, options_of(Download)).checked(arguments)), "train")
 
 
 def _run(to: str, only: str | None) -> int:
-    if not to:
-        raise InputError(f"--to is missing: give the {OPTIONS['to'].help}")
     folder, parts = Path(to), [only] if only else list(PARTS)
     for part in parts:
         fetch(part, folder)

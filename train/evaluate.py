@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import checked_values, option_parser, run_command
+from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import EvaluationProtocol
@@ -21,7 +21,9 @@ from una_fast.errors import InputError
 class Evaluation:
     """What is scored, and where."""
 
-    model: str = option("", "encoder to score: its name on the Hugging Face hub, or its folder", metavar="NAME")
+    model: str = option(
+        "", "encoder to score: its name on the Hugging Face hub, or its folder", required=True, metavar="NAME"
+    )
     data: str | None = option(None, "folder that holds senteval/ or is one; default UNA_FAST_DATA", metavar="FOLDER")
     tasks: str = option("sts", choices(), metavar="NAME,NAME")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
@@ -39,13 +41,11 @@ OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
     """Run the command and return its exit code."""
-    parser = option_parser(prog, "Score a model on SentEval's tasks, with their protocol.", OPTIONS)
-    return run_command(lambda: _run(checked_values(parser, OPTIONS, arguments)), "evaluate")
+    parser = Parser(prog, "Score a model on SentEval's tasks, with their protocol.", OPTIONS)
+    return run_command(lambda: _run(parser.checked(arguments)), "evaluate")
 
 
 def _run(values: dict[str, Any]) -> int:
-    if not values["model"]:
-        raise InputError(f"--model is missing: give the {OPTIONS['model'].help}")
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model = model_folder(values["model"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.command import checked_values, option_parser
+from train.config.command import Parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.corpus.word_tokenizers import tokenizer_name
@@ -30,7 +30,7 @@ TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 class Output:
     """Output."""
 
-    output: str = option("", "folder to build the index in; it must not exist", metavar="FOLDER")
+    output: str = option("", "folder to build the index in; it must not exist", required=True, metavar="FOLDER")
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,11 @@ class Build:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -> int:
     """Build the index of a corpus and save it; the exit code."""
     options = options_of(Output) | options_of(Build) | options_of(Run, FILES, WORDS)
-    parser = option_parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", options)
+    parser = Parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", options)
     parser.usage = f"{prog} FILE ... --output FOLDER [options]"
     about = "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"
     parser.add_argument("corpus", nargs="+", metavar="FILE", help=about)
-    values = checked_values(parser, options, arguments)
-    if not values["output"]:
-        raise InputError("--output is missing: give the folder to save the index in")
+    values = parser.checked(arguments)
     index = _build(values)
     said = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {said}\n")

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.command import checked_values, option_parser
+from train.config.command import Parser
 from train.config.options import Option, option, options_of
 from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, arguments_of, check_radius, reading_arguments
 from una_fast.errors import InputError
@@ -158,11 +158,11 @@ def read_options(
 
     words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
     """
-    parser = option_parser(prog, about, options)
+    parser = Parser(prog, about, options)
     if words:
         parser.usage = f"{prog} --index FOLDER [options] {words} ..."
         parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
-    values = checked_values(parser, options, arguments)
+    values = parser.checked(arguments)
     if not values["index"]:
         raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
     return values, values.get("words", [])

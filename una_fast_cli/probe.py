@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import checked_values, option_parser
+from train.config.command import Parser
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
@@ -18,8 +18,8 @@ from una_fast.errors import InputError, counted
 class Asked:
     """Encoder and text."""
 
-    model: str = option("", "encoder that sentence-transformers loads", metavar="NAME_OR_FOLDER")
-    corpus: str = option("", "file of your text, one sentence a line or row", metavar="FILE")
+    model: str = option("", "encoder that sentence-transformers loads", required=True, metavar="NAME_OR_FOLDER")
+    corpus: str = option("", "file of your text, one sentence a line or row", required=True, metavar="FILE")
     n: int = option(2000, "sentences of the sample", least=2)
     share: float = option(0.05, "share of near-misses that the printed threshold may let pass", above=0, below=1)
     seed: int = option(42, "seed of the sample and of the near-misses", least=0)
@@ -29,12 +29,7 @@ class Asked:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -> int:
     """Print how near the encoder puts near-misses of the text; the exit code."""
     about = "Show how near an encoder puts sentences of your text and the same with one important word replaced."
-    values = checked_values(
-        option_parser(prog, about, options := options_of(Asked) | options_of(Run, FILES, WORDS)), options, arguments
-    )
-    for name in ("model", "corpus"):
-        if not values[name]:
-            raise InputError(f"--{name} is missing: give the {options[name].help}")
+    values = Parser(prog, about, options_of(Asked) | options_of(Run, FILES, WORDS)).checked(arguments)
     from train.record.folder import PROBED, check_json, write_json
 
     about = "\n".join((PROBED, values["model"], values["corpus"]))  # figures of other text are not replaced

@@ -19,9 +19,8 @@ import torch
 
 from bench.training.contenders import MAX_LENGTH, Bench, measure
 from bench.training.step_table import RESULTS, save, show, sizes, step_table, summarise
-from train.config.command import exit_with_error
+from train.config.command import run_command
 from train.encoder.pretrained import quiet
-from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
 
@@ -37,12 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     quiet()
     torch.set_num_threads(1 if options.processor_time else n_cores(None))
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            run(options, folder)
-    except InputError as error:
-        exit_with_error(error)
-    return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return run_command(lambda: run(options, folder), "train")
 
 
 def run(options: argparse.Namespace, folder: str) -> None:

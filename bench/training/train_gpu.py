@@ -36,7 +36,7 @@ from bench.training.step_table import (
     step_table,
     summarise,
 )
-from train.config.command import exit_with_error
+from train.config.command import run_command
 from train.demo.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
@@ -58,14 +58,8 @@ PHASES = ("data", "forward", "backward", "optimiser", "evaluation", "saving", "o
 def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     quiet()
-    try:
-        if options.device == "cuda" and not torch.cuda.is_available():
-            raise InputError("no GPU that PyTorch can use is here: give --device cpu to try the script out")
-        with tempfile.TemporaryDirectory(prefix="train_gpu") as folder:
-            run(options, Path(folder))
-    except InputError as error:
-        exit_with_error(error)
-    return 0
+    with tempfile.TemporaryDirectory(prefix="train_gpu") as folder:
+        return run_command(lambda: run(options, Path(folder)), "train")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -89,6 +83,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace, folder: Path) -> None:
     """Measure the parts of --only, and save them with the results of earlier calls."""
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise InputError("no GPU that PyTorch can use is here: give --device cpu to try the script out")
     corpus = options.corpus or str(write_corpus(folder))
     model = options.model or str(random_bert(folder / "bert-base", options.tokenizer))
     about = {

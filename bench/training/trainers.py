@@ -32,7 +32,7 @@ from transformers import PrinterCallback, TrainerCallback
 import una_fast
 from bench.training.contenders import MAX_LENGTH
 from bench.training.step_table import RESULTS, described, save, show, sizes
-from train.config.command import exit_with_error
+from train.config.command import run_command
 from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
 from una_fast.integrations import Negatives
@@ -230,12 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     quiet()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     disable_progress_bars()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            run(options, Path(folder))
-    except InputError as error:
-        exit_with_error(error)
-    return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return run_command(lambda: run(options, Path(folder)), "train")
 
 
 if __name__ == "__main__":

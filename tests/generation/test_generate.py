@@ -170,7 +170,8 @@ def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_p
         "corpus": (str(corpus),), "paraphrases": str(written), "model": "m", "output": str(tmp_path), "batch_size": 8,
     })  # fmt: skip
     material = TrainingRows.of(run, index)
-    assert (material.n_anchors, material.paraphrase_offset, material.blank_paraphrases) == (LINES, LINES, 2)
+    assert material.paraphrase_offset == material.counts["sentences"] == LINES
+    assert material.counts["blank_paraphrases"] == 2
 
 
 @pytest.mark.slow
@@ -179,21 +180,22 @@ def test_bf16_writes_a_line_each(models, corpus, tmp_path):
     assert len((tmp_path / "out.txt").read_text().splitlines()) == LINES
 
 
+FILES = ["--corpus", "c.txt", "--output", "o.txt"]
 REFUSED = {
     "needs the kind of text": [],
     "did you mean paraphrase?": ["parafrase"],
-    "--model is missing: a paraphrase takes pegasus, t5, or the name": ["paraphrase"],
+    "--model is missing: a paraphrase takes pegasus, t5, or the name": ["paraphrase", *FILES],
     "--corpus is missing": ["paraphrase", "--model", "t5"],
     "--output is missing": ["paraphrase", "--model", "t5", "--corpus", "c.txt"],
     "ends in .txt": ["paraphrase", "--model", "t5", "--corpus", "c.txt", "--output", "o.tsv"],
-    "--beams is 0: it must be at least 1": ["paraphrase", "--beams", "0"],
-    "--beams is 101": ["paraphrase", "--beams", "101"],
-    "--max-target-length is 2": ["paraphrase", "--max-target-length", "2"],
-    "choose from 'fp32', 'bf16'": ["paraphrase", "--precision", "fp16"],
+    "--beams is 0: it must be at least 1": ["paraphrase", *FILES, "--beams", "0"],
+    "--beams is 101": ["paraphrase", *FILES, "--beams", "101"],
+    "--max-target-length is 2": ["paraphrase", *FILES, "--max-target-length", "2"],
+    "choose from fp32, bf16": ["paraphrase", *FILES, "--precision", "fp16"],
     "did you mean --beams?": ["paraphrase", "--num-beams", "4"],
-    "--model a: a back-translation takes opus-mt-fr, or two seq2seq models": ["back-translation", "--model", "a"],
-    "--model t5: a back-translation takes": ["back-translation", "--model", "t5"],
-    "--model a b: a paraphrase takes": ["paraphrase", "--model", "a", "b"],
+    "--model a: a back-translation takes opus-mt-fr, or two": ["back-translation", *FILES, "--model", "a"],
+    "--model t5: a back-translation takes": ["back-translation", *FILES, "--model", "t5"],
+    "--model a b: a paraphrase takes": ["paraphrase", *FILES, "--model", "a", "b"],
 }
 
 

@@ -25,7 +25,7 @@ REFUSED = {
     "train.evaluate": (["--model", "m", "--tasks", "STS17"], "did you mean STS16?"),
     "train.generate": (["paraphrase", "--beans", "4"], "did you mean --beams?"),
     "train.report": (["nowhere"], "nowhere: no such folder"),
-    "train.download": (["--to", "x", "--only", "all"], "invalid choice: 'all'"),
+    "train.download": (["--to", "x", "--only", "all"], "--only is 'all': choose from wiki, "),
 }
 MISTAKES = [
     ("train.evaluate", "--modell m", "unknown option --modell: did you mean --model?"),

@@ -9,7 +9,6 @@ import pytest
 from huggingface_hub import ModelCard
 
 from support.run_folders import write_evaluation, write_run
-from train.config.command import given_values
 from train.config.run import make_parser, make_run
 from train.launch.run import finish
 from train.record.card import hub_name
@@ -100,7 +99,7 @@ def test_no_path_of_the_machine_is_in_it(output: Path) -> None:
 
 def test_its_command_is_the_run(output: Path) -> None:
     (line,) = (line for line in finished(output).splitlines() if line.startswith("python -m train.ddp"))
-    given = given_values(make_parser(), [*shlex.split(line)[3:], "--output", str(output)])
+    given = make_parser().given([*shlex.split(line)[3:], "--output", str(output)])
     assert make_run(given) == make_run({**SETTINGS, "output": str(output)})
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from train.config.command import ELSEWHERE, flags, option_parser
+from train.config.command import ELSEWHERE, Parser
 from train.config.options import Group, option, options_of
 from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
@@ -92,7 +92,7 @@ def test_options_without_a_heading_stand_under_the_docstring():
 
     assert [one.group for one in options_of(Small).values()] == [Group("Small things", "More about them."), own]
     assert [*options_of(Small, own)] == ["two"]
-    said = option_parser("small", "About.", options_of(Small)).format_help()
+    said = Parser("small", "About.", options_of(Small)).format_help()
     assert "Small things:\n  More about them.\n" in said and "Own:\n  Below it.\n" in said
 
 
@@ -102,8 +102,9 @@ def test_an_option_is_what_stands_beside_its_field():
         share: int | float | None = option(None, "a share", above=0, most=1, role="running")
 
     (share,) = options_of(Small).values()
+    given = [Parser("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
+    assert given == [1, 0.5] and isinstance(given[0], int)
     assert (share.flag, share.help, share.role, share.default) == ("--share", "a share", "running", None)
-    assert [share.convert(text) for text in ("1", "0.5")] == [1, 0.5] and isinstance(share.convert("1"), int)
     share.check(None)
     for value in (0, 1.5, float("nan")):
         with pytest.raises(InputError, match=f"--share is {value}: it must be above 0 and at most 1"):
@@ -166,7 +167,7 @@ def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, her
 
 
 def test_what_is_suggested_is_there():
-    known = {*flags(make_parser()), *(option.flag for option in options_of(Job).values())}
+    known = {*make_parser().flags, *(option.flag for option in options_of(Job).values())}
     for meant in set(ELSEWHERE.values()) - {"--pooling"}:
         assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
 
@@ -193,7 +194,8 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("resume: true", "unknown key resume"),
         ("beta: much", "--beta: 'much' is not a number"),
         ("alpha: 2.5", "--alpha: '2.5' is not a whole number"),
-        ("loss: triple", "--loss: invalid choice: 'triple' (choose from "),
+        ("loss: triple", "--loss is 'triple': choose from pairs, "),
+        ("temperature: -1", "--temperature is -1.0: it must be above 0"),
         ("keep_punctuation: 1", "keep_punctuation is 1, and must be true or false"),
         ("model: true", "model is True, and must be text"),
         ("alpha: true", "alpha is True, and must be a whole number"),
@@ -247,7 +249,7 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--batch-sise", "8"], "unknown option --batch-sise: did you mean --batch-size?"),
         (["--zzz"], "unknown option --zzz: see --help"),
         (["text.txt"], "text.txt"),
-        (["--loss", "triple"], "--loss: invalid choice: 'triple'"),
+        (["--loss", "triple"], "--loss is 'triple': choose from pairs, "),
         (["--alpha", "five"], "--alpha: 'five' is not a whole number"),
         (["--beta", "1.5"], "--beta is 1.5: it must be at least 0 and at most 1"),
         (["--beta", "nan"], "--beta is nan: it must be at least 0 and at most 1"),
@@ -270,7 +272,7 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--radius", "1 in 10"], "--radius='1 in 10': a share must be a percentage above 0 and up to 100"),
         (["--radius", "0%"], "--radius='0%': a share must be a percentage"),
         (["--radius", "1%", "--window", "score"], "--radius='1%': a distance in score"),
-        (["--compile", "fast"], "--compile: invalid choice: 'fast'"),
+        (["--compile", "fast"], "--compile is 'fast': choose from auto, off, graphs"),
     ],
 )
 def test_values_that_cannot_be(arguments, message):

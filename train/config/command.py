@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,86 +21,85 @@ STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # the placeholder of a value i
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises InputError with one sentence and accepts no abbreviated options."""
+    """A parser of options by field name, each under its heading. It raises InputError, and takes no abbreviations."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
+    def __init__(self, prog: str, description: str, options: Mapping[str, Option]) -> None:
+        super().__init__(
+            prog, "%(prog)s [options]", description, argument_default=argparse.SUPPRESS, allow_abbrev=False
+        )
+        self.options = options
+        for group, members in groupby(options.values(), key=lambda option: option.group):
+            section = self.add_argument_group(group.title, group.about or None)
+            for option in members:
+                _add(section, option)
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, but an unknown option is reported before a missing one: it may be that one, misspelt."""
-        words = sys.argv[1:] if args is None else list(args)
-        known = flags(self)
+    @property
+    def flags(self) -> list[str]:
+        """Every flag, with its dashes."""
+        return [flag for action in self._actions for flag in action.option_strings]
+
+    def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
+        """The values that a command line gives, by field name.
+
+        Raises:
+            InputError: an unknown option, which is reported before a missing one, because it may be that one, misspelt;
+                a value of the wrong kind.
+        """
+        words = sys.argv[1:] if arguments is None else list(arguments)
         for word in takewhile(lambda word: word != "--", words):
-            if word.startswith("--") and (flag := word.split("=")[0]) not in known:
-                raise InputError(unknown_option(flag, known))
-        namespace, unknown = self.parse_known_args(words, namespace)
+            if word.startswith("--") and (flag := word.split("=")[0]) not in self.flags:
+                raise InputError(unknown_option(flag, self.flags))
+        found, unknown = self.parse_known_args(words)
         if unknown:
-            raise InputError(unknown_option(unknown[0], known))
-        return namespace
+            raise InputError(unknown_option(unknown[0], self.flags))
+        return vars(found)
+
+    def checked(self, arguments: Sequence[str] | None) -> dict[str, Any]:
+        """The value of every option, by field name: from the command line, else its default.
+
+        Raises:
+            InputError: an unknown option, or a value that is missing, of the wrong kind or out of its limits.
+        """
+        values = {name: option.default for name, option in self.options.items()} | self.given(arguments)
+        for name, option in self.options.items():
+            option.check(values[name])
+        return values
 
     def error(self, message: str) -> NoReturn:
         """Raise argparse's message as an InputError."""
         raise InputError(f"{message.removeprefix('argument ')} (see --help)")
 
 
-def option_parser(prog: str, description: str, options: Mapping[str, Option]) -> Parser:
-    """A parser for options by field name, each under its heading; its result lacks options not given."""
-    parser = Parser(
-        prog=prog,
-        usage="%(prog)s [options]",
-        description=description,
-        argument_default=argparse.SUPPRESS,
-    )
-    for group, members in groupby(options.values(), key=lambda option: option.group):
-        section = parser.add_argument_group(group.title, group.about or None)
-        for option in members:
-            _add(section, option, _help(option))
-    return parser
-
-
-def _add(section: Any, option: Option, about: str) -> None:
+def _add(section: Any, option: Option) -> None:
+    """Add an option, whose help has its default and limits behind it. Its limits and choices are checked later."""
+    value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    default = "" if value in (None, "") or option.kinds == (bool,) else f"default {value}"
+    notes = ", ".join(filter(None, [default, option.limits]))
+    about = (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
     if option.kinds == (bool,):
         section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
         return
     listed = option.many and option.kinds == (int,)  # one word: numbers with commas between
+    values = "{" + ",".join(filter(None, [*option.choices, option.own])) + "}" if option.choices else option.metavar
     section.add_argument(
         option.flag,
-        type=whole_numbers if listed else _one(option),
-        choices=None if option.own else option.choices or None,
+        type=whole_numbers if listed else _converter(option),
         nargs="+" if option.many and not listed else None,
-        metavar=_placeholder(option),
+        metavar=values or STANDS_FOR[option.kinds[0]],
         help=about,
     )
 
 
-def _placeholder(option: Option) -> str | None:
-    """What stands for the value in --help; None for argparse's list of the choices."""
-    if option.own:
-        return "{" + ",".join(option.choices) + "," + option.own + "}"
-    return None if option.choices else option.metavar or STANDS_FOR[option.kinds[0]]
+def _converter(option: Option) -> Callable[[str], Any]:
+    """What makes a value of one word of the command line: the first kind of the option that accepts it."""
 
-
-def _one(option: Option) -> Any:
     def convert(text: str) -> Any:
-        if option.own and text not in option.choices and ":" not in text:
-            listed = ", ".join(map(repr, option.choices))  # as argparse says it of options without `own`
-            raise argparse.ArgumentTypeError(
-                f"invalid choice: {text!r} (choose from {listed}, or name one of your own as {option.own})"
-            )
-        try:
-            return option.convert(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {NOUNS[option.kinds[-1]]}") from None
+        for kind in option.kinds:
+            with contextlib.suppress(ValueError):
+                return kind(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not {NOUNS[option.kinds[-1]]}")
 
     return convert
-
-
-def _help(option: Option) -> str:
-    """The help text with default and limits behind it."""
-    value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
-    default = "" if value in (None, "") or option.kinds == (bool,) else f"default {value}"
-    notes = ", ".join(filter(None, [default, option.limits]))
-    return (f"{option.help} [{notes}]" if notes else option.help).replace("%", "%%")
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
@@ -110,37 +110,12 @@ def whole_numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers: write them as 42,0,1") from None
 
 
-def given_values(parser: Parser, arguments: Sequence[str] | None) -> dict[str, Any]:
-    """The option values that a command line gives, by field name.
-
-    Raises:
-        InputError: an unknown option, a value of the wrong kind.
-    """
-    return vars(parser.parse_args(arguments))
-
-
-def checked_values(parser: Parser, options: Mapping[str, Option], arguments: Sequence[str] | None) -> dict[str, Any]:
-    """The value of every option, by field name: from the command line, else its default.
-
-    Raises:
-        InputError: an unknown option, a value of the wrong kind or out of its limits.
-    """
-    values = {name: option.default for name, option in options.items()} | given_values(parser, arguments)
-    for name, option in options.items():
-        option.check(values[name])
-    return values
-
-
-def flags(parser: Parser) -> list[str]:
-    """Every flag of `parser`, with its dashes."""
-    return [flag for action in parser._actions for flag in action.option_strings]
-
-
 def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict[str, Any]:
     """Values of the known options in a YAML file, by field name; keys may be written with - or _.
 
     Raises:
-        InputError: no YAML file, an unknown key, a value of the wrong kind; the message names --config.
+        InputError: no YAML file, an unknown key, a value of the wrong kind or out of its limits; the message names
+            --config.
     """
     arguments: list[str] = []
     try:
@@ -149,40 +124,39 @@ def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict
             if name not in known:
                 raise InputError(unknown_key(str(key), [option.flag for option in known.values()]))
             arguments += as_arguments(known[name], value)
-        return given_values(parser, arguments)
+        values = parser.given(arguments)
+        for name, value in values.items():
+            known[name].check(value)
+        return values
     except ValueError as error:  # an InputError, or a number of 5,000 digits
         raise InputError(f"--config {path}: {error}") from error
 
 
 def read_yaml(path: Path) -> dict[Any, Any]:
-    """The mapping in a YAML file; {} for an empty file. InputError if it holds something else."""
+    """The mapping in a YAML file; {} for an empty file. InputError if it holds something else.
+
+    Aliases, 300 bytes of which can stand for gigabytes, are not read, nor is what is nested deeper than any option.
+    """
     import yaml  # takes 15 ms, and only --config needs it
 
     try:
-        text = path.read_text(encoding="utf-8")
-        plain = _is_plain(text)
-        loaded = yaml.safe_load(text) if plain else None
+        text, depth = path.read_text(encoding="utf-8"), 0
+        for event in yaml.parse(text):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+                raise InputError(
+                    "has aliases (*name) or deep nesting, which are not read: write one 'option: value' a line"
+                )
+        loaded = yaml.safe_load(text)
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{error.strerror}: give a YAML file of options") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, a number of 5,000 digits, the 31st of June
         raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
-    if not plain:
-        raise InputError("has aliases (*name) or deep nesting, which are not read: write one 'option: value' a line")
     if loaded is not None and not isinstance(loaded, dict):
         raise InputError(f"holds a {type(loaded).__name__}: write one 'option: value' a line")
     return loaded or {}
-
-
-def _is_plain(text: str) -> bool:
-    """False for YAML with aliases, 300 bytes of which can stand for gigabytes, or nested deeper than any option."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
-            return False
-    return True
 
 
 def as_arguments(option: Option, value: Any) -> list[str]:
@@ -209,14 +183,14 @@ def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def run_command(action: Callable[[], int], extra: str) -> int:
+def run_command(action: Callable[[], int | None], extra: str) -> int:
     """Run `action` and return its exit code; for bad input or a missing package write one line to stderr and return 2.
 
     extra: what `pip install 'una_fast[EXTRA]'` must name to install the packages of the command.
     """
     show_warnings_as_lines()
     try:
-        return action()
+        return action() or 0
     except ModuleNotFoundError as error:
         if (sentence := missing_package(error, extra)) is None:
             raise
@@ -224,12 +198,6 @@ def run_command(action: Callable[[], int], extra: str) -> int:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
     return 2
-
-
-def exit_with_error(error: InputError) -> NoReturn:
-    """Write the error to stderr and exit with code 2, as `run_command` does for bad input."""
-    sys.stderr.write(f"error: {error}\n")
-    sys.exit(2)
 
 
 def show_warnings_as_lines() -> None:

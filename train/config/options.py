@@ -44,8 +44,8 @@ class Option:
     not `above` and `below`.
     metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
     of type str takes, () for any; a Literal type lists its values itself. own: what may stand there besides the
-    choices, by its import path, as "MODULE:CLASS"; "" for nothing. group: its heading in --help; if none is stated, the
-    first line of the dataclass' docstring, with the rest of it below.
+    choices, by its import path, as "MODULE:CLASS"; "" for nothing. required: it must not be empty. group: its heading
+    in --help; if none is stated, the first line of the dataclass' docstring, with the rest of it below.
     """
 
     default: Any
@@ -58,24 +58,16 @@ class Option:
     metavar: str = ""
     choices: tuple[str, ...] = ()
     own: str = ""
+    required: bool = False
     group: Group = Group("")
     name: str = ""
-    kinds: tuple[type, ...] = ()  # some of str, int, float, bool; the first one that accepts a text converts it
+    kinds: tuple[type, ...] = ()  # some of str, int, float, bool; a text becomes the first that accepts it
     many: bool = False  # takes one or several values
 
     @property
     def flag(self) -> str:
         """The name on the command line."""
         return "--" + self.name.replace("_", "-")
-
-    def convert(self, text: str) -> Any:
-        """Convert one word of the command line; ValueError if none of the kinds accepts it."""
-        for kind in self.kinds:
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-        raise ValueError(text)
 
     @property
     def limits(self) -> str:
@@ -94,11 +86,13 @@ class Option:
         )
 
     def check(self, value: Any) -> None:
-        """Refuse a value of another type, outside the bounds or not among the choices.
+        """Refuse a value that is missing, of another type, outside the bounds or not among the choices.
 
         Raises:
             InputError: the message names the option, the value and what is allowed.
         """
+        if self.required and not value:
+            raise InputError(f"{self.flag} is missing: give the {self.help.split(':')[0]}")
         allowed = (int, *self.kinds) if float in self.kinds else self.kinds
         for one in value if self.many and isinstance(value, (tuple, list)) else (value,):
             if not isinstance(one, (*allowed, types.NoneType)):  # in a file that --resume reads

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from train.config.command import Parser, file_values, given_values, option_parser
+from train.config.command import Parser, file_values
 from train.config.options import Group, Option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
@@ -61,6 +61,7 @@ class Run:
         "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
         "and globs of such files",
         role="source",
+        required=True,
         metavar="FILE",
     )
     paraphrases: str = DATA.option(
@@ -104,6 +105,7 @@ class Run:
         "",
         "Hugging Face encoder to start from: its name on the hub, or the folder that holds it",
         role="source",
+        required=True,
         metavar="NAME_OR_FOLDER",
     )
     pooling: str = ENCODER.option(
@@ -303,7 +305,11 @@ class Run:
     push_private: bool = HUB.option(False, "make the repository of --push-to a private one", role="running")
 
     output: str = RUNNING.option(
-        "", "folder of the run: best/, last/, run.json, metrics.jsonl", role="running", metavar="FOLDER"
+        "",
+        "folder of the run: best/, last/, run.json, metrics.jsonl",
+        role="running",
+        required=True,
+        metavar="FOLDER",
     )
     nproc: int = RUNNING.option(
         1,
@@ -368,7 +374,7 @@ def arguments_of(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict
 
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
     """The parser of the command; its result lacks options that were not given."""
-    parser = option_parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", options())
+    parser = Parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", options())
     may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
     parser.epilog = f"On --resume these may differ from what was given at the start: {may_change}."
     parser.add_argument(
@@ -386,7 +392,7 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
         InputError: an unknown option or key, a value of the wrong kind.
     """
     parser = make_parser(prog)
-    given = given_values(parser, argv)
+    given = parser.given(argv)
     config, paper = given.pop("config", None), given.pop("paper", False)
     known = {name: option for name, option in options().items() if option.role != "call"}
     return {
@@ -415,9 +421,6 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 def check(run: Run) -> None:
     """Refuse missing and impossible values."""
-    for name in ("corpus", "model", "output"):
-        if not getattr(run, name):
-            raise InputError(f"{options()[name].flag} is missing: give the {options()[name].help.split(':')[0]}")
     for name, option in options().items():
         option.check(getattr(run, name))
     check_radius(run.radius, run.window)

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.command import checked_values, option_parser
+from train.config.command import Parser
 from train.config.options import Group, options_of
 from una_fast.errors import InputError
 
@@ -47,11 +47,18 @@ class Job:
     """The options of `python -m train.generate`."""
 
     corpus: tuple[str, ...] = FILES.option(
-        (), "files of sentences, of the kinds that training takes, in the order of its --corpus", metavar="FILE"
+        (),
+        "files of sentences, of the kinds that training takes, in the order of its --corpus",
+        required=True,
+        metavar="FILE",
     )
     column: str = FILES.option("text", "column of the sentences in a table", metavar="NAME")
     output: str = FILES.option(
-        "", "file to write, a .txt: line i is made from sentence i of the corpus", role="running", metavar="FILE"
+        "",
+        "file to write, a .txt: line i is made from sentence i of the corpus",
+        role="running",
+        required=True,
+        metavar="FILE",
     )
     model: tuple[str, ...] = FILES.option(
         (),
@@ -104,7 +111,7 @@ def read_job(words: list[str], prog: str) -> Job:
         hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(KINDS)}"
         raise InputError(f"{prog} {kind or 'needs the kind of text to write'}: {hint}")
     about, n_models = KINDS[kind]
-    values = checked_values(option_parser(f"{prog} {kind}", about, OPTIONS), OPTIONS, rest)
+    values = Parser(f"{prog} {kind}", about, OPTIONS).checked(rest)
     names = tuple(values["model"])
     preset = PRESETS.get(names[0]) if len(names) == 1 else None
     preset = preset or Preset(names)
@@ -113,9 +120,6 @@ def read_job(words: list[str], prog: str) -> Job:
         given = f"--model {' '.join(names)}" if names else "--model is missing"
         wanted = "the name or folder of a seq2seq model" if n_models == 1 else "two seq2seq models, there and back"
         raise InputError(f"{given}: a {kind} takes {known}, or {wanted}")
-    for name in ("corpus", "output"):
-        if not values[name]:
-            raise InputError(f"--{name} is missing: give the {OPTIONS[name].help.split(',')[0]}")
     if not values["output"].endswith(".txt"):
         raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
     usual: dict[str, Any] = {"prefix": preset.prefix, "beams": preset.beams}

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from train.config.command import given_values, option_parser
+from train.config.command import Parser
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
@@ -178,7 +178,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     table = table_of(name)
     about = f"Table {table['number']} of the paper: {table['title']}, with the paper's figures beside."
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
-    given = given_values(option_parser(f"{prog} {name}", about, options_of(Paper) | taken), words[1:])
+    given = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
     values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
     if not values.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")

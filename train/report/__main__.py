@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser, checked_values, option_parser, run_command
+from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.record.folder import write_page
 from train.report.runs import find_runs
@@ -35,7 +35,7 @@ class Page:
 
 def build_parser(prog: str = "python -m train.report") -> Parser:
     """The command line."""
-    parser = option_parser(prog, "Show runs as one HTML page.", options_of(Page))
+    parser = Parser(prog, "Show runs as one HTML page.", options_of(Page))
     parser.usage, parser.epilog = "%(prog)s RUN [RUN ...] [options]", EPILOG
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper")
     return parser
@@ -43,7 +43,7 @@ def build_parser(prog: str = "python -m train.report") -> Parser:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
     """Run the command and return its exit code."""
-    return run_command(lambda: _run(checked_values(build_parser(prog), options_of(Page), arguments)), "report")
+    return run_command(lambda: _run(build_parser(prog).checked(arguments)), "report")
 
 
 def _run(values: dict[str, Any]) -> int:
