@@ -43,7 +43,7 @@ def test_paraphrases_in_several_files_are_one(tmp_path, tiny_model, split, given
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # about notes.md
         run, material = prepared(values)
-    assert (material.n_anchors, material.paraphrase_offset) == (70, 70)
+    assert material.counts["sentences"] == material.paraphrase_offset == 70
     index = una_fast.load_index(run.index)
     assert index[70] == (split / "a.txt").read_text().splitlines()[0]
     assert [Path(source["name"]).name for source in index.sources] == ["corpus.txt", "a.txt", "b.txt"]
@@ -69,7 +69,7 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
         run, material = prepared(values)
-        assert material.n_anchors == sentences
+        assert material.counts["sentences"] == sentences
         prepared(values | {"output": str(tmp_path / "second"), "index": run.index})  # of the same options
         folder = tmp_path / "other"
         assert main(["index", str(tmp_path / "table.tsv"), "--output", str(folder), *flags]) == 0
@@ -80,7 +80,7 @@ def test_the_longest_document_is_an_option(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, max_document_bytes=50)
     with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-document-bytes"):
         prepared(values)
-    assert prepared({**values, "max_document_bytes": 0})[1].n_anchors == 70
+    assert prepared({**values, "max_document_bytes": 0})[1].counts["sentences"] == 70
 
 
 def test_the_commands_take_a_word_tokenizer_and_case(tmp_path, capsys):

@@ -14,11 +14,9 @@ from support.small_runs import finish, options, start, start_prepared, wait_for_
 from train.launch import run as launcher
 from train.launch.ranks import RankProcesses
 from train.launch.run import train_on_ranks
-from train.launch.worker import TRAINING
 from train.loop.loop import Outcome
 from train.record.checkpoint import Progress, read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
-from una_fast.errors import InputError
 
 LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
 
@@ -119,18 +117,17 @@ def test_blocked_signals_arrive_where_they_are_handled():
 class SlowRanks:
     """Stands in for RankProcesses: ranks that stop slowly, while Ctrl-C comes again and again."""
 
-    says = (TRAINING,)
+    ready = (0,)
 
     def __init__(self, function, arguments, environments):
-        self.signals, self.running, self.killed = [], True, False
+        self.signals, self.running, self.killed, self.results = [], True, False, {}
         SlowRanks.last = self
 
     def receive(self):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)
-        return [(0, message) for message in self.says]
 
-    def dead(self, done):
+    def dead(self):
         return None
 
     def signal(self, number):
@@ -157,7 +154,7 @@ def test_a_second_ctrl_c_ends_at_once(slow_ranks):
 
 
 def test_signals_before_training_kill_what_has_nothing_to_save(slow_ranks, monkeypatch):
-    monkeypatch.setattr(SlowRanks, "says", ())
+    monkeypatch.setattr(SlowRanks, "ready", ())
     with pytest.raises(Stopped):
         train_on_ranks(training.make_run(RUN))
     assert SlowRanks.last.killed and not SlowRanks.last.signals
@@ -168,27 +165,22 @@ class TestRankProcesses:
 
     @staticmethod
     def end_of(function, arguments):
-        """(messages by rank, what `dead` says) once all ranks have ended."""
+        """(results by rank, the ranks that were ready, what `dead` says) once all ranks have ended."""
         ranks = RankProcesses(function, arguments, [{"OWN": str(rank)} for rank in range(len(arguments))])
-        said = []
         while ranks.running:
-            said += ranks.receive()
-        return sorted(said, key=lambda message: message[0]), ranks.dead()
+            ranks.receive()
+        return ranks.results, {*ranks.ready}, ranks.dead()
 
-    def test_they_send_objects_and_have_their_environment(self):
-        said, death = self.end_of(rank_processes.tells, [("a",), ("b",)])
-        assert said == [(0, ("a", "0")), (1, ("b", "1"))] and death is None
-
-    def test_bad_input_is_a_message_and_no_death(self):
-        ((rank, error),), death = self.end_of(rank_processes.refuses, [("a file is cut short",)])
-        assert rank == 0 and isinstance(error, InputError) and str(error) == "a file is cut short" and death is None
+    def test_they_tell_that_they_are_ready_return_objects_and_have_their_environment(self):
+        said = self.end_of(rank_processes.returns, [("a",), ("b",)])
+        assert said == ({0: ("a", "0"), 1: ("b", "1")}, {0, 1}, None)
 
     def test_the_last_words_of_a_rank_that_dies(self):
-        _, death = self.end_of(rank_processes.divides, [(1,), (0,)])
-        assert death == (1, "ZeroDivisionError: division by zero")
+        results, _, death = self.end_of(rank_processes.divides, [(1,), (0,)])
+        assert results == {0: 1.0} and death == (1, "ZeroDivisionError: division by zero")
 
     def test_a_killed_rank(self):
-        assert self.end_of(rank_processes.killed, [()])[1] == (0, "exit code -9")
+        assert self.end_of(rank_processes.killed, [()])[2] == (0, "exit code -9")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import una_fast
 from train.config.run import Run, reading_arguments
+from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
 from train.loop.data import Plan, usable_rows
 from train.record.folder import INDEX
@@ -92,12 +93,13 @@ def build_index_of(run: Run) -> Index:
 
 
 def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
-    """`open_indexes` after a check, bound to the model's tokenizer; run.index is built and saved if it is not there.
+    """`open_indexes` after a check, bound to the model's tokenizer; run.index and a demo's corpus are made if missing.
 
     Raises:
         InputError: the index is damaged, was made with other options, or from files of the corpus' names with other
             content.
     """
+    prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not is_saved(Path(run.index)):
         check_unused(Path(run.index), KIND)
@@ -125,17 +127,14 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
 class TrainingRows:
     """The sentences to train on and their counts.
 
-    rows: int64, the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. blank,
-    blank_paraphrases: how many anchors and how many paraphrases have no words; with --keep-punctuation, none with a
-    letter or digit.
+    rows: int64, the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. counts, as in
+    run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no words (with
+    --keep-punctuation, none with a letter or digit), and "terms".
     """
 
     rows: NDArray[np.int64]
-    n_anchors: int
     paraphrase_offset: int | None
-    blank: int
-    blank_paraphrases: int
-    n_terms: int
+    counts: dict[str, int]
 
     @classmethod
     def of(cls, run: Run, index: Index) -> TrainingRows:
@@ -161,7 +160,8 @@ class TrainingRows:
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
                 f"{run.batch_size}: give more text or a smaller batch"
             )
-        return cls(rows, n_anchors, offset, blank, blank_paraphrases, index.n_terms)
+        about = {"sentences": n_anchors, "trained_on": len(rows), "blank": blank}
+        return cls(rows, offset, about | {"blank_paraphrases": blank_paraphrases, "terms": index.n_terms})
 
     def plan(self, run: Run) -> Plan:
         """Which rows each step of the run takes."""
@@ -169,16 +169,6 @@ class TrainingRows:
 
     def describe(self) -> str:
         """One line for the user."""
-        left_out = self.n_anchors - len(self.rows)
+        left_out = self.counts["sentences"] - len(self.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
-        return f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.n_terms, 'term')}"
-
-    def counts(self) -> dict[str, int]:
-        """The counts for run.json."""
-        return {
-            "sentences": self.n_anchors,
-            "trained_on": len(self.rows),
-            "blank": self.blank,
-            "blank_paraphrases": self.blank_paraphrases,
-            "terms": self.n_terms,
-        }
+        return f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.counts['terms'], 'term')}"

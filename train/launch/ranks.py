@@ -1,4 +1,4 @@
-"""The ranks of a training as processes on this machine: how they start, what they send, and how they end.
+"""The ranks of a training as processes on this machine: how they start, what they tell, and how they end.
 
 torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
 as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process group
@@ -13,14 +13,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, cast
 
 from train.signals import held_back
-from una_fast.errors import InputError
 
 POLL_SECONDS = 0.1  # between two checks for a signal
 WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
@@ -34,67 +33,57 @@ MODELS = "transformers.activations"  # brings most of a model's imports: 1.8 s o
 class RankProcesses:
     """Processes that run a function, one for each rank.
 
-    The function is called with the rank's arguments and then with `send`, which sends the launcher any object that can
-    be pickled. An InputError of the function is sent as it is; any other error is the last word of a rank that died.
+    The function is called with the rank's arguments and then with a function that tells the launcher that the rank is
+    ready. ready: the ranks that have told so. results: what the function returned, by rank.
     """
 
     def __init__(
         self,
-        function: Callable[..., None],
+        function: Callable[..., Any],
         arguments: Sequence[tuple[Any, ...]],
         environments: Sequence[Mapping[str, str]],
     ) -> None:
         """arguments, environments: by rank; an environment is added to the launcher's own."""
+        self.ready: dict[int, None] = {}
+        self.results: dict[int, Any] = {}
+        self._errors: dict[int, str] = {}
         self._processes: list[Any] = []
         self._replies: dict[Any, int] = {}  # the connection to each rank that runs, and its number
-        self._last_words: dict[int, str] = {}
+        context = multiprocessing.get_context("forkserver")
         try:
             for rank, (own, environment) in enumerate(zip(arguments, environments, strict=True)):
-                self._start(rank, function, own, environment)
+                ours, theirs = context.Pipe(duplex=False)
+                self._replies[ours] = rank
+                told = (function, own, environment, theirs)
+                self._processes.append(context.Process(target=_run_rank, args=told, name=f"rank {rank}"))
+                self._processes[-1].start()
+                theirs.close()
         except BaseException:
             self.kill()
             raise
 
-    def _start(
-        self, rank: int, function: Callable[..., None], arguments: tuple, environment: Mapping[str, str]
-    ) -> None:
-        context = multiprocessing.get_context("forkserver")
-        ours, theirs = context.Pipe(duplex=False)
-        self._replies[ours] = rank
-        process = context.Process(
-            target=_run_rank, args=(function, arguments, environment, theirs), name=f"rank {rank}"
-        )
-        self._processes.append(process)
-        process.start()
-        theirs.close()
-
-    def receive(self, seconds: float = POLL_SECONDS) -> list[tuple[int, Any]]:
-        """Wait up to `seconds` for messages or the end of a rank; the messages, each with its rank."""
-        found = []
+    def receive(self, seconds: float = POLL_SECONDS) -> None:
+        """Wait up to `seconds` for what ranks tell, or for the end of one."""
+        kept = {"ready": self.ready, "result": self.results, "error": self._errors}
         for reply in cast(list[Any], connection.wait([*self._replies], seconds)):
             rank = self._replies[reply]
             try:
-                message = reply.recv()
+                what, value = reply.recv()
+                kept[what][rank] = value
             except (EOFError, OSError):  # the rank has ended
                 del self._replies[reply]
                 self._processes[rank].join()
-                continue
-            if isinstance(message, _LastWords):
-                self._last_words[rank] = str(message)
-            else:
-                found.append((rank, message))
-        return found
 
     @property
     def running(self) -> bool:
-        """True until all ranks have ended and all their messages are received."""
+        """True until all ranks have ended, and all that they told is received."""
         return bool(self._replies)
 
-    def dead(self, done: Collection[int] = ()) -> tuple[int, str] | None:
-        """(rank, why) of a rank that ended with an error and is not among `done`; None if there is none."""
+    def dead(self) -> tuple[int, str] | None:
+        """(rank, why) of a rank that ended without a result; None if there is none."""
         for rank, process in enumerate(self._processes):
-            if process.exitcode and rank not in {*self._replies.values(), *done}:
-                return rank, self._last_words.get(rank) or f"exit code {process.exitcode}"
+            if process.exitcode and rank not in {*self._replies.values(), *self.results}:
+                return rank, self._errors.get(rank) or f"exit code {process.exitcode}"
         return None
 
     def signal(self, number: int) -> None:
@@ -111,21 +100,15 @@ class RankProcesses:
                 process.join()
 
 
-class _LastWords(str):
-    """The error that ends a rank."""
-
-
 def _run_rank(
-    function: Callable[..., None], arguments: tuple, environment: Mapping[str, str], reply: connection.Connection
+    function: Callable[..., Any], arguments: tuple, environment: Mapping[str, str], reply: connection.Connection
 ) -> None:
     end_with_launcher()
     os.environ.update(environment)
     try:
-        function(*arguments, reply.send)
-    except InputError as error:
-        reply.send(error)
+        reply.send(("result", function(*arguments, lambda: reply.send(("ready", None)))))
     except Exception as error:
-        reply.send(_LastWords(f"{type(error).__name__}: {error}".strip().splitlines()[-1]))
+        reply.send(("error", f"{type(error).__name__}: {error}".strip().splitlines()[-1]))
         raise
 
 

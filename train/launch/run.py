@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch.distributed import TCPStore
 
@@ -17,7 +16,7 @@ from train.config.run import Run
 from train.launch.corpus import make_index
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
-from train.launch.worker import TRAINING, rank_process
+from train.launch.worker import work
 from train.loop.loop import Outcome
 from train.record.card import write_card
 from train.record.checkpoint import Progress, check_identity, has_checkpoint, read_pointer
@@ -80,17 +79,8 @@ def prepare(run: Run, say: Callable[[str], None]) -> Run:
     """
     run = resolve_options(run)
     with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
-        if run.demo:
-            from train.demo.demo import prepare_demo
-
-            prepare_demo(run)
         make_index(run, say)
     return run
-
-
-def _saved_progress(run: Run) -> Progress:
-    output = Path(run.output)
-    return read_pointer(output).progress if has_checkpoint(output) else Progress()
 
 
 def report(run: Run, outcome: Outcome) -> int:
@@ -112,7 +102,8 @@ def report(run: Run, outcome: Outcome) -> int:
             output = Path(run.output)
             tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
         return 0
-    saved = _saved_progress(run).step
+    output = Path(run.output)
+    saved = read_pointer(output).progress.step if has_checkpoint(output) else 0
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
     if outcome.status == "stopped":
         tell_user(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
@@ -125,35 +116,20 @@ HOST = "127.0.0.1"
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
-class StopRequest:
-    """The stop signals that came. number: the first one, or 0."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.impatient = False  # Ctrl-C came again
-        self._at = 0.0
-
-    def note(self, number: int) -> None:
-        """Note a signal."""
-        if not self.number:
-            self.number, self._at = number, time.monotonic()
-        elif number == signal.SIGINT and time.monotonic() > self._at + ONE_PRESS:
-            self.impatient = True
-
-
 def train_on_ranks(run: Run) -> tuple[Outcome, int]:
     """The outcome of a run, all of whose options are resolved, and the stop signal that came, or 0.
 
     Raises:
         Stopped: a signal came before the ranks trained.
     """
-    start_fork_server([rank_process.__module__, MODELS])
-    stop = StopRequest()
+    start_fork_server([work.__module__, MODELS])
+    signals: list[tuple[int, float]] = []  # the stop signals that came, and when
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
     environments = [environment_of(rank, run.nproc, store.port) for rank in range(run.nproc)]
-    ranks = RankProcesses(rank_process, [(run,)] * run.nproc, environments)
-    with handled(stop.note):
-        return _watch(ranks, run.nproc, stop), stop.number
+    ranks = RankProcesses(work, [(run,)] * run.nproc, environments)
+    with handled(lambda number: signals.append((number, time.monotonic()))):
+        outcome = _watch(ranks, run.nproc, signals)
+    return outcome, signals[0][0] if signals else 0
 
 
 def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
@@ -169,37 +145,28 @@ def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
     }
 
 
-def _watch(ranks: RankProcesses, world: int, stop: StopRequest) -> Outcome:
-    """The outcome of the run, once all ranks have ended or been killed."""
-    messages: dict[int, list[Any]] = {rank: [] for rank in range(world)}
+def _watch(ranks: RankProcesses, world: int, signals: list[tuple[int, float]]) -> Outcome:
+    """The outcome of the run, once all ranks have ended or been killed. signals: grows while they come."""
     asked = False
     while ranks.running:
-        for rank, message in ranks.receive():
-            messages[rank].append(_failed(message) if isinstance(message, InputError) else message)
-        outcomes = {rank: said[-1] for rank, said in messages.items() if said and isinstance(said[-1], Outcome)}
-        if death := ranks.dead(done=outcomes):
+        ranks.receive()
+        first, at = signals[0] if signals else (0, 0.0)
+        stopped = Outcome("stopped", Progress(), first)
+        if death := ranks.dead():
             ranks.kill()
             rank, why = death
-            return _stopped(stop) if stop.number else Outcome("died", Progress(), message=f"rank {rank} died: {why}")
-        if stop.number and not asked:
-            if not all(TRAINING in said for said in messages.values()):
+            return stopped if first else Outcome("died", Progress(), message=f"rank {rank} died: {why}")
+        if first and not asked:
+            if len(ranks.ready) < world:
                 ranks.kill()
-                raise Stopped(stop.number)  # there is nothing to save
-            ranks.signal(stop.number)
-            tell_user(f"{signal.Signals(stop.number).name}: the run stops after this step; Ctrl-C ends it at once")
+                raise Stopped(first)  # there is nothing to save
+            ranks.signal(first)
+            tell_user(f"{signal.Signals(first).name}: the run stops after this step; Ctrl-C ends it at once")
             asked = True
-        if stop.impatient:
+        if any(number == signal.SIGINT and then > at + ONE_PRESS for number, then in signals):
             ranks.kill()
-            return _stopped(stop)
-    return worst([said[-1] for said in messages.values()])
-
-
-def _failed(error: InputError) -> Outcome:
-    return Outcome("failed", Progress(), message=str(error))
-
-
-def _stopped(stop: StopRequest) -> Outcome:
-    return Outcome("stopped", Progress(), stop.number)
+            return stopped
+    return worst([outcome for _, outcome in sorted(ranks.results.items())])
 
 
 def worst(outcomes: list[Outcome]) -> Outcome:

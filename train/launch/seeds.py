@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.run import Run
+from train.demo.demo import prepare_demo
 from train.launch.corpus import make_index
 from train.launch.resolve import resolve_options
 from train.launch.run import EXIT_NOT_PUSHED, launch
@@ -36,10 +37,7 @@ def train_seeds(run: Run) -> int:
         with handled(raise_stopped):
             runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
             with OutputFolder(output, RUNS, run.resume, vars(run)):
-                if run.demo:
-                    from train.demo.demo import prepare_demo
-
-                    prepare_demo(run)
+                prepare_demo(run)
                 _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
                 code = _train_each(runs)
     except Stopped as stopped:

@@ -46,7 +46,6 @@ from una_fast.index.index import Index
 from una_fast.tokens.ids import TokenIds, token_tensors
 
 T = TypeVar("T")
-TRAINING = "training"  # the message of a rank to its launcher when it begins to take steps
 
 
 def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
@@ -55,19 +54,14 @@ def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
     started: called when this rank is ready to take steps; from then on it saves a checkpoint when a signal stops it.
     """
     quiet()
-    ranks = join_group(run.device)
     try:
+        ranks = join_group(run.device)
         with _own_folder(ranks, dataclasses.replace(run, resume=True)):  # the launcher has made it
             return _train(run, ranks, started)
     except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
     finally:
         leave_group()
-
-
-def rank_process(run: Run, send: Callable[[Any], None]) -> None:
-    """`work` in a process of its own, which sends its launcher TRAINING and then its outcome."""
-    send(work(run, lambda: send(TRAINING)))
 
 
 def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
@@ -83,7 +77,8 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     ranks = join_group(run.device)
     try:
         with _own_folder(ranks, run):
-            run_on_all_ranks(ranks, lambda: _prepare(ranks, run))
+            say = print if ranks.first else lambda message: None
+            run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run, say))
             return run, _train(run, ranks, lambda: None)
     finally:
         leave_group()
@@ -93,20 +88,9 @@ def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any
     """The output folder, which rank 0 alone writes."""
 
     def own() -> contextlib.AbstractContextManager[Any]:
-        if ranks.first:
-            return OutputFolder(Path(run.output), RUN, run.resume, vars(run))
-        return contextlib.nullcontext()
+        return OutputFolder(Path(run.output), RUN, run.resume, vars(run)) if ranks.first else contextlib.nullcontext()
 
     return run_on_all_ranks(ranks, own)
-
-
-def _prepare(ranks: Ranks, run: Run) -> None:
-    if ranks.local_rank == 0:
-        if run.demo:
-            from train.demo.demo import prepare_demo
-
-            prepare_demo(run)
-        make_index(run, print if ranks.first else lambda message: None)
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
@@ -122,7 +106,9 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
         started()
         outcome = loop.run()
     if ranks.first:
-        summarise(job, outcome, telemetry)
+        progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
+        scores = {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score}
+        write_summary(job, outcome.status, progress=vars(progress), scores=scores, this_process=used)
     return outcome
 
 
@@ -132,7 +118,7 @@ def _open(run: Run, ranks: Ranks) -> Job:
     if ranks.first:
         for name in NOTES:
             check_encoder(Path(run.output), name)
-        announce(job)
+        write_summary(job, "running")
     return job
 
 
@@ -178,36 +164,19 @@ def _of_all(ranks: Ranks, value: T) -> list[T]:
     return found
 
 
-def announce(job: Job) -> None:
-    """Write the run.json of a run that begins, with status "running"."""
-    write_json(Path(job.run.output) / SUMMARY, {"status": "running", **_about(job)})
-
-
-def summarise(job: Job, outcome: Outcome, telemetry: Telemetry) -> None:
-    """Write the run.json of a run that has ended: its scores, where its time went, its peak memory."""
-    progress = outcome.progress
+def write_summary(job: Job, status: str, **ended: Any) -> None:
+    """Write run.json. ended: what is known of a run that has ended: scores, where its time went, its peak memory."""
     content = {
-        "status": outcome.status,
-        **_about(job),
-        "progress": vars(progress),
-        "scores": {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score},
-        "this_process": {**telemetry.times(), "peak_memory": peak_memory()},
-    }
-    write_json(Path(job.run.output) / SUMMARY, content)
-
-
-def _about(job: Job) -> dict[str, Any]:
-    """The content of run.json that does not depend on how the run ends."""
-    return {
         "settings": vars(job.run),
         "resolved": {"radius": resolve_radius(job.run.radius, (job.other_index or job.index).n_terms, job.run.window)},
         "versions": versions(),
         "machine": machine(),
         "ranks": job.ranks.world,
-        "corpus": {**job.rows.counts(), "sources": job.index.sources},
+        "corpus": {**job.rows.counts, "sources": job.index.sources},
         **({"negatives_from": {"sources": job.other_index.sources}} if job.other_index else {}),
         "identity": job.identity,
     }
+    write_json(Path(job.run.output) / SUMMARY, {"status": status, **content, **ended})
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
