@@ -73,22 +73,22 @@ def test_what_is_kept_is_not_made_again(call, stopped, output):
 
 
 def test_a_record_cut_short_anywhere_is_made_again(tmp_path):
-    with Records(tmp_path, 5) as records:
+    with Records(tmp_path) as records:
         records.add([Record(0, "zero", ()), Record(1, "one é", ("cut",))])
     path = tmp_path / "records"
     whole = path.read_bytes()
     first = whole.index(b"\n", 1) + 1
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
-        with Records(tmp_path, 5) as records:
+        with Records(tmp_path) as records:
             assert {*records.made} == ({0} if end >= first else set())
             records.add([Record(3, "three", ())])
-        with Records(tmp_path, 5) as records:
+        with Records(tmp_path) as records:
             assert {*records.made} - {0, 1} == {3}
 
 
 def test_a_flipped_bit_of_a_record_is_noticed(tmp_path):
-    with Records(tmp_path, 5) as records:
+    with Records(tmp_path) as records:
         records.add([Record(1, "one", ("cut",))])
     path = tmp_path / "records"
     whole = path.read_bytes()
@@ -96,7 +96,7 @@ def test_a_flipped_bit_of_a_record_is_noticed(tmp_path):
         flipped = bytearray(whole)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
-        with Records(tmp_path, 5) as records:
+        with Records(tmp_path) as records:
             assert {*records.made.values()} <= {Record(1, "one", ("cut",))}
 
 
@@ -174,10 +174,10 @@ def test_records_that_do_not_fit_on_the_disk(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, before[1]))
     try:
-        with pytest.raises(InputError, match="records: cannot be written"), Records(tmp_path, 9) as records:
+        with pytest.raises(InputError, match="records: cannot be written"), Records(tmp_path) as records:
             records.add([Record(0, "kept", ())])
             records.add([Record(1, "x" * 9_000, ())])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with Records(tmp_path, 9) as records:
+    with Records(tmp_path) as records:
         assert records.made == {0: Record(0, "kept", ())}

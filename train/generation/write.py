@@ -15,7 +15,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -83,13 +83,13 @@ def write_output(job: Job) -> int:
     with OutputFolder(folder, GENERATION, job.resume, identity) as own:
         if job.resume:
             check_identity(output, read_mark(folder)["settings"], identity)
-        with Records(folder, len(texts)) as records:
+        with Records(folder) as records:
             code = _write(job, texts, device, records)
             if code == 0:
                 _finish(output, manifest, identity, texts, records)
-            if code == 0 or not records.made:
                 records.remove()
-                own.remove()
+        if code == 0 or not records.made:
+            own.remove()
     return code
 
 
@@ -131,33 +131,26 @@ def _kept(records: Records, total: int) -> str:
 
 
 def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budget: int) -> Iterator[list[Record]]:
-    """The records of all sentences that are neither blank nor done, a batch at a time. budget: as of `write_chunk`."""
+    """The records of all sentences that are neither blank nor done, a batch at a time, in chunks short ones first.
+
+    budget: tokens of a batch's sentences, padding included.
+    """
+    first, *others = writers
     left = [row for row, text in enumerate(texts) if row not in done and not is_blank(text)]
     for start in range(0, len(left), CHUNK):
         rows = left[start : start + CHUNK]
-        yield from write_chunk(writers, rows, [texts[row] for row in rows], budget)
-
-
-def write_chunk(writers: list[Seq2Seq], rows: list[int], texts: list[str], budget: int) -> Iterator[list[Record]]:
-    """Records of the sentences `texts`, a batch at a time, from short ones to long ones.
-
-    rows: of the sentences in the corpus. budget: tokens of a batch's sentences, padding included.
-    """
-    first, *others = writers
-    ids, cut = first.encode(texts)
-    lengths = np.array([len(row) for row in ids])
-    order = np.argsort(lengths, kind="stable")
-    for start, stop in batch_bounds(lengths[order], budget):
-        batch = order[start:stop].tolist()
-        made = first.write([ids[place] for place in batch])
-        was_cut = [cut[place] for place in batch]
-        for writer in others:
-            made, cut_again = rewrite(writer, made)
-            was_cut = [a or b for a, b in zip(was_cut, cut_again, strict=True)]
-        yield [
-            record(rows[place], texts[place], text, is_cut)
-            for place, text, is_cut in zip(batch, made, was_cut, strict=True)
-        ]
+        ids, cut = first.encode([texts[row] for row in rows])
+        lengths = np.array([len(row) for row in ids])
+        order = np.argsort(lengths, kind="stable")
+        for begin, end in batch_bounds(lengths[order], budget):
+            batch = order[begin:end].tolist()
+            made = first.write([ids[place] for place in batch])
+            was_cut = [cut[place] for place in batch]
+            for writer in others:
+                made, cut_again = rewrite(writer, made)
+                was_cut = [a or b for a, b in zip(was_cut, cut_again, strict=True)]
+            batch_rows = [rows[place] for place in batch]
+            yield [record(row, texts[row], *rest) for row, *rest in zip(batch_rows, made, was_cut, strict=True)]
 
 
 def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
@@ -203,36 +196,33 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
 
 
 class Records:
-    """The records of a job in the folder of its parts, to be used in a with statement. n: sentences of the corpus.
+    """The records of a job in the folder of its parts, to be used in a with statement. made: those so far, by row."""
 
-    made: the records so far, by row.
-    """
-
-    def __init__(self, folder: Path, n: int) -> None:
-        self._path, self._n = folder / "records", n
-        self.made: dict[int, Record] = {}
-        self._file: IO[bytes] | None = None
-        if os.path.lexists(self._path):
-            for line in self._opened():
-                if one := self._parsed(line):
-                    self.made[one.row] = one
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "records"
+        try:
+            self._file = open(self._path, "ab+", opener=own_file)
+            self._file.seek(0)
+            self.made = {one.row: one for line in self._file if (one := _parsed(line))}
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
     def __enter__(self) -> Records:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file:
-            with contextlib.suppress(OSError):  # what did not fit on a full disk; `add` has said it
-                self._file.close()
+        with contextlib.suppress(OSError):  # what did not fit on a full disk; `add` has said it
+            self._file.close()
+        if not self.made:
+            self.remove()
 
     def add(self, batch: Sequence[Record]) -> None:
         """Write records, on the disk when this returns. InputError if the disk is full."""
-        file = self._opened()
         lines = [json.dumps(one, ensure_ascii=False).encode() for one in batch]
         try:
-            file.write(b"\n")  # ends what a kill cut short
-            file.writelines(b"%s %s\n" % (_checksum(line), line) for line in lines)
-            sync_file(file)
+            self._file.write(b"\n")  # ends what a kill cut short
+            self._file.writelines(b"%s %s\n" % (_checksum(line), line) for line in lines)
+            sync_file(self._file)
         except OSError as error:
             raise unwritable(self._path, error) from error
         self.made |= {one.row: one for one in batch}
@@ -241,26 +231,14 @@ class Records:
         """Remove the file."""
         self._path.unlink(missing_ok=True)
 
-    def _opened(self) -> IO[bytes]:
-        if self._file is None:
-            try:
-                self._file = open(self._path, "ab+", opener=own_file)
-                self._file.seek(0)
-            except OSError as error:
-                raise unwritable(self._path, error) from error
-        return self._file
 
-    def _parsed(self, line: bytes) -> Record | None:
-        """The record of a whole line; None for one that a kill or a disk damaged."""
-        checksum, _, content = line[:-1].partition(b" ")
-        if line[-1:] != b"\n" or checksum != _checksum(content):
-            return None
-        try:
-            row, text, notes = json.loads(content)
-        except (ValueError, TypeError):
-            return None
-        whole = isinstance(row, int) and 0 <= row < self._n and isinstance(text, str) and isinstance(notes, list)
-        return Record(row, text, tuple(notes)) if whole else None
+def _parsed(line: bytes) -> Record | None:
+    """The record of a whole line; None for one that a kill or a disk damaged."""
+    checksum, _, content = line[:-1].partition(b" ")
+    if line[-1:] != b"\n" or checksum != _checksum(content):
+        return None
+    row, text, notes = json.loads(content)
+    return Record(row, text, tuple(notes))
 
 
 def _checksum(line: bytes) -> bytes:
