@@ -21,58 +21,56 @@ class PoolingRow(NamedTuple):
     in_training: its name in --pooling of training; "" if only the evaluation has it. A pooling that is trained is also
     saved, so it needs in_modules: the pooling_mode by which sentence-transformers reads it, one of modules.FLAGS.
 
-    pool: a model's output and its attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
-    padded -> embeddings (B, D). The output has last_hidden_state (B, L, D) and, where the pooling asks for them,
-    pooler_output (B, D) and hidden_states, a tuple of (B, L, D) that starts with the embeddings: as in SimCSE, "first"
-    is the output of the first encoder layer, hidden_states[1].
+    function: states (B, L, D) and their attention mask, int64 (B, L), 1 on tokens, special ones included, whichever
+    side is padded -> embeddings (B, D); None for the output of the checkpoint's pooler. layers: the states are the mean
+    of these entries of the model's hidden_states, which start with the embeddings: as in SimCSE, "first" is the output
+    of the first encoder layer, hidden_states[1].
     """
 
     meaning: str
-    pool: Callable[[Any, Tensor], Tensor]
+    function: Callable[[Tensor, Tensor], Tensor] | None
     in_training: str = ""
     in_modules: str = ""
-    needs_hidden_states: bool = False  # it reads layers below the last: call the model with output_hidden_states=True
+    layers: tuple[int, ...] = (-1,)
+
+    @property
+    def needs_hidden_states(self) -> bool:
+        """True if it reads layers below the last: call the model with output_hidden_states=True."""
+        return self.layers != (-1,)
+
+    def pool(self, output: Any, mask: Tensor) -> Tensor:
+        """Embeddings (B, D) of a model's output and its attention mask, int64 (B, L)."""
+        if self.function is None:
+            return output.pooler_output
+        states = output.last_hidden_state
+        if self.needs_hidden_states:
+            states = sum(output.hidden_states[layer] for layer in self.layers) / len(self.layers)
+        return self.function(states, mask)
 
 
-def _pooler(output: Any, mask: Tensor) -> Tensor:
-    return output.pooler_output
+def _first(states: Tensor, mask: Tensor) -> Tensor:
+    return _token(states, mask.argmax(1))
 
 
-def _first(output: Any, mask: Tensor) -> Tensor:
-    return _token(output.last_hidden_state, mask.argmax(1))
+def _last(states: Tensor, mask: Tensor) -> Tensor:
+    return _token(states, mask.shape[1] - 1 - mask.flip(1).argmax(1))
 
 
-def _last(output: Any, mask: Tensor) -> Tensor:
-    return _token(output.last_hidden_state, mask.shape[1] - 1 - mask.flip(1).argmax(1))
+def _max(states: Tensor, mask: Tensor) -> Tensor:
+    return states.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).amax(1)
 
 
-def _max(output: Any, mask: Tensor) -> Tensor:
-    return output.last_hidden_state.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).amax(1)
-
-
-def _mean(output: Any, mask: Tensor) -> Tensor:
-    return _mean_of(output.last_hidden_state, mask)
-
-
-def _mean_first_last(output: Any, mask: Tensor) -> Tensor:
-    return _mean_of((output.hidden_states[1] + output.hidden_states[-1]) / 2, mask)
-
-
-def _mean_top2(output: Any, mask: Tensor) -> Tensor:
-    return _mean_of((output.hidden_states[-2] + output.hidden_states[-1]) / 2, mask)
-
-
-def _mean_sqrt_len(output: Any, mask: Tensor) -> Tensor:
-    return _weighted_sum(output.last_hidden_state, mask.float()) / mask.float().sum(1, keepdim=True).sqrt()
-
-
-def _weighted_mean(output: Any, mask: Tensor) -> Tensor:
-    weights = mask.float() * mask.cumsum(1)  # 1, 2, 3, ... from the first token on
-    return _weighted_sum(output.last_hidden_state, weights) / weights.sum(1, keepdim=True)
-
-
-def _mean_of(states: Tensor, mask: Tensor) -> Tensor:
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
     return _weighted_sum(states, mask.float()) / mask.float().sum(1, keepdim=True)
+
+
+def _mean_sqrt_len(states: Tensor, mask: Tensor) -> Tensor:
+    return _weighted_sum(states, mask.float()) / mask.float().sum(1, keepdim=True).sqrt()
+
+
+def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
+    weights = mask.float() * mask.cumsum(1)  # 1, 2, 3, ... from the first token on
+    return _weighted_sum(states, weights) / weights.sum(1, keepdim=True)
 
 
 def _weighted_sum(states: Tensor, weights: Tensor) -> Tensor:
@@ -87,13 +85,11 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
 
 # Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
 POOLINGS = {
-    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", _pooler),
+    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", None),
     "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls"),
     "avg": PoolingRow("mean of the last layer over tokens", _mean, "mean", "mean"),
-    "avg_first_last": PoolingRow(
-        "mean of the first and last layer over tokens", _mean_first_last, needs_hidden_states=True
-    ),
-    "avg_top2": PoolingRow("mean of the last two layers over tokens", _mean_top2, needs_hidden_states=True),
+    "avg_first_last": PoolingRow("mean of the first and last layer over tokens", _mean, layers=(1, -1)),
+    "avg_top2": PoolingRow("mean of the last two layers over tokens", _mean, layers=(-2, -1)),
     "max": PoolingRow("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
     "last": PoolingRow("last token of the last layer", _last, "last", "lasttoken"),
     "mean_sqrt_len": PoolingRow(

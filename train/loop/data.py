@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from train.encoder.mlm import Masked, Masking
+    from una_fast.tokens.ids import TokenIds
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
@@ -89,14 +90,7 @@ def usable_rows(blank: Rows, n_anchors: int) -> tuple[Rows, int, int]:
     return np.delete(np.arange(n_anchors), np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)
 
 
-class Sentences(Protocol):
-    """The interface of una_fast.tokens.ids.TokenIds that is used here."""
-
-    def anchor_ids(self, rows: Rows, max_length: int = 32) -> Ids:
-        """Token ids of the sentences of rows."""
-
-
-def unchanged(tokens: Sentences, offset: int = 0) -> Source:
+def unchanged(tokens: TokenIds, offset: int = 0) -> Source:
     """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
@@ -204,7 +198,8 @@ class BatchMaker:
         parts, place = self._cut(texts)
         masked = self.masking.mask(views[0], encoded, epoch) if self.masking else None
         if not len(own):
-            place, masked = place[:0], masked and masked.without_targets()
+            place = place[:0]
+            masked = masked and replace(masked, positions=masked.positions[:0], targets=masked.targets[:0])
         return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows, masked)
 
     def _cut(self, texts: Ids) -> tuple[list[Ids], Tensor]:

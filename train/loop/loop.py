@@ -64,7 +64,16 @@ class Loop:
             self.saves.wait()
 
     def _train(self) -> Outcome:
-        code = self._steps_and_scores()
+        """Take the steps, evaluate and save; all ranks stop by the same code, 0 at the end of the run."""
+        try:
+            code = self._steps()
+            if not code and self.score:
+                if self.progress.evaluated_step != self.progress.step:
+                    self._evaluate()
+                for weight in self.trainer.run.blend:
+                    self._evaluate_blend(weight)
+        except Abandoned as abandoned:
+            code = abandoned.code
         if code != FAILED:
             self._save(finished=not code)
         self.saves.wait()
@@ -72,54 +81,38 @@ class Loop:
             return Outcome("failed", self.progress, message=str(self.stop.error or ""))
         return Outcome("stopped" if code else "finished", self.progress, code)
 
-    def _steps_and_scores(self) -> int:
-        """Take the steps and evaluate; returns 0 at the end of the run, or the code by which all ranks stop."""
-        try:
-            code = self._start_and_steps()
-            if not code and self.score:
-                if self.progress.evaluated_step != self.progress.step:
-                    self._evaluate()
-                for weight in self.trainer.run.blend:
-                    self._evaluate_blend(weight)
-            return code
-        except Abandoned as abandoned:
-            return abandoned.code
+    def _steps(self) -> int:
+        """Take steps; returns 0 at the end of the run, or the code by which all ranks agreed to stop.
 
-    def _start_and_steps(self) -> int:
-        """Make up for an evaluation, while batches are made, and take the steps; returns the code of `_steps`.
-
-        It is due before the first step, as the baseline, and after a stop that cut one short.
+        An evaluation is due before the first step, as the baseline, and after a stop that cut one short. Batches are
+        made meanwhile.
         """
-        batches = Prefetcher(self.trainer.plan, self.maker.make, self.progress.step)
+        run, plan = self.trainer.run, self.trainer.plan
+        assert run.save_every is not None
+        batches = Prefetcher(plan, self.maker.make, self.progress.step)
         try:
-            is_due = self.progress.step % self.trainer.run.eval_every == 0
+            is_due = self.progress.step % run.eval_every == 0
             if self.score and is_due and self.progress.evaluated_step != self.progress.step:
                 self._evaluate()
             if self.progress.step == 0:
                 self.telemetry.flush()
                 self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
-            return self._steps(batches)
+            for batch in self.telemetry.timed(batches):
+                step = self.trainer.step(batch.to(self.trainer.ranks.device))
+                taken = batch.step + 1
+                self.progress = replace(self.progress, step=taken)
+                self.telemetry.step(batch, step)
+                if self.score and taken % run.eval_every == 0:
+                    self._evaluate()
+                self.saves.notice_failure()
+                if code := self.stop.after_step():
+                    return code
+                if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `_train` saves
+                    self._save()
+            return 0
         finally:
             batches.close()
             self.telemetry.batches_busy = batches.busy
-
-    def _steps(self, batches: Prefetcher) -> int:
-        """Take steps; returns 0 at the end of the run, or the code by which all ranks agreed to stop."""
-        run, n_steps = self.trainer.run, self.trainer.plan.n_steps
-        assert run.save_every is not None
-        for batch in self.telemetry.timed(batches):
-            step = self.trainer.step(batch.to(self.trainer.ranks.device))
-            taken = batch.step + 1
-            self.progress = replace(self.progress, step=taken)
-            self.telemetry.step(batch, step)
-            if self.score and taken % run.eval_every == 0:
-                self._evaluate()
-            self.saves.notice_failure()
-            if code := self.stop.after_step():
-                return code
-            if taken % run.save_every == 0 and taken != n_steps:  # after the last step, `_train` saves
-                self._save()
-        return 0
 
     def _evaluate(self) -> None:
         """Score the encoder, and keep it if it is the best so far."""
@@ -127,9 +120,10 @@ class Loop:
         self.telemetry.catch_up()
         with self.trainer.watch.phase("evaluation"):
             score = self.score()
-        before, self.progress = self.progress, scored(self.progress, score)
-        if self.progress.best_step == self.progress.step:
-            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score})
+        before = self.progress
+        start = score if before.step == 0 else before.start_score
+        self.progress = replace(before, start_score=start, last_score=score, evaluated_step=before.step)
+        self._keep_if_best(score)
         self.telemetry.evaluation(before, self.progress)
 
     def _evaluate_blend(self, weight: float) -> None:
@@ -137,10 +131,15 @@ class Loop:
         assert self.score is not None
         with self.trainer.blended(weight):
             score = self.score()
-            if math.isfinite(score) and (self.progress.best_score is None or score > self.progress.best_score):
-                self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
-                self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score, "blend": weight})
+            self._keep_if_best(score, blend=weight)
         self.telemetry.say(f"blend {weight:g}: dev score {score:.4f}")
+
+    def _keep_if_best(self, score: float, **note: float) -> None:
+        """Keep the encoder in best/ if it has the highest dev score so far."""
+        best = self.progress.best_score
+        if math.isfinite(score) and (best is None or score > best):
+            self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
+            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score, **note})
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs the newest encoder also counts as the best."""
@@ -151,16 +150,6 @@ class Loop:
         self.saves.last(self.progress, finished)
         if finished:
             self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
-
-
-def scored(progress: Progress, score: float) -> Progress:
-    """The progress of a run after a dev score of the present step."""
-    after = replace(progress, last_score=score, evaluated_step=progress.step)
-    if progress.step == 0:
-        after = replace(after, start_score=score)
-    if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
-        after = replace(after, best_score=score, best_step=progress.step)
-    return after
 
 
 def dev_score(trainer: Trainer, scorer: PairScorer, stop: StopAgreement) -> float:

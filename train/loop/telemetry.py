@@ -67,9 +67,7 @@ class Telemetry:
         """Record the dev score by which two states of the run differ, and warn if it has fallen below the start."""
         score, earlier, start = after.last_score, before.last_score, after.start_score
         assert score is not None
-        if self._recorder:
-            with self._stop.guard():
-                self._recorder.evaluation(after.step, score, best=after.best_step == after.step)
+        self._recorded("evaluation", after.step, score, best=after.best_step == after.step)
         if start is not None and score < start and (earlier is None or earlier >= start):
             self.say(
                 f"warning: the dev score has fallen below the start's {start:.4f}: if it does not "
@@ -78,21 +76,16 @@ class Telemetry:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        if self._recorder:
-            self._recorder.say(message)
+        self._recorded("say", message)
 
     def flush(self) -> None:
         """Flush all metrics to the operating system, so that they survive a killed process."""
-        if self._recorder:
-            with self._stop.guard():
-                self._recorder.flush()
+        self._recorded("flush")
 
     def close(self) -> None:
         """Stop the clock, and close the metrics and the bar."""
         self._seconds = time.perf_counter() - self._begun
-        if self._recorder:
-            with self._stop.guard():
-                self._recorder.close()
+        self._recorded("close")
 
     def times(self) -> dict[str, Any]:
         """Where the time of this process went, for run.json; call it after `close`. Waits for the device."""
@@ -107,10 +100,14 @@ class Telemetry:
 
     def _record(self, all_of_them: bool = False) -> None:
         for record in self._losses.due(all_of_them):
-            if self._recorder:
-                with self._stop.guard():
-                    self._recorder.step(**record)
+            self._recorded("step", **record)
             self._notice_little(record["loss"], record["negatives"])
+
+    def _recorded(self, method: str, *values: Any, **named: Any) -> None:
+        """Call a method of the recorder, on the rank that has one; an error stops all ranks."""
+        if self._recorder:
+            with self._stop.guard():
+                getattr(self._recorder, method)(*values, **named)
 
     def _notice_little(self, loss: float, negatives: bool) -> None:
         """Tell the user once if the first plain steps have a loss near 0: the encoder tells dropout positives apart."""

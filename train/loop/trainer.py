@@ -87,11 +87,6 @@ class Loss:
         return loss + self._tie_weight * tie(views, start) if start is not None and self._tie_weight else loss
 
 
-def frozen(encoder: SentenceEncoder) -> SentenceEncoder:
-    """A copy of the encoder that is not trained and has no dropout."""
-    return copy.deepcopy(encoder).eval().requires_grad_(False)
-
-
 class Trainer:
     """One rank's model and optimiser. state: the state of a checkpoint to go on from, or None for a new run."""
 
@@ -101,7 +96,9 @@ class Trainer:
         self.run, self.ranks, self.plan = run, ranks, plan
         self.loss, self.noise = Loss(run), noise_of(run)
         self.encoder = encoder.to(ranks.device)
-        self.start = frozen(encoder) if self.loss.needs_start or run.blend else None  # before a checkpoint is loaded
+        self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
+        if self.loss.needs_start or run.blend:
+            self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
             trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
@@ -236,8 +233,8 @@ class Trainer:
             assert encoded.grad is not None
             gradients = encoded.grad.split([len(part["input_ids"]) for part in batch.parts])
             for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-                last = i == len(batch.parts) - 1
-                with contextlib.nullcontext() if last else self._no_sync():
+                alone = self.ranks.world == 1 or i == len(batch.parts) - 1  # the last part shares all gradients
+                with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
                     self._encode(batch.step, [part], number=i)[0].backward(gradient)
         return step
 
@@ -294,9 +291,6 @@ class Trainer:
             yield
         finally:
             self.encoder.load_state_dict(end)
-
-    def _no_sync(self) -> contextlib.AbstractContextManager:
-        return self.model.no_sync() if self.ranks.world > 1 else contextlib.nullcontext()  # type: ignore[operator]
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
