@@ -162,19 +162,16 @@ def check(part: str, folder: Path) -> list[str]:
             [] if lines == WIKI_LINES else [f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"]
         )
     names = NEAR_MISS_CHECKSUMS if part == "near-miss" else suite("full")
-    return [problem for name in names for problem in _check_task(folder, name)]
-
-
-def _check_task(folder: Path, name: str) -> list[str]:
-    try:
-        sizes = read_task(downstream_folder(folder), name).sizes
-    except InputError as error:
-        return [f"{name}: {error}"]
-    return [
-        f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
-        for split, n in TASKS[name].sizes.items()
-        if sizes[split] != n
-    ]
+    problems = []
+    for name in names:
+        try:
+            sizes = read_task(downstream_folder(folder), name).sizes
+        except InputError as error:
+            problems.append(f"{name}: {error}")
+            continue
+        wrong = {split: n for split, n in TASKS[name].sizes.items() if sizes[split] != n}
+        problems += [f"{name} {one}: {sizes[one]:,} examples, {n:,} expected" for one, n in wrong.items()]
+    return problems
 
 
 if __name__ == "__main__":

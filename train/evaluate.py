@@ -63,7 +63,8 @@ def _run(values: dict[str, Any]) -> int:
         torch.set_num_threads(values["threads"])
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
-    print(f"\n{results.n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
+    n_tasks = sum(map(len, results.scores.values()))
+    print(f"\n{n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
     if values["json"]:
         write_json(Path(values["json"]), results.to_json(), SCORES)
     return 0

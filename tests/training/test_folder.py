@@ -18,8 +18,8 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder
-from train.record.checkpoint import Pointer, Progress, read_pointer, saved_options, write_pointer
-from train.record.folder import MARK, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
+from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
+from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
 from train.record.metrics import keep_metrics_until
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file
@@ -31,7 +31,8 @@ def pointer(tmp_path):
     (tmp_path / "last").mkdir()
     progress = Progress(12, 0.5, 0.8123456789, 10, 0.8, 12)
     settings = {"temperature": 0.05, "corpus": ["a.txt"], "output": "runs/a", "index": "runs/a/index", "later": 1}
-    write_pointer(tmp_path, Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}}))
+    saved = Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}})
+    write_json(tmp_path / POINTER, {"version": VERSION, **dataclasses.asdict(saved)})
     return tmp_path
 
 

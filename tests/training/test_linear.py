@@ -1,5 +1,7 @@
 """Linear layers by oneDNN have the values, gradients, names and weights of the plain layers."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -10,10 +12,15 @@ from train.encoder.cpu import OneDnnLinear, available, use_onednn
 pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
 
 
+def processor_of(monkeypatch, vendor):
+    info = SimpleNamespace(is_file=lambda: True, read_text=lambda: f"vendor_id\t: {vendor}\n")
+    monkeypatch.setattr(cpu, "Path", lambda name: info)
+
+
 @pytest.fixture(autouse=True)
 def no_intel(monkeypatch):
     """Act as on a processor that is not Intel's, where oneDNN is faster."""
-    monkeypatch.setattr(cpu, "_on_intel", lambda: False)
+    processor_of(monkeypatch, "AuthenticAMD")
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -44,7 +51,7 @@ def test_autocast_keeps_its_own_product():
 
 
 def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
-    monkeypatch.setattr(cpu, "_on_intel", lambda: True)
+    processor_of(monkeypatch, "GenuineIntel")
     layer = nn.Linear(8, 8)
     use_onednn(layer)
     assert type(layer) is nn.Linear

@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 from una_fast.errors import InputError
@@ -77,13 +78,8 @@ class Option:
 
     def _allows(self, number: float) -> bool:
         """Whether a number is within the bounds and below LARGEST; NaN never is."""
-        return (
-            -LARGEST < number < LARGEST
-            and (self.least is None or number >= self.least)
-            and (self.above is None or number > self.above)
-            and (self.most is None or number <= self.most)
-            and (self.below is None or number < self.below)
-        )
+        within = {ge: self.least, gt: self.above, le: self.most, lt: self.below}
+        return abs(number) < LARGEST and all(test(number, bound) for test, bound in within.items() if bound is not None)
 
     def check(self, value: Any) -> None:
         """Refuse a value that is missing, of another type, outside the bounds or not among the choices.

@@ -56,14 +56,10 @@ def available() -> bool:
         return False
 
 
-def _on_intel() -> bool:
-    info = Path("/proc/cpuinfo")
-    return "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor())
-
-
 def is_faster() -> bool:
     """True if oneDNN's product is available and the processor is not Intel's."""
-    return available() and not _on_intel()
+    info = Path("/proc/cpuinfo")
+    return available() and "GenuineIntel" not in (info.read_text() if info.is_file() else platform.processor())
 
 
 class _Linear(torch.autograd.Function):

@@ -67,7 +67,11 @@ class SentenceEncoder(nn.Module):
         rows = torch.cat(pooled)  # (B, D)
         if self.head:
             rows = torch.tanh(self.head(rows))
-        return rows, self._masked_loss(masked) if masked else None
+        if not masked:
+            return rows, None
+        assert self.mlm is not None
+        states = self._output(masked.part, self.backbone).last_hidden_state  # (b, L, D)
+        return rows, self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.word_table)
 
     def embed(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
         """Embeddings (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
@@ -78,20 +82,10 @@ class SentenceEncoder(nn.Module):
             part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
         return backbone(**part)
 
-    def _masked_loss(self, masked: Masked) -> Tensor:
-        assert self.mlm is not None
-        states = self._output(masked.part, self.backbone).last_hidden_state  # (b, L, D)
-        return self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.word_table)
-
-    @property
-    def word_embeddings(self) -> nn.Module:
-        """The backbone's table of word embeddings."""
-        return self.backbone.get_input_embeddings()  # type: ignore[operator]
-
     @property
     def word_table(self) -> Tensor:
-        """The weights (V, E) of `word_embeddings`."""
-        return cast(Tensor, self.word_embeddings.weight)
+        """The weights (V, E) of the backbone's word embeddings."""
+        return cast(Tensor, self.backbone.get_input_embeddings().weight)  # type: ignore[operator]
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """The parts with word embeddings in place of ids, from one look-up for all parts.
@@ -102,7 +96,8 @@ class SentenceEncoder(nn.Module):
         if len(parts) == 1:
             return parts
         ids = [part["input_ids"] for part in parts]
-        words = self.word_embeddings(torch.cat([part.flatten() for part in ids]))  # (tokens, D)
+        table: Any = self.backbone.get_input_embeddings()  # type: ignore[operator]
+        words = table(torch.cat([part.flatten() for part in ids]))  # (tokens, D)
         rows = words.split([part.numel() for part in ids])
         return [
             {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)

@@ -12,7 +12,7 @@ D width of states, E of word embeddings, V tokens of the vocabulary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,10 +92,6 @@ class Masked:
     part: dict[str, Tensor]
     positions: Tensor
     targets: Tensor
-
-    def without_targets(self) -> Masked:
-        """A copy without tokens to predict, for a rank without sentences, which encodes one that enters no loss."""
-        return replace(self, positions=self.positions[:0], targets=self.targets[:0])
 
 
 @dataclass(frozen=True)

@@ -87,21 +87,18 @@ class Modules:
         ]
         positions = getattr(config, "max_position_embeddings", tokenizer.model_max_length)
         longest = self.max_length or min(tokenizer.model_max_length, positions)
-        (folder / listed[1]["path"]).mkdir()
-        _write(folder / LIST, listed)
-        _write(folder / LENGTH, {"max_seq_length": longest, "do_lower_case": self.lower_case})
-        _write(folder / listed[1]["path"] / "config.json", self._pooling_config(config.hidden_size))
-        if self.settings:
-            _write(folder / SETTINGS, self.settings)
-
-    def _pooling_config(self, width: int) -> dict[str, Any]:
         mode = POOLINGS[self.pooling].in_modules
         if mode not in FLAGS.values():
             raise InputError(
                 f"pooling {self.pooling}: sentence-transformers has no pooling_mode {mode!r} to save it by"
             )
-        flags = {flag: name == mode for flag, name in FLAGS.items()}
-        return {"word_embedding_dimension": width, **flags, "include_prompt": self.include_prompt}
+        pooling = {"word_embedding_dimension": config.hidden_size, **{flag: one == mode for flag, one in FLAGS.items()}}
+        (folder / listed[1]["path"]).mkdir()
+        _write(folder / LIST, listed)
+        _write(folder / LENGTH, {"max_seq_length": longest, "do_lower_case": self.lower_case})
+        _write(folder / listed[1]["path"] / "config.json", {**pooling, "include_prompt": self.include_prompt})
+        if self.settings:
+            _write(folder / SETTINGS, self.settings)
 
 
 def read_modules(name: str) -> Modules:

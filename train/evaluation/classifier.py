@@ -189,8 +189,8 @@ def validated(
         splits = [np.split(np.arange(len(data.labels)), [len(train.labels)])]
     fits = []
     for size in sorted({len(rows) for rows, _ in splits}):  # folds of equal size together: sizes differ by one at most
-        own = zip(*(split for split in splits if len(split[0]) == size), strict=True)
-        fits.append(fit_folds(data, *map(np.stack, own), n_classes, settings))
+        rows, held_out = map(np.stack, zip(*(split for split in splits if len(split[0]) == size), strict=True))
+        fits.append(fit_folds(data, rows, held_out, n_classes, settings))
     accuracy = np.concatenate([one.accuracy for one in fits], axis=1)  # (R, folds)
     scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=1)]
     best = int(np.argmax(scores))

@@ -64,10 +64,9 @@ class Batches:
         lengths = np.fromiter((len(row) for row in ids), np.int64, count=len(ids))
         budget = batch_tokens or (GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS)
         self.order = np.argsort(lengths, kind="stable")
-        self.batches = [
-            _pad(tokenizer, [ids[row] for row in self.order[start:stop]], self.device)
-            for start, stop in batch_bounds(lengths[self.order], budget)
-        ]
+        rows = [self.order[start:stop] for start, stop in batch_bounds(lengths[self.order], budget)]
+        padded = (tokenizer.pad({"input_ids": [ids[row] for row in some]}, return_tensors="pt") for some in rows)
+        self.batches = [{name: ids.to(self.device) for name, ids in batch.items()} for batch in padded]
 
     def embed(self, encode: Encode, threads: int | None = 1) -> Tensor:
         """Embeddings in the order of the texts, float32 (n, D), on the device.
@@ -121,12 +120,6 @@ def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int
     if len(lengths):
         bounds.append((start, len(lengths)))
     return bounds
-
-
-def _pad(tokenizer: Any, ids: list[list[int]], device: torch.device) -> dict[str, Tensor]:
-    """A padded batch on the device: the tokenizer's int64 (B, L) tensors by name."""
-    batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-    return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
 class PairScorer:

@@ -32,11 +32,6 @@ class Results:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0  # of encoding and scoring, without loading the model
 
-    @property
-    def n_tasks(self) -> int:
-        """Tasks that were scored."""
-        return sum(map(len, self.scores.values()))
-
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON types, in which each kind of task is a key."""
         rest = {"averages": self.averages, "notes": self.notes, "seconds": self.seconds}

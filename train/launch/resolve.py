@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -35,12 +35,14 @@ def resolve_options(run: Run) -> Run:
     quiet()
     device = _device(run)
     config = load_config(run.model, run.dropout, run.trust_remote_code)
-    _check_length(run, config)
+    roberta = is_roberta(config)
+    positions = config.max_position_embeddings - 2 * roberta  # its first token has position 2, after padding's 1
+    if run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     _check_inputs(run)
     layout = pooling_of(run.model, run.pooling)
     _warn_of_texts(run.model, layout)
     warn_of_slow_bf16(run.precision, device)
-    roberta = is_roberta(config)
     pooling = POOLINGS[layout.pooling].in_training
     return dataclasses.replace(
         run,
@@ -68,14 +70,6 @@ def _device(run: Run) -> Literal["cpu", "cuda"]:
     if device == "cpu" and run.compile == "graphs":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or auto")
     return device
-
-
-def _check_length(run: Run, config: Any) -> None:
-    """Refuse texts longer than the positions of the model's configuration."""
-    # RoBERTa's first token has position 2, after padding's position 1
-    positions = config.max_position_embeddings - (2 if is_roberta(config) else 0)
-    if run.max_length > positions:
-        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
 
 
 def _check_inputs(run: Run) -> None:

@@ -125,24 +125,13 @@ def train_on_ranks(run: Run) -> tuple[Outcome, int]:
     start_fork_server([work.__module__, MODELS])
     signals: list[tuple[int, float]] = []  # the stop signals that came, and when
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
-    environments = [environment_of(rank, run.nproc, store.port) for rank in range(run.nproc)]
+    alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "WORLD_SIZE": str(run.nproc)}
+    alike |= {"LOCAL_WORLD_SIZE": str(run.nproc), "TORCHELASTIC_USE_AGENT_STORE": "True"}  # the store is here
+    environments = [{**alike, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(run.nproc)]  # as torchrun's
     ranks = RankProcesses(work, [(run,)] * run.nproc, environments)
     with handled(lambda number: signals.append((number, time.monotonic()))):
         outcome = _watch(ranks, run.nproc, signals)
     return outcome, signals[0][0] if signals else 0
-
-
-def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
-    """The environment variables that torchrun would set for a rank."""
-    return {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(world),
-        "LOCAL_RANK": str(rank),
-        "LOCAL_WORLD_SIZE": str(world),
-        "MASTER_ADDR": HOST,
-        "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store is in the launcher, not in rank 0
-    }
 
 
 def _watch(ranks: RankProcesses, world: int, signals: list[tuple[int, float]]) -> Outcome:
@@ -166,9 +155,5 @@ def _watch(ranks: RankProcesses, world: int, signals: list[tuple[int, float]]) -
         if any(number == signal.SIGINT and then > at + ONE_PRESS for number, then in signals):
             ranks.kill()
             return stopped
-    return worst([outcome for _, outcome in sorted(ranks.results.items())])
-
-
-def worst(outcomes: list[Outcome]) -> Outcome:
-    """The outcome of a run from the outcomes of its ranks: the first failure with a message, if there is one."""
-    return max(outcomes, key=lambda outcome: (outcome.status == "failed", bool(outcome.message)))
+    outcomes = [outcome for _, outcome in sorted(ranks.results.items())]
+    return max(outcomes, key=lambda outcome: (outcome.status == "failed", bool(outcome.message)))  # the first failure

@@ -234,20 +234,12 @@ class Job:
             scorer = PairScorer(
                 load_dev(run.dev), tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
             )
-        start = _starting_point(run, ranks, identity)
-        return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, *start, other_index)
-
-
-def _starting_point(run: Run, ranks: Ranks, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """The progress and the state to begin with: on --resume from last/, else of a new run.
-
-    A run that was killed before its first step has no last/, and begins anew. On a machine without rank 0 last/
-    may be missing too; rank 0 then sends its own (`with_start_of_rank_0`).
-    """
-    output = Path(run.output)
-    if run.resume and (has_checkpoint(output) or (ranks.first and is_trained(output))):
-        return load_checkpoint(output, identity)
-    return Progress(), None
+        progress, state, output = Progress(), None, Path(run.output)
+        # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
+        # may be missing too, and rank 0 sends its own (`with_start_of_rank_0`)
+        if run.resume and (has_checkpoint(output) or (ranks.first and is_trained(output))):
+            progress, state = load_checkpoint(output, identity)
+        return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, progress, state, other_index)
 
 
 def batch_maker(job: Job) -> BatchMaker:
@@ -280,9 +272,15 @@ def _views(job: Job) -> Views:
     negative: Source | None = augmentation.token_ids if augmentation else None
     if augmentation and job.other_index:
         negative = _of_texts(augmentation, job.index, tokens)
+    offset = job.rows.paraphrase_offset
+    positive = unchanged(tokens, offset) if offset is not None else None  # a sentence is its own positive
+    if run.positives != SAME:
+        settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
+        made = make_augmentation(run.positives, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
+        positive = made.token_ids
     return Views(
         anchor=unchanged(tokens),
-        positive=_positives(job, tokens),
+        positive=positive,
         negative=negative,
         max_length=run.max_length,
         alpha=run.alpha,
@@ -303,13 +301,3 @@ def _of_texts(augmentation: TextAugmentation, index: Index, tokens: TokenIds) ->
         return ids
 
     return source
-
-
-def _positives(job: Job, tokens: TokenIds) -> Source | None:
-    """The source of the positives, or None if each sentence is its own positive."""
-    run, offset = job.run, job.rows.paraphrase_offset
-    if run.positives != SAME:
-        settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
-        augmentation = make_augmentation(run.positives, job.index, **settings, tokenizer=job.tokenizer, n_jobs=1)
-        return augmentation.token_ids
-    return unchanged(tokens, offset) if offset is not None else None

@@ -144,7 +144,9 @@ class Request:
     def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
         table, own = table_of(self.table), {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}
-        changed = ", ".join(f"--{name.replace('_', '-')} {_in_words(self.given[name])}" for name in sorted(own))
+        words = {name: one if isinstance(one := self.given[name], tuple) else (one,) for name in sorted(own)}
+        named = {name: " ".join(Path(str(one)).name for one in some) for name, some in words.items()}
+        changed = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in named.items())
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
@@ -153,10 +155,6 @@ class Request:
             "corpus": self.given.get("corpus", ()),
             "note": f"Measured with {changed}, which the paper's figures are not." if changed else "",
         }
-
-
-def _in_words(value: Any) -> str:
-    return " ".join(Path(str(one)).name for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:

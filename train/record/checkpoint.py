@@ -63,7 +63,8 @@ def write_checkpoint(
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         path.unlink(missing_ok=True)
         raise unwritable(path, error) from error
-    write_pointer(output, Pointer(path.name, checksum, progress, settings, identity))
+    pointer = Pointer(path.name, checksum, progress, settings, identity)
+    write_json(output / POINTER, {"version": VERSION, **asdict(pointer)})
     for old in folder.iterdir():  # the one before, and what killed processes left
         if STATE.fullmatch(old.name) and old != path:
             old.unlink(missing_ok=True)
@@ -122,11 +123,6 @@ class Pointer:
 def has_checkpoint(output: Path) -> bool:
     """True if `output` holds last/checkpoint.json; its content is not checked."""
     return (output / POINTER).is_file()
-
-
-def write_pointer(output: Path, pointer: Pointer) -> None:
-    """Replace last/checkpoint.json, whole or not at all."""
-    write_json(output / POINTER, {"version": VERSION, **asdict(pointer)})
 
 
 def read_pointer(output: Path) -> Pointer:

@@ -28,7 +28,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import xxhash
 
@@ -63,16 +63,17 @@ class OutputFolder:
         try:
             if not resume:
                 path.mkdir(parents=True, exist_ok=True)
-                with new_file(_mark(path), replace=False) as file:
+                with new_file(path / MARK, replace=False) as file:
                     file.write(_sealed({"command": command, "settings": settings or {}}))
-            self._mark = _mark(path).open("r+b")
-            if not (lock(self._mark.fileno()) and _is_open(self._mark, _mark(path))):
+            self._mark = (path / MARK).open("r+b")
+            is_locked = lock(self._mark.fileno())  # but perhaps another file lies there by now
+            if not (is_locked and os.path.samestat(os.fstat(self._mark.fileno()), (path / MARK).lstat())):
                 raise _in_use(path)
             if resume:
                 _remove_left(path)
         except OSError as error:
             self._remove_empty()
-            if os.path.lexists(_mark(path)) and isinstance(error, FileExistsError):
+            if os.path.lexists(path / MARK) and isinstance(error, FileExistsError):
                 raise _in_use(path) from None
             raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
 
@@ -87,7 +88,7 @@ class OutputFolder:
     def remove(self) -> None:
         """Remove the mark, and the folders that were made for it, if nothing else is there."""
         with suppress(OSError):
-            ours = {_mark(self._path), *left_in(self._path, MARK)}
+            ours = {self._path / MARK, *left_in(self._path, MARK)}
             if {*self._path.iterdir()} == ours:
                 for file in ours:
                     file.unlink()
@@ -105,7 +106,7 @@ class OutputFolder:
 
 def read_mark(path: Path) -> dict[str, Any]:
     """The "command" that owns a folder and the "settings" with which it began; {} for a folder without a whole mark."""
-    mark = read_sealed(_mark(path))
+    mark = read_sealed(path / MARK)
     return mark if isinstance(mark.get("settings"), dict) else {}
 
 
@@ -131,7 +132,7 @@ def check_new(path: Path, command: str) -> None:
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
-        with _mark(path).open("r+b") as mark:
+        with (path / MARK).open("r+b") as mark:
             if not lock(mark.fileno()):
                 raise _in_use(path)
         advice = "give --resume to go on with it, " if owner == command else ""
@@ -259,15 +260,6 @@ def write_file(path: Path, content: bytes, replace: bool = True) -> None:
             file.write(content)
     except OSError as error:
         raise unwritable(path, error) from error
-
-
-def _mark(path: Path) -> Path:
-    return path / MARK
-
-
-def _is_open(file: IO[bytes], path: Path) -> bool:
-    """True if `file` still is the one at `path`."""
-    return os.path.samestat(os.fstat(file.fileno()), path.lstat())
 
 
 def _in_use(path: Path) -> InputError:

@@ -33,17 +33,12 @@ class Page:
     )
 
 
-def build_parser(prog: str = "python -m train.report") -> Parser:
-    """The command line."""
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
+    """Run the command and return its exit code."""
     parser = Parser(prog, "Show runs as one HTML page.", options_of(Page))
     parser.usage, parser.epilog = "%(prog)s RUN [RUN ...] [options]", EPILOG
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
-    """Run the command and return its exit code."""
-    return run_command(lambda: _run(build_parser(prog).checked(arguments)), "report")
+    return run_command(lambda: _run(parser.checked(arguments)), "report")
 
 
 def _run(values: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,11 @@ class RunRecord:
     def seed(self) -> Any:
         """The run's seed."""
         return self.settings.get("seed")
+
+    @property
+    def owner(self) -> Path:
+        """The folder of the command that made the run."""
+        return self.folder.parent if self.folder.name.startswith("seed-") else self.folder
 
     @property
     def kept_start(self) -> bool:
@@ -236,26 +242,20 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
     groups = list(members.values())
-    owners = [list(dict.fromkeys(map(_owner, group))) for group in groups]
+    # a group is named by the folders of the commands that made it, or by its runs' where a command made others too
+    owners = [{run.owner: None for run in group} for group in groups]
     shared = Counter(owner for of_group in owners for owner in of_group)
     folders = [
-        of_group if all(shared[one] == 1 for one in of_group) else [run.folder for run in group]
+        [*of_group] if all(shared[one] == 1 for one in of_group) else [run.folder for run in group]
         for group, of_group in zip(groups, owners, strict=True)
     ]
-    every = [folder for of_group in folders for folder in of_group]
-    names = dict(zip(every, short_names(every), strict=True))
-    labels = [_listed([names[folder] for folder in of_group]) for of_group in folders]
+    names = iter(short_names([folder for of_group in folders for folder in of_group]))
+    labels = []
+    for of_group in folders:
+        own = [*islice(names, len(of_group))]
+        more = len(own) - MOST_NAMED
+        labels.append(", ".join(own[:MOST_NAMED]) + (f" and {more} more" if more > 0 else ""))
     return [Group(label, group) for label, group in zip(labels, groups, strict=True)]
-
-
-def _owner(run: RunRecord) -> Path:
-    """The folder of the command that made a run."""
-    return run.folder.parent if run.folder.name.startswith("seed-") else run.folder
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[str]:

@@ -99,12 +99,6 @@ def recall_at_5(embeddings: Sequence[NDArray]) -> float:
     return recall(cosine(caption, paraphrase), cosine(caption, near_miss), FALSE_HITS)
 
 
-def auc_of_sides(embeddings: Sequence[NDArray]) -> float:
-    """AUC of entailments against contradictions; embeddings (n, D) of both sides of the first, then of the second."""
-    first, second, third, fourth = embeddings
-    return auc(cosine(first, second), cosine(third, fourth))
-
-
 def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
     """One of the tasks. downstream: SentEval's folder, with SICK in it and near_miss/ beside senteval/."""
     if name == "sick_auc":
@@ -161,7 +155,11 @@ def _read_sick(path: Path, name: str, split: str) -> NearMissTask:
         if judgement.strip() in pairs:
             pairs[judgement.strip()].append(normalise_spaces([first, second]))
     lists = [[pair[side] for pair in judged] for judged in pairs.values() for side in (0, 1)]
-    return NearMissTask(name, lists, auc_of_sides, sum(map(len, pairs.values())), split=split)
+
+    def measure(sides: Sequence[NDArray]) -> float:
+        return auc(cosine(*sides[:2]), cosine(*sides[2:]))
+
+    return NearMissTask(name, lists, measure, sum(map(len, pairs.values())), split=split)
 
 
 def _columns(protocol: Mapping[str, Any]) -> list[Column]:

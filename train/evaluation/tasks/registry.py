@@ -37,8 +37,8 @@ class TaskRow:
 
     short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
     split, by which `train.download` checks the files; a task of a suite needs it.
-    dev: it has a dev score. suite: the set of --tasks that it belongs to; the mean over a set of FULL is what papers
-    call the average; "" for a task that is scored only if named. module: the module with `read`; "" for the module of
+    dev: it has a dev score. suite: --tasks gives it by the name of its kind; the mean over such a set in FULL is what
+    papers call the average; another task is scored only if named. module: the module with `read`; "" for the module of
     the kind.
     """
 
@@ -48,7 +48,7 @@ class TaskRow:
     short: str = ""
     aliases: tuple[str, ...] = ()
     dev: bool = False
-    suite: str = ""
+    suite: bool = False
     module: str = ""
 
     def __post_init__(self) -> None:
@@ -63,17 +63,17 @@ class TaskRow:
 
 def _sts(name: str, pairs: int, **more: object) -> TaskRow:
     """The row of an STS task. pairs: the size of its test split."""
-    return TaskRow(name, "sts", {"test": pairs}, suite="sts", **more)  # type: ignore[arg-type]
+    return TaskRow(name, "sts", {"test": pairs}, suite=True, **more)  # type: ignore[arg-type]
 
 
 def _transfer(name: str, aliases: tuple[str, ...] = (), **sizes: int) -> TaskRow:
     """The row of a transfer task. sizes: the number of examples of each split as SentEval's readers load them."""
-    return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite="transfer")
+    return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite=True)
 
 
 def _near_miss(name: str, n: int, short: str = "") -> TaskRow:
     """The row of a score on near-misses. n: entries or pairs of its test split."""
-    return TaskRow(name, "near-miss", {"test": n}, short=short, dev=True, suite="near-miss")
+    return TaskRow(name, "near-miss", {"test": n}, short=short, dev=True, suite=True)
 
 
 TASKS = {
@@ -108,14 +108,14 @@ TASKS = {
 def choices() -> str:
     """What --tasks accepts, for --help."""
     return (
-        f"{', '.join(_sets())}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
+        f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
     )
 
 
 def suite(name: str) -> list[str]:
     """The tasks of a set of --tasks: "sts", "transfer", "near-miss", or "full" for the sets in FULL."""
     sets = FULL if name == "full" else (name,)
-    return [row.name for row in TASKS.values() if row.suite and row.suite in sets]
+    return [row.name for row in TASKS.values() if row.suite and row.kind in sets]
 
 
 def kind_of(name: str) -> Kind:
@@ -150,13 +150,8 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
             hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASKS)}"
             raise InputError(f"unknown task {name!r}: {hint}")
     if not found:
-        raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(_sets())}, full or names of tasks")
+        raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(KINDS)}, full or names of tasks")
     return list(dict.fromkeys(found))
-
-
-def _sets() -> list[str]:
-    """The sets of --tasks."""
-    return list(dict.fromkeys(row.suite for row in TASKS.values() if row.suite))
 
 
 def _spellings() -> dict[str, str]:

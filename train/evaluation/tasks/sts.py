@@ -71,7 +71,10 @@ class StsTask(Task):
         found = self.correlations(similarity)
         scores: Scores = {
             "pairs": len(self),
-            **{name: _without_nan(found[name]) for name in ("spearman", "pearson", "subsets")},
+            **{
+                name: {of: or_none(one) for of, one in found[name].items()}
+                for name in ("spearman", "pearson", "subsets")
+            },
             "alignment": or_none(alignment(similarity[self.gold >= ALIGNMENT_SCORE])),
             "uniformity": or_none(uniformity(embeddings[np.unique(np.concatenate(rows))])),
         }
@@ -164,7 +167,3 @@ def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], **more: Any) -
         raise InputError(f"{path}: no pairs of sentences")
     gold, first, second = zip(*rows, strict=True)
     return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), **more)
-
-
-def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: or_none(value) for name, value in values.items()}

@@ -147,9 +147,9 @@ def _in_order(rows: list[Row], path: Path) -> Split:
     if not rows:
         raise InputError(f"{path}: holds no examples")
     labels, *texts = zip(*rows, strict=True)
-    texts = [normalise_spaces(side) for side in texts]
-    order = sorted(range(len(rows)), key=lambda i: (*(len(side[i].split()) for side in texts), labels[i]))
-    return Split([[side[i] for i in order] for side in texts], np.array([labels[i] for i in order], np.int64))
+    sides = [normalise_spaces(side) for side in texts]
+    order = sorted(range(len(rows)), key=lambda i: (*(len(side[i].split()) for side in sides), labels[i]))
+    return Split([[side[i] for i in order] for side in sides], np.array([labels[i] for i in order], np.int64))
 
 
 def _columns(protocol: Mapping[str, Any]) -> list[Column]:
