@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
-from una_fast._kernels.words.strings import take_strings
+from una_fast._kernels.words.strings import StringSet, strings_with, take_strings
 from una_fast.errors import InputError
 
 ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
@@ -113,15 +113,7 @@ class StringTable(Sequence[str]):
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
         """int64, ascending: the numbers of the strings that hold one of `contents`."""
-        buffer, starts, stops = self.utf8.tobytes() if contents else b"", [], []
-        for content in contents:
-            at = -1
-            while (at := buffer.find(content, at + 1)) >= 0:
-                starts.append(at)
-                stops.append(at + len(content))
-        rows = np.searchsorted(self.offsets, np.array(starts, dtype=POINTER), side="right") - 1
-        inside = np.array(stops, dtype=POINTER) <= self.offsets[rows + 1]  # a match may not reach into the next string
-        return np.unique(rows[inside])
+        return strings_with(self.utf8, self.offsets, contents)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -146,3 +138,30 @@ class StringTable(Sequence[str]):
             text = buffer.decode("ascii")
             return (text[start:stop] for start, stop in bounds)
         return (buffer[start:stop].decode("utf-8") for start, stop in bounds)
+
+
+class StringNumbers(Mapping[str, int]):
+    """The number of each of n distinct strings: its place in `strings`."""
+
+    def __init__(self, strings: StringTable):
+        self._strings, self._set = strings, StringSet(len(strings))
+        self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:])
+
+    def find(self, strings: StringTable) -> np.ndarray:
+        """int32 (m,): the number of each of m strings, -1 for one that has none."""
+        return self._set.find(strings.utf8, strings.offsets[:-1], strings.offsets[1:])
+
+    def __getitem__(self, string: str) -> int:
+        number = int(self.find(StringTable.from_strings([string]))[0])
+        if number < 0:
+            raise KeyError(string)
+        return number
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._strings)
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    def __reduce__(self) -> Any:
+        return StringNumbers, (self._strings,)

@@ -57,3 +57,12 @@ def test_the_key_of_a_text_is_the_hash_of_its_words(augmenters):
     rows = augmenters[0]._reader.read(["The  word\tstands", "", "Ünseen Wörds"])
     expected = ["the word stands", "", "ünseen wörds"]
     assert rows.keys.tolist() == [xxhash.xxh3_64_intdigest(words.encode()) for words in expected]
+
+
+def test_term_ids_are_a_mapping():
+    index = una_fast.build_index(["one two two", "three é", "one"])
+    expected = {term: i for i, term in enumerate(index.terms)}
+    assert dict(index.term_ids) == expected and len(index.term_ids) == 4
+    assert [index.term_ids.get(word) for word in ("é", "four", "")] == [expected["é"], None, None]
+    with pytest.raises(KeyError, match="four"):
+        index.term_ids["four"]

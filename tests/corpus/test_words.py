@@ -117,7 +117,9 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
     for batch in batches:
         stops = np.cumsum([len(b) for b in batch], dtype=np.int64)
         starts = stops - np.array([len(b) for b in batch], dtype=np.int64)
-        found = strings.add(np.frombuffer(b"".join(batch), dtype=np.uint8), starts, stops)
+        data = np.frombuffer(b"".join(batch), dtype=np.uint8)
+        assert strings.find(data, starts, stops).tolist() == [numbers.get(b, -1) for b in batch]
+        found = strings.add(data, starts, stops)
         assert found.tolist() == [numbers.setdefault(b, len(numbers)) for b in batch]
     utf8, offsets = strings.strings()
     assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)

@@ -5,7 +5,7 @@ Wei and Zou 2019, https://arxiv.org/abs/1901.11196, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ import xxhash
 
 from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace, edit_rows
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import ID, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, MAX_IDS, Ragged, StringTable, row_bounds
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
@@ -140,19 +140,11 @@ class SynonymTable:
     """
 
     def __init__(self, index: Index, look_up: Synonyms):
-        self._look_up = look_up
-        self._term_ids = index.term_ids
+        self._look_up, self._term_ids = look_up, index.term_ids
         self._extra_ids: dict[str, int] = {}
         found = [look_up(term) for term in index.terms]
-        n_terms = index.n_terms
-        ids = [
-            self._term_ids[word]
-            if word in self._term_ids
-            else self._extra_ids.setdefault(word, n_terms + len(self._extra_ids))
-            for words in found
-            for word in words
-        ]
-        self.synonyms = Ragged(np.array(ids, dtype=ID), row_bounds([len(words) for words in found]))
+        ids = self._ids(found, self._extra_ids, range(index.n_terms, MAX_IDS))
+        self.synonyms = Ragged(ids, row_bounds([len(words) for words in found]))
         self.extra = StringTable.from_strings(list(self._extra_ids))
         self.strings = index.terms.followed_by(self.extra) if self._extra_ids else index.terms
 
@@ -165,11 +157,16 @@ class SynonymTable:
         """
         found = [self._look_up(word) for word in words]
         new: dict[str, int] = {}
-        names = [self._id(word, new, n_unseen) for synonyms in found for word in synonyms]
+        names = self._ids(found, new, range(-1 - n_unseen, -MAX_IDS, -1))
         bounds = row_bounds([len(synonyms) for synonyms in found])
         numbers = np.arange(len(words), len(words) + bounds[-1], dtype=ID)
-        return np.concatenate([ids, np.array(names, dtype=ID)]), Ragged(numbers, bounds), list(new)
+        return np.concatenate([ids, names]), Ragged(numbers, bounds), list(new)
 
-    def _id(self, word: str, new: dict[str, int], n_unseen: int) -> int:
-        known = self._term_ids.get(word, self._extra_ids.get(word))
-        return new.setdefault(word, -1 - n_unseen - len(new)) if known is None else known
+    def _ids(self, found: Iterable[Sequence[str]], new: dict[str, int], free: range) -> np.ndarray:
+        """int32: the id of each word of the lists; words that have none get the next ones of `free`, in `new`."""
+        words = [word for synonyms in found for word in synonyms]
+        ids = self._term_ids.find(StringTable.from_strings(words))
+        for i in np.flatnonzero(ids < 0).tolist():
+            extra = self._extra_ids.get(words[i])
+            ids[i] = new.setdefault(words[i], free[len(new)]) if extra is None else extra
+        return ids

@@ -67,11 +67,10 @@ class TextReader:
         """The rows of `sentences`. Raises InputError for one str, and for an item that is not a str."""
         texts = _encoded(sentences)
         vocabulary, words = split_texts(texts, self._split)
-        distinct, term_id = list(vocabulary), self._index.term_ids.get
-        known = np.array([term_id(word, -1) for word in distinct], dtype=ID)
+        known = self._index.term_ids.find(vocabulary)
         new = np.flatnonzero(known < 0)
         known[new] = -1 - np.arange(len(new), dtype=ID)
-        unseen = StringTable.from_strings([distinct[i] for i in new.tolist()])
+        unseen = vocabulary.take(new)
         terms = Ragged(known[words.values], words.indptr)
         return TextRows(texts, terms, unseen, _keys(*_spell_utf8(words, vocabulary, NO_STRINGS)))
 

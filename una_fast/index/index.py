@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import xxhash
 
-from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.arrays import ID, Ragged, StringNumbers, StringTable
 from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
@@ -133,9 +133,9 @@ class Index:
         return counts
 
     @cached_property
-    def term_ids(self) -> dict[str, int]:
-        """The id of each term; made when first asked for (0.2 s and 90 MB for 700,000 terms)."""
-        return {term: i for i, term in enumerate(self.terms)}
+    def term_ids(self) -> StringNumbers:
+        """The id of each term, a mapping; its hash table is made when first asked for."""
+        return StringNumbers(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
         """Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""

@@ -157,6 +157,14 @@ cdef class StringSet:
 
         data: uint8; starts, stops: int64 (n,); place: of the first string, the next has the next place.
         """
+        return self.numbers(data, starts, stops, place, True)
+
+    def find(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
+        """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``, -1 for one that is not in the set."""
+        return self.numbers(data, starts, stops, 0, False)
+
+    cdef numbers(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, int64 place,
+                 bint adds):
         cdef Py_ssize_t n = starts.shape[0], i, filled = 0
         cdef String group[GROUP]
         cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
@@ -169,7 +177,7 @@ cdef class StringSet:
                 group[filled].key = key_of(text + starts[i], stops[i] - starts[i], end)
                 filled += 1
                 if filled == GROUP or i == n - 1:
-                    self.number_group(group, filled, place + i + 1 - filled, &out[i + 1 - filled])
+                    self.number_group(group, filled, place + i + 1 - filled, &out[i + 1 - filled], adds)
                     filled = 0
         return numbers
 
@@ -198,7 +206,7 @@ cdef class StringSet:
                     at = next_chunk(at, stop, end, &group[filled])
                     filled += 1
                     if filled == GROUP:
-                        self.number_group(group, GROUP, place + done, &out[done])
+                        self.number_group(group, GROUP, place + done, &out[done], True)
                         done += GROUP
                         filled = 0
                     if at == stop:
@@ -206,7 +214,7 @@ cdef class StringSet:
                     at += 1
                 lengths[i] = done + filled - before
             if filled:
-                self.number_group(group, filled, place + done, &out[done])
+                self.number_group(group, filled, place + done, &out[done], True)
         return np.array(out[: done + filled]), lengths_array
 
     def strings(self):
@@ -218,8 +226,8 @@ cdef class StringSet:
         """int64 (n,): the place where each string was added, by its number."""
         return np.array(self.places[: self.count])
 
-    cdef int number_group(self, String* group, Py_ssize_t n, int64 place, int* out) except -1 nogil:
-        """Number `n` strings, at most GROUP, and add those that are new. place: of the first of them."""
+    cdef int number_group(self, String* group, Py_ssize_t n, int64 place, int* out, bint adds) except -1 nogil:
+        """Number `n` strings, at most GROUP, as `number` does. place: of the first of them."""
         cdef unsigned int codes[GROUP]
         cdef int64 found[GROUP]
         cdef uint64 mask = self.slots.shape[0] - 1
@@ -235,11 +243,11 @@ cdef class StringSet:
         for k in range(n_found):
             una_prefetch(&self.utf8[self.offsets[found[k]]])
         for i in range(n):
-            out[i] = self.number(group[i], codes[i], place + i)
+            out[i] = self.number(group[i], codes[i], place + i, adds)
         return 0
 
-    cdef int number(self, String string, unsigned int code, int64 place) except -1 nogil:
-        """The number of a string, which is added if it is new."""
+    cdef int number(self, String string, unsigned int code, int64 place, bint adds) except -2 nogil:
+        """The number of a string. A new one is added if `adds`, else it has the number -1."""
         cdef uint64* slots = &self.slots[0, 0]
         cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
         cdef uint64 length = shown(string.n) << 32
@@ -255,11 +263,13 @@ cdef class StringSet:
                         and memcmp(&self.utf8[start], string.start, string.n) == 0):
                     return found
             at = (at + 1) & mask
+        if not adds:
+            return -1
         start = self.offsets[self.count]
         if self.count + 1 == self.offsets.shape[0] or start + string.n > self.utf8.shape[0]:
             with gil:
                 self.grow(string.n)
-            return self.number(string, code, place)
+            return self.number(string, code, place, adds)
         if string.n:
             memcpy(&self.utf8[start], string.start, string.n)
         slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64>(self.count + 1)
@@ -329,3 +339,30 @@ def take_strings(const unsigned char[::1] utf8, const int64[::1] offsets, const 
             start, n = offsets[order[i]], bounds[i + 1] - bounds[i]
             if n:
                 memcpy(&out[bounds[i]], &utf8[start], n)
+
+
+def strings_with(const unsigned char[::1] utf8, const int64[::1] offsets, contents):
+    """int64, ascending: the numbers of the strings ``utf8[offsets[i]:offsets[i + 1]]`` that hold one of `contents`.
+
+    contents: bytes, none of them empty.
+    """
+    listed = sorted(contents)
+    cdef const unsigned char[::1] joined = np.frombuffer(b"".join(listed) + b"\0", dtype=np.uint8)
+    cdef int64[::1] bounds = np.cumsum([0, *map(len, listed)], dtype=np.int64)
+    # the contents that begin with byte b are those from first[b] to first[b + 1] - 1
+    cdef int64[::1] first = np.searchsorted([content[0] for content in listed], np.arange(257))
+    found = np.zeros(offsets.shape[0] - 1, dtype=np.uint8)
+    cdef unsigned char[::1] out = found
+    cdef int64 at, stop, k, n
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(out.shape[0]):
+            at, stop = offsets[i], offsets[i + 1]
+            while at < stop and not out[i]:
+                for k in range(first[utf8[at]], first[utf8[at] + 1]):
+                    n = 1
+                    while n < bounds[k + 1] - bounds[k] and at + n < stop and utf8[at + n] == joined[bounds[k] + n]:
+                        n += 1
+                    out[i] |= n == bounds[k + 1] - bounds[k]
+                at += 1
+    return np.flatnonzero(found)
