@@ -19,7 +19,7 @@ from bench.evidence.chart import draw
 from bench.evidence.conditions import BASES, SEEDS, Condition, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.hardness import Hardness, hardness
-from bench.evidence.page import difference, hardness_table, regimes_table, summary_table, task_table
+from bench.evidence.page import base_table, difference, hardness_table, regimes_table, summary_table, task_table
 from bench.evidence.runs import Workplace, result_of, run_all, scores_before
 from bench.report import EVIDENCE, README, write_between_marks
 from train.config.command import run_command, whole_numbers
@@ -33,6 +33,7 @@ DEFAULT = "minilm-mlm: none; minilm-mlm: other sentences; minilm-mlm: una"
 REGIMES = find_conditions("minilm-mlm: una; minilm-cls: una")  # the rows of README
 MAIN_PAIR = REGIMES[0]  # shown by task
 NEAR_MISSES, RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")  # of that page
+PAIRED, PAIRED_TASKS = "minilm-pairs", ("replace", "recall_at_5", "sick_auc", "STSBenchmark")  # of that page too
 COMMAND = "bench.evidence"
 TOLERANCE = 1e-3  # of a repeated score
 
@@ -125,6 +126,8 @@ def write_page(content: dict[str, Any]) -> None:
                 task_table(conditions, NEAR_MISSES, RANDOM),
             ]
         write_between_marks(NEAR_MISS_PAGE, tables, "training")
+    if f"{PAIRED}: none" in conditions:
+        write_between_marks(NEAR_MISS_PAGE, [base_table(conditions, PAIRED, PAIRED_TASKS)], "pairs")
     print("\n\n".join(parts))
     if difference(conditions, MAIN_PAIR):
         parts.append(f"![Differences by task and seed, dev scores and cosines over the steps]({CHART})")

@@ -42,6 +42,21 @@ NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all othe
     "radius": "1%",
     "precision": "bf16",
 }
+PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoNCE, which others call MNRL
+    "batch_size": 32,
+    "epochs": 2,
+    "max_steps": 120,
+    "max_length": 64,
+    "learning_rate": 2e-5,
+    "loss": "triplet",
+    "alpha": 1,
+    "beta": 0.5,
+    "radius": "1%",
+    "surface": "kept",
+    "keep_punctuation": True,
+    "precision": "bf16",
+}
+ONE_WORD: dict[str, Any] = {"select": "random", "beta": 0.12}  # about one word of a sentence is replaced
 OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
 
 VARIATIONS: dict[str, dict[str, Any]] = {
@@ -69,6 +84,9 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "una, triplet, alpha 1, beta 0.3": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
     "una, released": {"augment": "una", "variant": "released"},
     "una, surface kept": {"augment": "una", "surface": "kept"},
+    "una, soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, **ONE_WORD},
+    "una, guarded": {"augment": "una", "loss": "guarded"},
+    "random words": {"augment": "una", "replace": "random", **ONE_WORD},
     "una, the most important word": {"augment": "una", "select": "tfidf", "beta": 0},
 }
 
@@ -81,6 +99,7 @@ class Base:
     mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
     words: fewest and most words of the sentences to train on, or None for all sentences.
     untrained: the variation "none" is the encoder before training, because the loss has no other term.
+    pairs: trained on labelled paraphrases, MRPC's and STS-B's for training, in place of sentences.
     tasks: of `train.evaluate`; near-misses are scored on the images that are not for tuning.
     """
 
@@ -92,6 +111,7 @@ class Base:
     words: tuple[int, int] | None = None
     untrained: bool = False
     tasks: str = "sts"
+    pairs: bool = False
 
 
 BASES = {
@@ -99,6 +119,9 @@ BASES = {
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
     "minilm-near": Base(
         "the packaged MiniLM, near-misses", "auto", "auto", NEAR_MISS, 0, (6, 14), True, "sts,near-miss"
+    ),
+    "minilm-pairs": Base(
+        "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
     ),
     "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, 1600),
     "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, 1600),

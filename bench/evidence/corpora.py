@@ -7,6 +7,7 @@ import itertools
 import zlib
 from pathlib import Path
 
+from train.evaluation.files import read_columns
 from train.record.folder import write_file
 from una_fast.errors import InputError
 
@@ -48,3 +49,20 @@ def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[
         raise InputError(f"{source}: has fewer than {first + number:,} lines{which}: give the whole file")
     write_file(path, b"".join(lines))
     return path
+
+
+PARAPHRASE = 4.5  # least score, of 5, of the pairs of STS-B that count as paraphrases
+
+
+def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
+    """The two sides of the paraphrases of MRPC and STS-B, their parts for training: files of `folder`, made once."""
+    downstream = data / "senteval" / "downstream"
+    mrpc = read_columns(downstream / "MRPC" / "msr_paraphrase_train.txt", (0, 3, 4), skip=1)
+    sts_b = read_columns(downstream / "STS" / "STSBenchmark" / "sts-train.csv", (4, 5, 6))
+    pairs = [pair for _, (label, *pair) in mrpc if label == "1"]
+    pairs += [pair for _, (score, *pair) in sts_b if float(score) >= PARAPHRASE]
+    paths = folder / "paraphrases-1.txt", folder / "paraphrases-2.txt"
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        if not path.is_file():
+            write_file(path, "".join(f"{text}\n" for text in side).encode())
+    return paths

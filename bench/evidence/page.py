@@ -70,6 +70,21 @@ def task_table(conditions: Evidence, condition: Condition, reference: Condition 
     return table(["task", reference.variation if reference else FIGURES[2], *FIGURES[3:]], rows)
 
 
+def base_table(conditions: Evidence, base: str, tasks: Sequence[str]) -> str:
+    """One row a setting of a base: its mean scores, and how far they lie from the scores without hard negatives."""
+    listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
+    rows = []
+    for one in listed:
+        found = [difference(conditions, one, task) for task in tasks]
+        shown = [f"{at.with_it:.2f} ({at.difference:+.2f}, {cells(at)[1]})" for at in found if at]
+        if one == one.reference:
+            shown = [f"{at.with_it:.2f}" for at in found if at]
+        rows.append([one.variation, len(conditions[one.name]["seeds"]), *shown])
+    before = conditions[listed[0].name]["before"]
+    rows.insert(0, ["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)])
+    return table(["setting", "seeds", *map(title, tasks)], rows)
+
+
 def hardness_table(found: Hardness) -> str:
     """One row an encoder: mean cosines of anchors with other sentences and with negatives."""
     columns = list(next(iter(found.values())))

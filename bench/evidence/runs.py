@@ -16,7 +16,7 @@ from typing import Any
 import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
-from bench.evidence.corpora import write_lines
+from bench.evidence.corpora import write_lines, write_pairs
 from train.config.command import as_arguments
 from train.config.run import options
 from train.evaluation.tasks.registry import suite
@@ -46,6 +46,13 @@ class Workplace:
     def run_folder(self, condition: Condition, seed: int) -> Path:
         """Where a run lies."""
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
+
+    def sentences(self, condition: Condition) -> dict[str, Any]:
+        """The options of `train.ddp` that name the sentences."""
+        if BASES[condition.base].pairs:
+            first, second = write_pairs(self.data, self.folder)
+            return {"corpus": [str(first)], "paraphrases": str(second)}
+        return {"corpus": [str(self.corpus(condition))], "index": self.index(condition)}
 
     def corpus(self, condition: Condition) -> Path:
         """A file of the sentences that a condition trains on, written where it is not there yet."""
@@ -80,11 +87,11 @@ class Workplace:
     def command(self, condition: Condition, seed: int) -> list[str]:
         """The command that makes or goes on with a run."""
         base, output = BASES[condition.base], self.run_folder(condition, seed)
+        dev = self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv"
         values = {  # without dev pairs best/ is the encoder after the last step
-            "corpus": [str(self.corpus(condition))],
-            "index": self.index(condition),
+            **self.sentences(condition),
             "model": self.base(condition.base),
-            "dev": None if base.untrained else self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv",
+            "dev": None if base.untrained or base.pairs else dev,
             "output": output,
             "seed": seed,
             **condition.settings(),

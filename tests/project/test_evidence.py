@@ -18,9 +18,9 @@ from bench.evidence import __main__ as evidence
 from bench.evidence.bases import IGNORED, masked, masked_loss
 from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditions
 from bench.evidence.controls import OtherSentence
-from bench.evidence.corpora import write_lines
+from bench.evidence.corpora import write_lines, write_pairs
 from bench.evidence.hardness import cosines
-from bench.evidence.page import regimes_table, summary_table, task_table
+from bench.evidence.page import base_table, regimes_table, summary_table, task_table
 from bench.evidence.runs import with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
@@ -78,7 +78,7 @@ NEED_NEGATIVES = {
 
 @pytest.mark.parametrize(
     ("base", "variation"),
-    [(b, v) for b in BASES for v in VARIATIONS if not BASES[b].untrained or v in NEED_NEGATIVES],
+    [(b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)],
 )
 def test_every_condition_is_a_run_of_train_ddp(base: str, variation: str) -> None:
     (condition,) = find_conditions(f"{base}: {variation}")
@@ -135,6 +135,9 @@ def test_tables_show_pairs_alone() -> None:
     )
     assert len(rows) == 3  # and other sentences against none
     assert task_table(content(), Condition("minilm-mlm", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
+    pairs = base_table(content(), "minilm-mlm", ["average"]).splitlines()[2:]
+    assert pairs[:2] == ["| before training |  | 65.00 |", "| none | 5 | 70.20 |"]
+    assert pairs[2].startswith("| una | 5 | 71.10 (+0.90, +0.62 to +1.18) |")
     first = regimes_table(content(), find_conditions("minilm-cls: una; minilm-mlm: una")).splitlines()[2:]
     assert len(first) == 1 and first[0].startswith(
         "| a language model, mean pooling | 8,192 | 5 | 65.00 | 70.20 | 71.10 |"
@@ -259,6 +262,18 @@ def test_sentences_come_from_a_whole_file(tmp_path) -> None:
         with pytest.raises(InputError, match=rf"{name}: {said}"):
             write_lines(tmp_path / name, tmp_path / "new.txt", 1, 2000)
     assert not (tmp_path / "new.txt").exists()
+
+
+def test_paraphrases_are_the_positive_pairs(tmp_path) -> None:
+    downstream = tmp_path / "senteval" / "downstream"
+    (downstream / "MRPC").mkdir(parents=True)
+    (downstream / "STS" / "STSBenchmark").mkdir(parents=True)
+    rows = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "1\t1\t2\ta b\tb a", "0\t3\t4\tc\td"]
+    (downstream / "MRPC" / "msr_paraphrase_train.txt").write_text("\n".join(rows) + "\n")
+    rows = [f"g\tf\ty\t{i}\t{score}\tx {i}\ty {i}" for i, score in enumerate(("4.4", "4.5", "5.000"))]
+    (downstream / "STS" / "STSBenchmark" / "sts-train.csv").write_text("\n".join(rows) + "\n")
+    first, second = write_pairs(tmp_path, tmp_path)
+    assert first.read_text() == "a b\nx 1\nx 2\n" and second.read_text() == "b a\ny 1\ny 2\n"
 
 
 def test_sentences_may_be_of_some_lengths_alone(tmp_path) -> None:
