@@ -1,6 +1,7 @@
 """Probabilities kept beside an index: the same draws with and without, one folder for each set of probabilities."""
 
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -78,10 +79,24 @@ def test_a_table_of_another_index_is_refused(saved, share, said):
     una_fast.Augmenter(saved, tokenizer=bert_uncased())
     (folder,) = saved.path.glob("probabilities-*")
     words = np.full(int(share * len(saved.word_ids.values)), 2**32 - 1, dtype=np.uint32)
-    meta = {"index": saved.fingerprint}
-    save_arrays(folder, "probabilities", kept_probabilities.VERSION, meta, {"words": words}, part_of=saved.seal)
-    with pytest.raises(InputError, match=rf"probabilities-\w+: damaged, or not written by una_fast: {said}"):
+    save_arrays(folder, "probabilities", kept_probabilities.VERSION, {}, {"words": words}, part_of=saved.seal)
+    with pytest.raises(InputError, match=rf"probabilities-[\w-]+: damaged, or not written by una_fast: {said}"):
         una_fast.Augmenter(saved, tokenizer=bert_uncased())
+
+
+def test_exchanged_tables_are_refused_and_made_again(saved):
+    settings = [{"beta": 0.5}, {"beta": 0.9}]
+    expected = [ids_of(saved, bert_uncased(), **setting) for setting in settings]
+    one, other = (saved.path / name for name in folders(saved))
+    one.rename(saved.path / "kept")
+    other.rename(one)
+    (saved.path / "kept").rename(other)
+    for setting in settings:
+        with pytest.raises(InputError, match="made under another name, or for another index; delete it"):
+            ids_of(saved, bert_uncased(), **setting)
+    for folder in (one, other):
+        shutil.rmtree(folder)
+    assert [ids_of(saved, bert_uncased(), **setting) for setting in settings] == expected
 
 
 def test_no_table_where_the_terms_leave_too_few_bits(saved, monkeypatch):

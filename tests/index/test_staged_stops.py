@@ -265,6 +265,34 @@ def test_a_flipped_bit_of_any_intermediate_file_gives_the_same_bits_or_a_sentenc
         assert same(index, expected), path
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
+def test_exchanged_intermediate_files_give_the_same_bits_or_a_sentence(
+    build, corpus, tmp_path, n_syncs, monkeypatch, share
+):
+    """Each file is whole, and there under the name of another one of its kind."""
+    expected, work, stopped = una_fast.build_index(corpus), work_folder(tmp_path / "index"), tmp_path / "stopped"
+    stopped_at(share, build, n_syncs, monkeypatch)
+    kinds: dict = {}
+    for path in intermediate_files(tmp_path / "index"):
+        kinds.setdefault(re.sub("[0-9].*", "", path.name), []).append(path)
+    shutil.copytree(work, stopped)
+    refused = []
+    for kind, (one, *others) in kinds.items():
+        for other in others[:2]:
+            for folder in (tmp_path / "index", work):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(stopped, work)
+            one.rename(tmp_path / "kept")
+            other.rename(one)
+            (tmp_path / "kept").rename(other)
+            try:
+                assert same(build(), expected), (one.name, other.name)
+            except InputError as said:
+                assert "damaged" in str(said)
+                refused.append(kind)
+    assert refused
+
+
 def flip_a_bit(path, moments):
     content = bytearray(path.read_bytes())
     content[moments.randrange(len(content))] ^= 1 << moments.randrange(8)
@@ -287,7 +315,7 @@ def test_ids_that_a_stage_reads_are_checked_before_a_kernel_uses_them(build, tmp
                 arrays = {name: pack.read(name) for name in pack._places}
             arrays["terms_values"][:] = 2**31 - 1
             write_pack(path, pack.meta, arrays)
-        with pytest.raises(InputError, match="rows-.*: damaged or cut short; delete it and run the build again"):
+        with pytest.raises(InputError, match="rows-.*: damaged, cut short or exchanged; delete it and build again"):
             build()
         shutil.rmtree(work_folder(tmp_path / "index"))
 
@@ -297,7 +325,7 @@ def test_a_damaged_file_is_named(tmp_path):
     whole = (tmp_path / "pack").read_bytes()
     for damaged in (whole[:-1], whole[:20], b"", b"x" * 400):
         (tmp_path / "pack").write_bytes(damaged)
-        with pytest.raises(InputError, match="pack: damaged or cut short; delete it and run the build again"):
+        with pytest.raises(InputError, match="pack: damaged, cut short or exchanged; delete it and build again"):
             Pack(tmp_path / "pack")
 
 

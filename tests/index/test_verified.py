@@ -125,10 +125,12 @@ def test_without_a_cache_folder_every_load_reads(folder: Path, read: list[str], 
         assert len(read) == 11
 
 
-def test_old_marks_are_forgotten(folder: Path, read: list[str], monkeypatch) -> None:
+def test_old_marks_are_forgotten(tmp_path: Path, read: list[str], monkeypatch) -> None:
+    folder = tmp_path / "numbers"
     monkeypatch.setattr(load, "MOST_MARKS", 4)
     for number in range(9):
-        load_arrays(folder, KIND, VERSION, context=str(number))
+        save_arrays(folder, "numbers", 1, {"number": number}, {})
+        load_arrays(folder, "numbers", 1)
         assert len(list((private_folder() / "verified").iterdir())) <= 4
 
 

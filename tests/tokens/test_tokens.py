@@ -170,16 +170,6 @@ def test_a_changed_byte_is_refused(saved):
         TokenIds(index, bert_uncased())
 
 
-def test_ids_of_another_index_are_refused(saved, tmp_path):
-    TokenIds(una_fast.load_index(saved), bert_uncased())
-    other = una_fast.build_index(["another corpus altogether"])
-    other.save(tmp_path / "other")
-    (folder,) = saved.glob("tokens-*")
-    folder.rename(tmp_path / "other" / folder.name)
-    with pytest.raises(InputError, match="made for another index"):
-        TokenIds(other, bert_uncased())
-
-
 def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path):
     (tmp_path / "file").touch()
     read_only = una_fast.build_index(TEXTS)

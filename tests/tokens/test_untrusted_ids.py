@@ -61,11 +61,9 @@ def kept(bound, tmp_path):
     return index, folder, meta, {name: array.copy() for name, array in arrays.items()}
 
 
-def write(kept, meta=None, arrays=None):
-    index, folder, old_meta, old_arrays = kept
-    save_arrays(
-        folder, TOKENS, VERSION, old_meta if meta is None else meta, arrays or old_arrays, part_of=index.seal
-    )  # fmt: skip
+def write(kept, arrays=None):
+    index, folder, meta, old_arrays = kept
+    save_arrays(folder, TOKENS, VERSION, meta, arrays or old_arrays, part_of=index.seal)
     return index
 
 
@@ -103,10 +101,25 @@ def test_another_list_of_arrays_is_refused(kept, change):
         TokenIds(write(kept), bert_uncased())
 
 
-@pytest.mark.parametrize("meta", [{}, {"index": None}, {"index": 5}, {"index": ["a"]}])
-def test_meta_of_another_form_is_refused(kept, meta):
-    with pytest.raises(InputError, match="made for another index"):
-        TokenIds(write(kept, meta=meta), bert_uncased())
+def test_ids_of_another_tokenizer_are_refused(kept):
+    index, folder, _, _ = kept
+    TokenIds(index, roberta())
+    (other,) = {*folder.parent.glob("tokens-*")} - {folder}
+    shutil.rmtree(folder)
+    other.rename(folder)
+    with pytest.raises(InputError, match="made under another name, or for another index; delete it"):
+        TokenIds(index, bert_uncased())
+
+
+def test_ids_of_an_earlier_index_are_made_again(kept, tmp_path):
+    """A save that was killed has left them."""
+    index, folder, _, arrays = kept
+    una_fast.build_index(TEXTS[:9]).save(tmp_path / "earlier")
+    TokenIds(una_fast.load_index(tmp_path / "earlier"), bert_uncased())
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "earlier" / folder.name, folder)
+    assert np.array_equal(TokenIds(index, bert_uncased()).sentences.values, arrays["sentences_values"])
+    assert sorted(path.name.rpartition("-")[0] for path in folder.glob("*.npy")) == sorted(arrays)
 
 
 @pytest.mark.parametrize("make", [bert_uncased, roberta])

@@ -18,7 +18,7 @@ from una_fast.index.layout import PROBABILITIES
 from una_fast.memory import free_memory
 from una_fast.storage.content import blocks
 
-VERSION = 2  # of the layout of a weighted word
+VERSION = 3  # of the layout of a weighted word
 MOST_ID_BITS = 24  # with 7 bits of the probability, a fifth of the sentences has a word that they cannot decide
 ROWS_A_TASK = 2**13  # whose probabilities, 4 MB, stay in the second-level cache
 LARGE_SHARE = 0.5  # of the free memory: a larger table would take the memory of the arrays that it saves reading
@@ -48,8 +48,8 @@ def kept_probabilities(index: Index, law: Law, n_jobs: int) -> np.ndarray | None
             raise InputError(f"{folder}: damaged, or not written by una_fast: {wrong}; delete it, it is made again")
 
     settings = (law.beta, law.random_select, law.released, law.fixes)  # all that change a probability
-    name = f"probabilities-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
-    part = Part(name, PROBABILITIES, VERSION, check, str(n_words))
+    name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
+    part = Part(name, PROBABILITIES, VERSION, check)
     return kept_beside(index, part, lambda: {"words": weighted_words(index, law, n_jobs)})["words"]
 
 

@@ -41,7 +41,7 @@ from una_fast.tokens.ids import TokenIds
 from una_fast.tokens.joins import WordJoins, mark_number
 from una_fast.tokens.subwords import SubwordEncoder
 
-VERSION = 2  # of the layout of the forms
+VERSION = 3  # of the layout of the forms
 MOST_UNITS = 2**17  # strings whose ids are remembered: some 10 MB
 NO_IDS = Ragged(np.zeros(0, dtype=ID), np.zeros(1, dtype=POINTER))
 LETTERS, MARKS = "azxqk0", '(),-/.:"'  # what a form inside a chunk may stand behind
@@ -187,7 +187,7 @@ def _cased_forms(
         sizes = np.where((lengths < 0) | (lengths > UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
         return {"values": rows.values, "indptr": rows.indptr, "sizes": sizes}
 
-    part = Part(f"kept-{VERSION}-{encoder.fingerprint}", KEPT, VERSION, check, f"{n_forms} {n_sizes}")
+    part = Part(f"kept-{VERSION}-{encoder.fingerprint}", KEPT, VERSION, check)
     arrays = kept_beside(index, part, make)
     rows = Ragged(arrays["values"], arrays["indptr"])
     return Forms(rows, arrays["sizes"], whole, contexts, cases, first_offset)

@@ -14,7 +14,7 @@ from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage import is_saved, load_arrays, read_seal, save_arrays
 from una_fast.storage.files import identity_of
-from una_fast.storage.manifest import MANIFEST
+from una_fast.storage.manifest import MANIFEST, is_outdated
 
 Arrays = dict[str, np.ndarray]
 
@@ -23,15 +23,14 @@ Arrays = dict[str, np.ndarray]
 class Part:
     """A part of an index's folder.
 
-    name: of its folder in there; kind, version: of its layout; check: called with the folder and the arrays when
-    they are read, it raises InputError for wrong content; context: what else `check` depends on.
+    name: of its folder in there, with all that its arrays depend on besides the index; kind, version: of its layout;
+    check: called with the folder and the arrays when they are read, it raises InputError for wrong content.
     """
 
     name: str
     kind: str
     version: int
     check: Callable[[Path, Arrays], None]
-    context: str
 
 
 def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
@@ -41,10 +40,10 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
     not saved, its folder cannot be written, or another index has been saved there since this one was opened.
 
     Raises:
-        InputError: kept arrays that are damaged.
+        InputError: kept arrays that are damaged, or that were made under another name.
     """
     folder = index.path / part.name if index.path is not None and _lies_in_its_folder(index) else None
-    if folder is not None and is_saved(folder):
+    if folder is not None and is_saved(folder) and not is_outdated(folder, index.seal or ""):
         before = _identity(folder)
         try:
             return _load(folder, index, part)
@@ -56,8 +55,7 @@ def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
     if folder is None:
         return arrays
     try:
-        if not is_saved(folder):  # another process may have been faster
-            save_arrays(folder, part.kind, part.version, {"index": index.fingerprint}, arrays, part_of=index.seal)
+        save_arrays(folder, part.kind, part.version, {}, arrays, part_of=index.seal)
         return _load(folder, index, part)  # memory-mapped: the processes of a machine share one copy
     except InputError:  # a read-only folder, a full disk, or another process is moving its own into place
         return arrays
@@ -76,10 +74,7 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 
 
 def _load(folder: Path, index: Index, part: Part) -> Arrays:
-    def check(meta: dict[str, Any], arrays: Arrays) -> None:
-        if meta.get("index") != index.fingerprint:
-            raise InputError(f"{folder}: made for another index (its folder was replaced); delete it, it is made again")
+    def check(_: dict[str, Any], arrays: Arrays) -> None:
         part.check(folder, arrays)
 
-    context = f"{index.fingerprint} {index.n_documents} {index.n_terms} {part.context}"
-    return load_arrays(folder, part.kind, part.version, check, context).arrays
+    return load_arrays(folder, part.kind, part.version, check, index.seal).arrays

@@ -21,7 +21,7 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import Mapped, checked_path, identity_of, locked, map_file, mapped_array, verify_checksum
-from una_fast.storage.manifest import Manifest, array_file, read_manifest, read_seal
+from una_fast.storage.manifest import Manifest, array_file, part_place, read_manifest, read_seal
 
 CHECKS = 1  # version of the checks: after a new one all is read again
 SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
@@ -40,7 +40,7 @@ class Saved(NamedTuple):
 
 
 def load_arrays(
-    folder: Path, kind: str, version: int, check: Check | None = None, context: str = "", verify: bool = False
+    folder: Path, kind: str, version: int, check: Check | None = None, part_of: str | None = None, verify: bool = False
 ) -> Saved:
     """The `meta` and the read-only, memory-mapped arrays of a folder that `save_arrays` wrote.
 
@@ -48,27 +48,33 @@ def load_arrays(
         folder: where it was saved.
         kind: as given to `save_arrays`.
         version: as given to `save_arrays`.
-        check: called with `meta` and the arrays whenever every byte is read; it raises InputError for wrong content.
-        context: what else `check` depends on; a folder that was checked with another context is checked again.
+        check: called with `meta` and the arrays whenever every byte is read; it raises InputError for wrong content. It
+            depends only on what the folder holds, and on what it is a part of.
+        part_of: as given to `save_arrays`.
         verify: read every byte, even where this content has been verified on this machine before.
 
     Raises:
-        InputError: no such folder, another kind or version, a file missing, cut short or with a changed byte.
+        InputError: no such folder, another kind or version, a part of another folder or with another name, a file
+            missing, cut short or with a changed byte.
 
     """
     folder = checked_path(folder)
     while True:
         manifest = read_manifest(folder, kind, version)
         try:
-            return _load(folder, manifest, check, context, verify)
+            if part_of and manifest.part_of != part_place(folder, part_of):
+                raise InputError(
+                    f"{folder}: made under another name, or for another index; delete it, it is made again"
+                )
+            return _load(folder, manifest, check, verify)
         except InputError:
             if read_seal(folder) == manifest.seal:  # else another content was saved there meanwhile
                 raise
 
 
-def _load(folder: Path, manifest: Manifest, check: Check | None, context: str, verify: bool) -> Saved:
+def _load(folder: Path, manifest: Manifest, check: Check | None, verify: bool) -> Saved:
     files = {name: map_file(folder / array_file(name, checksum)) for name, checksum in manifest.checksums.items()}
-    mark = _mark_of(files.values(), f"{manifest.seal} {context} {check is not None}")
+    mark = _mark_of(files.values(), f"{manifest.seal} {check is not None}")
     if not verify and _is_set(mark):
         return _saved(manifest, files)
     with locked(mark.parent.parent) if mark else nullcontext():  # one process of the user verifies at a time

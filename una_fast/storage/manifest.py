@@ -24,7 +24,8 @@ class Manifest:
     """The content of a folder's manifest.json.
 
     kind: such as "index"; version: of the layout; meta: anything JSON can hold; checksums: xxh3_64 of each array's
-    file, by the array's name; part_of: the seal of the folder that this one lies in and belongs to, or None.
+    file, by the array's name; part_of: "SEAL/NAME" for a folder that belongs to the one above it: the seal of that one,
+    and the name of this one there; else None.
     """
 
     kind: str
@@ -75,6 +76,18 @@ class Manifest:
             and all(isinstance(checksum, str) and CHECKSUM.fullmatch(checksum) for checksum in self.checksums.values())
             and isinstance(self.part_of, (str, type(None)))
         )
+
+
+def part_place(folder: Path, seal: str) -> str:
+    """The `part_of` of a folder that belongs to the folder above, whose seal is `seal`."""
+    return f"{seal}/{folder.name}"
+
+
+def is_outdated(folder: Path, seal: str) -> bool:
+    """Whether a folder was saved as this part of the folder above, but of another content than the one of `seal`."""
+    part = find_manifest(folder)
+    of, _, name = (part.part_of if part and part.part_of else "").partition("/")
+    return name == folder.name and of != seal
 
 
 def array_file(name: str, checksum: str) -> str:

@@ -1,7 +1,8 @@
 """Several arrays in one file, read in slices: how the stages of a build exchange data.
 
-A file appears whole or not at all, and each block that is read is compared with its checksum. It is not memory-mapped,
-because pages of a mapped file count as memory of the process that touched them.
+A file appears whole or not at all, and each block that is read is compared with its checksum. The checksum of these
+checksums is also of the file's name, which tells all that the content depends on: under another name a file counts as
+damaged. It is not memory-mapped, because pages of a mapped file count as memory of the process that touched them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import xxhash
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file, open_regular, unwritable
 
-MAGIC = b"unapack2"
+MAGIC = b"unapack3"
 ALIGNMENT = 64
 SUM = np.dtype("<u8")
 CHECKED = 1 << 16  # bytes of an array with one checksum; a slice costs at most two blocks more than it holds
 GO_ON = "finished files are kept: remove the cause, and run the same again to go on"
-DAMAGED = "damaged or cut short; delete it and run the build again"
+DAMAGED = "damaged, cut short or exchanged; delete it and build again"
 
 
 def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -33,25 +34,29 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
     """
     try:
         with new_file(path) as file:
-            _write(file, meta, arrays)
+            _write(file, path.name, meta, arrays)
     except OSError as error:
         raise unwritable(path, error, GO_ON) from error
 
 
-def _write(file: IO[bytes], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _write(file: IO[bytes], name: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     data = [np.ascontiguousarray(array).view(np.uint8) for array in arrays.values()]
     places, end, block = {}, 0, 0
-    for (name, array), its_bytes in zip(arrays.items(), data, strict=True):
-        places[name] = (array.dtype.str, len(array), end, block)
+    for (key, array), its_bytes in zip(arrays.items(), data, strict=True):
+        places[key] = (array.dtype.str, len(array), end, block)
         end += -(-len(its_bytes) // ALIGNMENT) * ALIGNMENT
         block += -(-len(its_bytes) // CHECKED)
     checksums = np.concatenate([np.zeros(0, dtype=SUM), *map(block_checksums, data)])
     header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode() + b"\n" + checksums.tobytes()
     header += bytes(-(len(MAGIC) + 16 + len(header)) % ALIGNMENT)
-    file.write(MAGIC + len(header).to_bytes(8, "little") + xxhash.xxh3_64_digest(header) + header)
+    file.write(MAGIC + len(header).to_bytes(8, "little") + _header_checksum(name, header) + header)
     for its_bytes in data:
         file.write(its_bytes.data)
         file.write(bytes(-len(its_bytes) % ALIGNMENT))
+
+
+def _header_checksum(name: str, header: bytes) -> bytes:
+    return xxhash.xxh3_64_digest(name.encode() + b"/" + header)
 
 
 def block_checksums(data: np.ndarray) -> np.ndarray:
@@ -69,7 +74,7 @@ def read_meta(path: Path) -> dict[str, Any]:
 class Pack:
     """A file that `write_pack` wrote, to be read in slices; use it in a with statement, or close it.
 
-    Raises InputError for a file that is missing, cut short, changed, or no pack.
+    Raises InputError for a file that is missing, cut short, changed, no pack, or written under another name.
     """
 
     def __init__(self, path: Path):
@@ -81,7 +86,7 @@ class Pack:
         magic, n, checksum = (self._file.read(8) for _ in range(3))
         size, n_header = os.fstat(self._file.fileno()).st_size, int.from_bytes(n, "little")
         header = self._file.read(n_header) if n_header <= size else b""
-        if magic != MAGIC or xxhash.xxh3_64_digest(header) != checksum:
+        if magic != MAGIC or _header_checksum(path.name, header) != checksum:
             self.refuse()
         text, _, checksums = header.partition(b"\n")
         content = json.loads(text)

@@ -26,7 +26,17 @@ from una_fast.storage.files import (
     unwritable,
     write_bytes,
 )
-from una_fast.storage.manifest import ARRAY_FILE, MANIFEST, Manifest, array_file, find_manifest, is_saved, read_seal
+from una_fast.storage.manifest import (
+    ARRAY_FILE,
+    MANIFEST,
+    Manifest,
+    array_file,
+    find_manifest,
+    is_outdated,
+    is_saved,
+    part_place,
+    read_seal,
+)
 
 WRITERS = 4  # files of a save that are written at a time: one waits for the disk while the next one is copied
 
@@ -47,8 +57,8 @@ def save_arrays(
         version: the layout's version; `load_arrays` refuses another one.
         meta: anything JSON can hold.
         arrays: name to array, of any shape and plain dtype.
-        part_of: the seal of the folder above, if this one belongs to it: then it is deleted when another content is
-            saved there, and not written if that has happened meanwhile.
+        part_of: the seal of the folder above, if this one belongs to it under its name: then it is deleted when another
+            content is saved there, and not written if that has happened meanwhile.
 
     Returns:
         The seal, a hash of all content.
@@ -64,7 +74,8 @@ def save_arrays(
             file.writelines(array_parts(arrays[name]))
 
     checksums = {name: checksum_of(array_parts(array)) for name, array in arrays.items()}
-    return publish(folder, Manifest(kind, version, meta, checksums, part_of), write, WRITERS)
+    place = part_of and part_place(folder, part_of)
+    return publish(folder, Manifest(kind, version, meta, checksums, place), write, WRITERS)
 
 
 def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
@@ -108,7 +119,7 @@ def publish(
             try:
                 with ThreadPoolExecutor(writers) as threads:
                     list(threads.map(write_missing, manifest.checksums))
-                if manifest.part_of is not None and read_seal(folder.parent) != manifest.part_of:
+                if manifest.part_of not in (None, part_place(folder, read_seal(folder.parent) or "")):
                     raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
                 sync_folder(folder)
                 write_bytes(folder / MANIFEST, manifest.encode())
@@ -170,20 +181,20 @@ def _clean(folder: Path, before: Manifest | None) -> None:
             if path.is_symlink():
                 continue
             if path.is_dir() and now:
-                _delete_part(path, now.seal)
+                if is_outdated(path, now.seal):
+                    _delete_part(path)
             elif path.name not in listed and (path.name in earlier or _is_array(path)):
                 path.unlink()
 
 
-def _delete_part(folder: Path, seal: str) -> None:
-    """Delete a folder whose content is not the content of this seal; what others put there stays."""
+def _delete_part(folder: Path) -> None:
+    """Delete what a folder's manifest lists, and the folder; what others put there stays."""
     part = find_manifest(folder)
-    if part and part.part_of not in (None, seal):
-        for name in part.files - {MANIFEST}:
-            (folder / name).unlink(missing_ok=True)
-        (folder / MANIFEST).unlink()
-        with suppress(OSError):
-            folder.rmdir()
+    for name in part.files - {MANIFEST} if part else ():
+        (folder / name).unlink(missing_ok=True)
+    (folder / MANIFEST).unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _is_array(path: Path) -> bool:

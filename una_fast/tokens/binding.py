@@ -18,7 +18,7 @@ from una_fast.tokens.subwords import SubwordEncoder
 if TYPE_CHECKING:
     from una_fast.index.index import Index
 
-VERSION = 2  # of the layout of the token ids
+VERSION = 3  # of the layout of the token ids
 ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
@@ -43,7 +43,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_table(index.terms, encoder, n_jobs)}
         return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS}
 
-    part = Part(f"tokens-{encoder.fingerprint}", TOKENS, VERSION, check, str(encoder.n_ids))
+    part = Part(f"tokens-{VERSION}-{encoder.fingerprint}", TOKENS, VERSION, check)
     return _checked_places(rows_of(kept_beside(index, part, make)))
 
 

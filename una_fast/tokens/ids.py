@@ -48,7 +48,7 @@ class TokenIds:
     the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
     and every term is irregular.
 
-    The ids are kept in ``index.path / "tokens-<fingerprint>"`` and memory-mapped from there at the next bind; if the
+    The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
     index is not saved, or its folder cannot be written, they are kept in memory.
 
     Args:
