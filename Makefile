@@ -58,7 +58,7 @@ kernels: .venv/packages
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 clean:
-	find una_fast -name "*.so" -delete; rm -rf .venv build dist runs/demo* *.egg-info
+	find una_fast -name "*.so" -delete; rm -rf .venv build dist una_fast.egg-info
 
 # constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
 # the packages that it builds with, for any version of pip.

@@ -1,7 +1,7 @@
 """Kill builds in stages at random moments, and change bits of their files: each must end in the bits of a whole build.
 
     python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--no-flips]
-                                          [--seed 0] [--json FILE]
+                                          [--seed 0]
 
 A build is one process with threads (alone), a process with two worker processes that is killed with them (processes)
 or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill one bit of a random
@@ -208,7 +208,6 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["alone"])
     parser.add_argument("--no-flips", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     moments, stops, flips, n_builds = random.Random(options.seed), Counter[str](), Counter[str](), 0
     with tempfile.TemporaryDirectory() as temporary:
@@ -229,8 +228,6 @@ def main() -> None:
             print(f"{n_builds} builds, {stops.total()} stops, {flips.total()} flips", flush=True)
     found = {"builds": n_builds, "stops": dict(sorted(stops.items())), "flips": dict(sorted(flips.items()))}
     print(json.dumps(found, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Compare the token ids of every sentence of a corpus, and their times, with those of the tokenizer itself.
 
     python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
-        [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--json bench/results/tokenizers.json]
+        [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--note]
 
 The tokenizer is called on lists of sentences, as its users call it, at most --lines-a-call at a time, because its
 results for a million sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a family of
 tests/support/tokenizer_families.py, trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the
-packaged one), or a folder or a name on the hub. The numbers of lines compared, in --json, are a column of
-docs/tokenizers.md.
+packaged one), or a folder or a name on the hub. --note keeps the number of lines compared in results/tokenizers.json,
+for a column of docs/tokenizers.md.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_training
 from support.tokenizer_families import FAMILIES
 
+RESULT = Path(__file__).parents[1] / "results" / "tokenizers.json"
 TRAINING_LINES, SUBWORDS = 20_000, 32_000
 
 
@@ -105,11 +106,11 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     return different
 
 
-def record(file: Path, name: str, lines: int) -> None:
-    """Note in `file` that `lines` lines were compared and none differed, unless a larger number stands there."""
-    found = json.loads(file.read_text()) if file.exists() else {}
+def record(name: str, lines: int) -> None:
+    """Note that `lines` lines were compared and none differed, unless a larger number stands there."""
+    found = json.loads(RESULT.read_text())
     found[name] = max(lines, found.get(name, 0))
-    file.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+    RESULT.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
 
 
 def main() -> int:
@@ -119,7 +120,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, help="the first lines of the corpus only")
     parser.add_argument("--lines-a-call", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="where to note the number of lines compared")
+    parser.add_argument("--note", action="store_true", help="keep the number of lines compared")
     options = parser.parse_args()
     corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))
     index = una_fast.build_index(corpus)
@@ -127,8 +128,8 @@ def main() -> int:
     n_different = 0
     for name in options.tokenizer:
         different = compare(index, name, options.lines_a_call, options.rounds)
-        if options.json and not different:
-            record(options.json, name, index.n_documents)
+        if options.note and not different:
+            record(name, index.n_documents)
         n_different += different
     return int(n_different > 0)
 

@@ -1,6 +1,6 @@
 """Measure a build in stages: seconds and disk by stage, and the memory of the whole process tree.
 
-    python -m bench.scale.staged FOLDER_OF_SHARDS --output INDEX --memory 2GiB [--workers 2] [--in-memory] [--json FILE]
+    python -m bench.scale.staged FOLDER_OF_SHARDS --output INDEX --memory 2GiB [--workers 2] [--in-memory]
 
 --workers: number of Dask processes, of one thread each, that run the stages; without it, threads of one process run
 them. Memory is sampled ten times a second: the sum of the proportional set sizes of a process and all its children.
@@ -145,12 +145,8 @@ def main() -> None:
     parser.add_argument("--memory", default="2GiB")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--in-memory", action="store_true")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found = build(options)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+    print(json.dumps(build(options), indent=1))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,9 @@ from typing import Any
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.utilisation import FORMULA, peak, step_flops
 from train.encoder.pretrained import load_config
+from train.record.folder import write_file
 from train.record.resources import machine, versions
+from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -111,6 +114,12 @@ def sizes(model: str) -> str:
 
 
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
-    """Save the tables for bench/report.py, and the figures from which they were made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"tables": tables, "measured": measured}, indent=1) + "\n", encoding="utf-8")
+    """Save the tables for bench/report.py, and the figures from which they were made, in place of earlier ones.
+
+    Raises:
+        InputError: a file of something else is there.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not path.read_bytes().startswith(b'{\n "tables": ['):
+            raise InputError(f"{path}: holds no tables of this program, and stays: choose another name")
+    write_file(path, (json.dumps({"tables": tables, "measured": measured}, indent=1) + "\n").encode())

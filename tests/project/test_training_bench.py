@@ -7,9 +7,10 @@ import torch
 
 from bench import report
 from bench.training import train_cpu, train_gpu
-from bench.training.step_table import BASE, COLUMNS, mean_step, rows
+from bench.training.step_table import BASE, COLUMNS, mean_step, rows, save
 from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
+from una_fast.errors import InputError
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +84,17 @@ def test_bad_input_is_a_sentence(capsys, monkeypatch, corpus, tiny_model, tmp_pa
     assert main([*arguments, *own]) == 2
     said = capsys.readouterr().err
     assert "error: " in said and message in said and "Traceback" not in said
+
+
+def test_a_file_of_something_else_stays(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text('{"mine": 1}')
+    with pytest.raises(InputError, match=r"mine\.json: holds no tables of this program, and stays"):
+        save(path, [], {})
+    assert path.read_text() == '{"mine": 1}'
+    save(tmp_path / "new.json", [], {"a": 1})
+    save(tmp_path / "new.json", [], {"a": 2})
+    assert json.loads((tmp_path / "new.json").read_text())["measured"] == {"a": 2}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
