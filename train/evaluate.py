@@ -58,7 +58,9 @@ def _run(values: dict[str, Any]) -> int:
     import torch
 
     from train.evaluation.scoring import format_results, score_model
+    from train.record.best import check_saved
 
+    check_saved(Path(model))
     if values["threads"]:
         torch.set_num_threads(values["threads"])
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 
 import pytest
 
@@ -10,7 +11,7 @@ from support.small_runs import WORDS
 from train.generate import main
 from train.generation import write
 from train.generation.write import Record, Records, folder_of, manifest_of
-from train.record.folder import GENERATION, MARK, is_own
+from train.record.folder import GENERATION, MARK, OutputFolder, is_own
 from una_fast.errors import InputError
 
 TEXTS = ["zero", "", "two", "three", "four"]
@@ -98,6 +99,17 @@ def test_a_flipped_bit_of_a_record_is_noticed(tmp_path):
         path.write_bytes(flipped)
         with Records(tmp_path) as records:
             assert {*records.made.values()} <= {Record(1, "one", ("cut",))}
+
+
+def test_the_records_of_another_job_do_not_count(tmp_path):
+    for name in ("mine", "other"):
+        with OutputFolder(tmp_path / name, GENERATION, False), Records(tmp_path / name) as records:
+            records.add([Record(1, name, ())])
+    with Records(tmp_path / "mine") as records:
+        assert [one.text for one in records.made.values()] == ["mine"]
+    shutil.copy(tmp_path / "other" / "records", tmp_path / "mine" / "records")
+    with Records(tmp_path / "mine") as records:
+        assert not records.made
 
 
 @pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b'[9, "x", []]\n', b"[1, 2, []]\n", b"[1]\n", b"7\n", b"\xff\n"])

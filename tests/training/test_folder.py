@@ -6,23 +6,26 @@ import json
 import os
 import resource
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, train_here
+from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.loop.trainer import Trainer
-from train.record.best import check_encoder, save_encoder
+from train.record.best import check_encoder, save_encoder, with_best
 from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
 from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
-from train.record.metrics import keep_metrics_until
+from train.record.metrics import NOTHING, read_metrics
+from train.report.runs import find_runs
 from una_fast.errors import InputError
-from una_fast.storage.files import new_file
+from una_fast.storage.files import checksum_of, new_file
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def pointer(tmp_path):
     (tmp_path / "last").mkdir()
     progress = Progress(12, 0.5, 0.8123456789, 10, 0.8, 12)
     settings = {"temperature": 0.05, "corpus": ["a.txt"], "output": "runs/a", "index": "runs/a/index", "later": 1}
-    saved = Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}})
+    saved = Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}}, NOTHING)
     write_json(tmp_path / POINTER, {"version": VERSION, **dataclasses.asdict(saved)})
     return tmp_path
 
@@ -71,13 +74,57 @@ def test_a_summary_of_wrong_types_is_no_traceback(tmp_path, tiny_model, wrong):
     assert isinstance(read_summary(output), dict)
 
 
-@pytest.mark.parametrize("damaged", [b"7", b"\xff", b"[" * 100_000, b'{"step": "1"}', b"{}"])
-def test_damaged_lines_of_metrics_are_dropped(tmp_path, damaged):
-    path = tmp_path / "metrics.jsonl"
-    lines = [b'{"step": 0, "loss": 1}\n', damaged + b"\n", b'{"step": 1, "loss": 1}\n', b'{"step": 2, "loss": 1}\n']
-    path.write_bytes(b"".join(lines) + b'{"step": 3, "lo')
-    assert keep_metrics_until(path, 2) == 1
-    assert path.read_bytes() == lines[0] + lines[2]
+class TestMetrics:
+    """metrics.jsonl up to the checkpoint has to be as the run wrote it; lines after it are written again."""
+
+    LINES = (b'{"step": 0, "stsb_dev": 0.5}\n', b'{"step": 0, "loss": 1}\n', b'{"step": 1, "loss": 1}\n')
+    LATER = (b'{"step": 2, "loss": 1}\n', b'{"step": 4, "stsb_dev": null}\n', b'{"step": 5, "lo')
+
+    @pytest.fixture
+    def path(self, tmp_path):
+        """The metrics of a run whose checkpoint of step 2 was written after the three LINES."""
+        kept = b"".join(self.LINES)
+        written = {"bytes": len(kept), "xxh3_64": checksum_of([kept])}
+        write_json(
+            tmp_path / POINTER,
+            {"version": VERSION, **dataclasses.asdict(Pointer("x.pt", "", Progress(2), {}, {}, written))},
+        )
+        return tmp_path / "metrics.jsonl"
+
+    def test_lines_after_the_checkpoint_are_written_again(self, path):
+        for n in range(len(self.LATER) + 1):
+            path.write_bytes(b"".join([*self.LINES, *self.LATER[:n]]))
+            assert read_metrics(path.parent) == b"".join(self.LINES)
+
+    def test_lines_that_were_moved_away_are_missing(self, path):
+        assert read_metrics(path.parent) == b""
+        for n in range(len(self.LATER) + 1):
+            path.write_bytes(b"".join(self.LATER[:n]))
+            assert read_metrics(path.parent) == b""
+
+    @pytest.mark.parametrize(
+        "line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 100_000 + b"\n", b"{}\n", b'{"step": "1"}\n']
+    )
+    def test_another_line_is_refused_wherever_it_is(self, path, line):
+        lines = [*self.LINES, *self.LATER]
+        for at in range(len(lines)):
+            path.write_bytes(content := b"".join([*lines[:at], line, *lines[at:]]))
+            with pytest.raises(InputError, match="metrics.jsonl: was changed since the run wrote it, and stays: move"):
+                read_metrics(path.parent)
+            assert path.read_bytes() == content
+
+    def test_a_changed_figure_and_a_missing_line_are_refused(self, path):
+        whole = b"".join(self.LINES)
+        for content in (whole.replace(b"0.5", b"0.6"), whole[:-1], b"".join(self.LINES[1:])):
+            path.write_bytes(content)
+            with pytest.raises(InputError, match="was changed since the run wrote it"):
+                read_metrics(path.parent)
+        (path.parent / POINTER).unlink()  # without a checkpoint, any lines of a run may stand there, and no others
+        path.write_bytes(whole)
+        assert read_metrics(path.parent) == b""
+        path.write_text("my,own,metrics\n1,2,3\n")
+        with pytest.raises(InputError, match="was changed since the run wrote it"):
+            read_metrics(path.parent)
 
 
 def refusal(capsys, values):
@@ -91,6 +138,14 @@ def finished(tmp_path_factory, tiny_model):
     values = options(tmp_path_factory.mktemp("finished"), tiny_model, max_steps=4)
     assert train_here(values).status == "finished"
     return values
+
+
+@pytest.fixture(scope="module")
+def other(finished, tmp_path_factory):
+    """The folder of a finished run that differs in its seed alone."""
+    output = tmp_path_factory.mktemp("other") / "run"
+    assert train_here({**finished, "output": str(output), "seed": 7}).status == "finished"
+    return output
 
 
 def content(folder):
@@ -307,6 +362,26 @@ class TestTheRule:
             assert (tmp_path / "a").exists() == bool(name)
         assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "mine" and is_own(tmp_path / "a" / "b", RUN)
 
+    def test_no_link_of_an_own_folder_is_followed(self, finished, capsys, tmp_path, precious):
+        """Not to the index, nor to the folder of a seed or of a table; a link that is not in it may lead to one."""
+        output = tmp_path / "run"
+        stopped_before_the_first_save({**finished, "index": str(output / "index")}, output)
+        for name in ("index", "seed-1", "tables"):
+            (output / name).symlink_to(precious.parent)
+        values = {"output": str(output), "resume": True}
+        assert "index: is a link, and a run writes into its own folder alone" in refusal(capsys, values)
+        with pytest.raises(InputError, match="seed-1: is a link"):
+            OutputFolder(output / "seed-1", RUN, False)
+        with pytest.raises(InputError, match="tables: is a link"):
+            write_json(output / "tables" / "main.json", {})
+        assert [*precious.parent.iterdir()] == [precious]
+        (tmp_path / "link").symlink_to(output)
+        OutputFolder(tmp_path / "link", RUN, True).close()
+
+    def test_resume_of_a_folder_without_a_run_says_so(self, capsys, precious):
+        said = refusal(capsys, {"resume": True, "output": str(precious.parent)})
+        assert f"--resume: {precious.parent} holds no run of train.ddp" in said
+
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["best", "last", "tensorboard", "metrics.jsonl"])
     def test_no_link_leads_out_of_the_folder(self, finished, tmp_path, precious, name):
@@ -317,6 +392,115 @@ class TestTheRule:
         outcome = train_here({**finished, "output": str(output), "resume": True})
         assert outcome.status == "failed" and ("is a link" in outcome.message or "cannot be written" in outcome.message)
         assert [*precious.parent.iterdir()] == [precious] and not (tmp_path / "new.txt").exists()
+
+
+class TestOneRun:
+    """The files of a run's folder are known by the id in its mark, so one of another run is noticed."""
+
+    @pytest.fixture
+    def copy(self, finished, tmp_path):
+        """A copy of the finished run."""
+        return Path(shutil.copytree(finished["output"], tmp_path / "copy"))
+
+    def refused(self, capsys, copy, *more):
+        assert main(["--resume", "--output", str(copy), *more]) == 2
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        return said
+
+    def test_a_copy_of_the_whole_folder_is_the_same_run(self, copy, capsys):
+        assert main(["--resume", "--output", str(copy)]) == 0
+        assert "copy: already finished" in capsys.readouterr().err
+        assert find_runs([copy], notes := []) and not notes
+
+    @pytest.mark.parametrize("name", ["run.json", "last/checkpoint.json", "best/best.json", MARK])
+    def test_a_file_of_another_run_is_refused(self, copy, other, capsys, monkeypatch, name):
+        monkeypatch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
+        shutil.copy(other / name, copy / name)
+        before = content(copy)
+        assert str(copy) in self.refused(capsys, copy)
+        assert content(copy) == before
+
+    def test_a_report_shows_no_figures_of_another_run(self, copy, other):
+        shutil.copy(other / "run.json", copy / "run.json")
+        with pytest.raises(InputError, match=r"run.json: was written in another folder: move it away"):
+            find_runs([copy])
+        find_runs([copy, other], notes := [])
+        assert len(notes) == 1 and notes[0].endswith("move it away; the run is left out")
+
+    @pytest.mark.parametrize("change", [b"1", b"# mine\n"])
+    def test_a_report_tells_that_metrics_were_changed(self, copy, change):
+        path = copy / "metrics.jsonl"
+        path.write_bytes(path.read_bytes().replace(b'"loss": ', b'"loss": ' + change, 1))
+        (run,) = find_runs([copy], notes := [])
+        assert len(run.scores) == 2
+        assert notes == [f"{path}: was changed since the run wrote it: its figures may be wrong"]
+
+    @pytest.mark.parametrize("name", ["best", "last"])
+    def test_a_stopped_run_takes_no_folder_of_another(self, finished, other, tmp_path, name):
+        copy = shutil.copytree(other.parent / "run", tmp_path / "copy")
+        write_json(copy / "run.json", {**read_sealed(copy / "run.json"), "status": "stopped"})
+        shutil.rmtree(copy / name)
+        shutil.copytree(Path(finished["output"]) / name, copy / name)
+        with pytest.raises(InputError, match=f"{name}/.*is of another run") if name == "last" else nullcontext():
+            outcome = train_here(_with_saved({**finished, "seed": 7, "output": str(copy), "resume": True}))
+            assert outcome.status == "failed" and "best.json: is not as this program wrote it" in outcome.message
+
+
+class TestWhatWasSaved:
+    """best/ is used as the run saved it, or not at all."""
+
+    DAMAGES = ("best", "best/model.safetensors", "best/best.json", "changed")
+
+    def damage(self, output, name):
+        if name == "changed":
+            with (output / "best" / "model.safetensors").open("r+b") as file:
+                file.seek(-4, os.SEEK_END)
+                file.write(b"xxxx")
+        else:
+            path = output / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    @pytest.mark.parametrize("name", DAMAGES)
+    def test_a_finished_run_scores_and_describes_no_other_encoder(self, finished, capsys, tmp_path, name):
+        copy = Path(shutil.copytree(finished["output"], tmp_path / "copy"))
+        self.damage(copy, name)
+        before = content(copy)
+        (tmp_path / "data").mkdir()
+        data = training.write_senteval(tmp_path / "data")
+        words = ["--evaluate", str(data), "--tasks", "STSBenchmark"]
+        assert main(["--resume", "--output", str(copy), *words]) == 2
+        assert "best: is not as the run saved it at step" in capsys.readouterr().err
+        assert content(copy) == before
+        if name in ("best/model.safetensors", "changed"):
+            assert evaluate.main(["--model", str(copy / "best"), "--data", str(data), *words[2:]]) == 2
+            assert "model.safetensors: is missing, or was changed since the run saved it" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("name", DAMAGES)
+    def test_a_stopped_run_does_not_go_on_without_its_best_encoder(self, finished, tmp_path, name):
+        copy = Path(shutil.copytree(finished["output"], tmp_path / "copy"))
+        write_json(copy / "run.json", {**read_sealed(copy / "run.json"), "status": "stopped"})
+        self.damage(copy, name)
+        outcome = train_here({**finished, "output": str(copy), "resume": True})
+        assert outcome.status == "failed"
+        assert "is not as the run saved it at step" in outcome.message or "was changed since the run" in outcome.message
+
+    def test_an_encoder_that_was_saved_after_the_checkpoint_counts(self, finished, tmp_path):
+        best = Path(shutil.copytree(Path(finished["output"]) / "best", tmp_path / "best"))
+        note = read_sealed(Path(finished["output"]) / "best" / "best.json")
+        step, score = note["step"], note["stsb_dev"]
+        (best / "best.json").unlink()
+        write_json(best / "best.json", note)
+        earlier, same = Progress(step, score - 1, score - 1, 0, score - 1, 0), Progress(9, 0, score, step, 0, 8)
+        assert with_best(tmp_path, earlier) == dataclasses.replace(earlier, best_step=step, best_score=score)
+        assert with_best(tmp_path, same) == same
+        for wrong in (dataclasses.replace(same, best_step=step + 1), dataclasses.replace(same, best_score=2.0)):
+            with pytest.raises(InputError, match="is not as the run saved it at step .*put it back, or start again"):
+                with_best(tmp_path, wrong)
+        (best / "model.safetensors").unlink()  # a kill came before the file had its name
+        assert with_best(tmp_path, earlier) == earlier
+        with pytest.raises(InputError, match="model.safetensors is missing"):
+            with_best(tmp_path, same)
 
 
 def test_a_demo_takes_a_new_folder(tmp_path, monkeypatch):
@@ -351,7 +535,8 @@ class TestChangesOfTheUser:
 
     def test_added_files(self, stopped, tmp_path):
         output = Path(stopped["output"])
-        mine = ("last/state-00000036-backup.pt", "last/state-00000036.pt", "best/my-notes.md", "best/1_Pooling/x", "x")
+        other = f"last/state-00000002-{'ab' * 16}-01234567.pt"  # of another run
+        mine = (other, "last/state-00000036-backup.pt", "best/my-notes.md", "best/1_Pooling/x", "x")
         for name in mine:
             (output / name).write_text("mine")
         assert train_here(stopped).status == "finished"
@@ -371,13 +556,16 @@ class TestChangesOfTheUser:
         if name != "best/best.json":
             assert train_here(stopped).status == "finished"
 
-    def test_one_damaged_line_of_metrics_is_told(self, stopped, capsys):
+    def test_changed_metrics_stay_and_the_run_goes_on_without_them(self, stopped, capsys):
         path = Path(stopped["output"]) / "metrics.jsonl"
-        lines = path.read_bytes().splitlines(keepends=True)
-        path.write_bytes(b"".join([lines[0], b"\xff\n", *lines[1:]]))
+        path.write_bytes(content := b"# mine\n" + path.read_bytes())
+        outcome = train_here(stopped)
+        assert outcome.status == "failed" and "metrics.jsonl: was changed since the run wrote it" in outcome.message
+        assert path.read_bytes() == content
+        path.rename(path.with_name("mine.jsonl"))
         assert train_here(stopped).status == "finished"
-        assert "metrics.jsonl: 1 damaged line dropped" in capsys.readouterr().err
-        assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(6)]
+        assert "was moved away: a new one begins with step 2" in capsys.readouterr().err
+        assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(2, 6)]
 
     def test_a_changed_figure_of_a_finished_run_goes_into_no_card(self, finished, capsys, tmp_path):
         output = tmp_path / "copy"

@@ -30,6 +30,7 @@ from train.record.checkpoint import check_identity
 from train.record.folder import (
     GENERATION,
     OutputFolder,
+    folder_id,
     is_own,
     read_mark,
     read_sealed,
@@ -203,7 +204,8 @@ class Records:
         try:
             self._file = open(self._path, "ab+", opener=own_file)
             self._file.seek(0)
-            self.made = {one.row: one for line in self._file if (one := _parsed(line))}
+            self._own = (folder_id(self._path) or "").encode()
+            self.made = {one.row: one for line in self._file if (one := _parsed(line, self._own))}
         except OSError as error:
             raise unwritable(self._path, error) from error
 
@@ -221,7 +223,7 @@ class Records:
         lines = [json.dumps(one, ensure_ascii=False).encode() for one in batch]
         try:
             self._file.write(b"\n")  # ends what a kill cut short
-            self._file.writelines(b"%s %s\n" % (_checksum(line), line) for line in lines)
+            self._file.writelines(b"%s %s\n" % (_checksum(self._own + line), line) for line in lines)
             sync_file(self._file)
         except OSError as error:
             raise unwritable(self._path, error) from error
@@ -232,10 +234,10 @@ class Records:
         self._path.unlink(missing_ok=True)
 
 
-def _parsed(line: bytes) -> Record | None:
-    """The record of a whole line; None for one that a kill or a disk damaged."""
+def _parsed(line: bytes, own: bytes) -> Record | None:
+    """The record of a whole line; None for one that a kill or a disk damaged, or of a folder with another id."""
     checksum, _, content = line[:-1].partition(b" ")
-    if line[-1:] != b"\n" or checksum != _checksum(content):
+    if line[-1:] != b"\n" or checksum != _checksum(own + content):
         return None
     row, text, notes = json.loads(content)
     return Record(row, text, tuple(notes))

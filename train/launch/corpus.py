@@ -15,7 +15,7 @@ from train.config.run import Run, reading_arguments
 from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
 from train.loop.data import Plan, usable_rows
-from train.record.folder import INDEX
+from train.record.folder import INDEX, check_inside
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import check_sources, open_sources, source_digests
@@ -99,6 +99,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
         InputError: the index is damaged, was made with other options, or from files of the corpus' names with other
             content.
     """
+    check_inside(Path(run.index))
     prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not is_saved(Path(run.index)):

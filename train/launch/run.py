@@ -18,6 +18,7 @@ from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
 from train.launch.worker import work
 from train.loop.loop import Outcome
+from train.record.best import with_best
 from train.record.card import write_card
 from train.record.checkpoint import Progress, check_identity, has_checkpoint, read_pointer
 from train.record.folder import BEST, LAST, RUN, OutputFolder, is_finished, is_own
@@ -36,7 +37,9 @@ def launch(run: Run) -> int:
             if run.resume and is_own(Path(run.output), RUN) and is_finished(Path(run.output)):
                 run = resolve_options(run)
                 output = Path(run.output)
-                check_identity(output, read_pointer(output).identity, {"settings": run.identity()})
+                pointer = read_pointer(output)
+                check_identity(output, pointer.identity, {"settings": run.identity()})
+                with_best(output, pointer.progress)  # refuses another encoder
                 tell_user(f"{run.output}: already finished")
             else:
                 run = prepare(run, tell_user)

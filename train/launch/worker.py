@@ -34,9 +34,10 @@ from train.loop.loop import Loop, Outcome, Saves, dev_score
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.objective.registry import loss_row
-from train.record.best import NOTES, check_encoder, is_trained
+from train.record.best import NOTES, check_encoder, is_trained, with_best
 from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import RUN, SUMMARY, OutputFolder, is_own, write_json
+from train.record.metrics import read_metrics
 from train.record.resources import machine, peak_memory, versions
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import make_augmentation
@@ -108,16 +109,19 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     if ranks.first:
         progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
         scores = {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score}
-        write_summary(job, outcome.status, progress=vars(progress), scores=scores, this_process=used)
+        ended = {"progress": vars(progress), "scores": scores, "metrics": telemetry.written, "this_process": used}
+        write_summary(job, outcome.status, **ended)
     return outcome
 
 
 def _open(run: Run, ranks: Ranks) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
-    job = Job.load(run, ranks)
+    job, output = Job.load(run, ranks), Path(run.output)
     if ranks.first:
         for name in NOTES:
-            check_encoder(Path(run.output), name)
+            check_encoder(output, name)
+        job = dataclasses.replace(job, progress=with_best(output, job.progress))
+        read_metrics(output)  # so that another file there is refused
         write_summary(job, "running")
     return job
 

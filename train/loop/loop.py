@@ -95,8 +95,8 @@ class Loop:
             if self.score and is_due and self.progress.evaluated_step != self.progress.step:
                 self._evaluate()
             if self.progress.step == 0:
-                self.telemetry.flush()
-                self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
+                self.telemetry.flush()  # from the first step on there is a checkpoint to go on from
+                self.saves.last(self.progress, self.telemetry.written)
             for batch in self.telemetry.timed(batches):
                 step = self.trainer.step(batch.to(self.trainer.ranks.device))
                 taken = batch.step + 1
@@ -147,7 +147,7 @@ class Loop:
         if not self.score:
             self.saves.encoder(BEST, {"step": self.progress.step})
         self.telemetry.flush()
-        self.saves.last(self.progress, finished)
+        self.saves.last(self.progress, self.telemetry.written, finished)
         if finished:
             self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
 
@@ -190,14 +190,17 @@ class Saves:
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(encoder.backbone.state_dict, write)
 
-    def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
-        write = partial(write_checkpoint, self._output, vars(self._trainer.run), self._identity, progress)
+    def last(self, progress: Progress, metrics: dict[str, Any], finished: bool = False) -> None:
+        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows.
+
+        metrics: see `Pointer`.
+        """
+        write = partial(write_checkpoint, self._output, vars(self._trainer.run), self._identity, progress, metrics)
         self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Wait for the write before, copy the state now, and write it while training goes on."""
-        if self._trainer.ranks.first:
+        """Wait for the write before, copy the state, and write it while training goes on; after an error nothing."""
+        if self._trainer.ranks.first and not self._stop.error:
             with self._trainer.watch.phase("saving"), self._stop.guard():
                 self._finish()
                 self._pending = self._pool.submit(write, snapshot(state()))

@@ -82,6 +82,11 @@ class Telemetry:
         """Flush all metrics to the operating system, so that they survive a killed process."""
         self._recorded("flush")
 
+    @property
+    def written(self) -> dict[str, Any]:
+        """How much of metrics.jsonl there is, see `Recorder.written`; {} on a rank that writes none."""
+        return self._recorder.written if self._recorder else {}
+
     def close(self) -> None:
         """Stop the clock, and close the metrics and the bar."""
         self._seconds = time.perf_counter() - self._begun

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
 from train.encoder.encoder import SentenceEncoder
-from train.record.folder import BEST, LAST, check_json, partial_folder, read_sealed, subfolder, write_json
+from train.record.checkpoint import AGAIN, Progress
+from train.record.folder import BEST, LAST, check_json, folder_id, partial_folder, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, sync_folder, unwritable
 
@@ -37,12 +41,54 @@ def save_encoder(
             _put(partial, output, name, note)
         sync_folder(folder)
     except (OSError, RuntimeError, SafetensorError) as error:  # the last two for a full disk too
-        raise unwritable(folder, error) from error
+        number = re.search(r"os error (\d+)", str(error))  # safetensors tells it in its message alone
+        raise unwritable(folder, OSError(int(number[1]), os.strerror(int(number[1]))) if number else error) from error
 
 
 def is_trained(output: Path) -> bool:
     """True if OUTPUT/best holds an encoder of a later step than the start."""
     return read_sealed(output / NOTES[BEST]).get("step", 0) > 0
+
+
+def with_best(output: Path, progress: Progress) -> Progress:
+    """`progress` with the best step of OUTPUT/best, which a killed process may have saved after its checkpoint.
+
+    Raises:
+        InputError: OUTPUT/best holds neither the best encoder of the checkpoint nor a better one of a later step.
+    """
+    note = read_sealed(output / NOTES[BEST])
+    step, score = found = note.get("step"), note.get("stsb_dev")
+    expected: tuple[Any, Any] = progress.best_step, progress.best_score
+    if progress.evaluated_step is None:  # without dev pairs the newest encoder counts as the best
+        expected = progress.step or None, None
+    changed = changed_file(output / BEST, note)
+    if found == expected and not changed:
+        return progress
+    is_better = progress.best_score is None or (score is not None and score > progress.best_score)
+    if found != expected and step is not None and step >= progress.step and is_better:
+        return progress if changed or score is None else replace(progress, best_step=step, best_score=score)
+    raise InputError(
+        f"{output / BEST}: is not as the run saved it at step {expected[0]} ({changed or 'best.json'} is missing or "
+        f"another): put it back, or {AGAIN}"
+    )
+
+
+def check_saved(folder: Path) -> None:
+    """Refuse a run's best/ or last/, or a copy of them, if a file is missing or was changed since it was saved."""
+    for note in (folder / Path(name).name for name in NOTES.values()):
+        if folder_id(note):
+            check_json(note)
+        if changed := changed_file(folder, read_sealed(note)):
+            raise InputError(
+                f"{folder / changed}: is missing, or was changed since the run saved it: put it back, or delete "
+                f"{note.name} to take the folder as it is"
+            )
+
+
+def changed_file(folder: Path, note: Mapping[str, Any]) -> str | None:
+    """The first file that a note lists and that is missing, or has another content; None if all are as saved."""
+    files = note.get("files", {})
+    return next((file for file, known in files.items() if _checksum(folder / file) != known[0]), None)
 
 
 def check_encoder(output: Path, name: str, files: Iterable[str] = ()) -> None:
@@ -54,8 +100,15 @@ def check_encoder(output: Path, name: str, files: Iterable[str] = ()) -> None:
     known = read_sealed(output / NOTES[name]).get("files", {})
     for file in {*known, *files}:
         path = output / name / file
-        if os.path.lexists(path) and (not path.is_file() or file_checksum(path) not in known.get(file, ())):
+        if os.path.lexists(path) and _checksum(path) not in known.get(file, ()):
             raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
+
+
+def _checksum(path: Path) -> str | None:
+    """xxh3_64 of a file; None for what cannot be read."""
+    with suppress(OSError):
+        return file_checksum(path)
+    return None
 
 
 def _put(partial: Path, output: Path, name: str, note: dict[str, Any]) -> None:

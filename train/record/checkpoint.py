@@ -1,9 +1,9 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json names the newest state file, with its checksum, the progress of the run and its identity, under a
-seal: a file with another step or another score in it is refused. It is replaced after the state file is on the disk, so
-at any moment it names a complete one. The state holds no random generator: dropout is seeded from (seed, step, rank)
-and the data order from (seed, epoch), so both can start at any step.
+last/checkpoint.json names the newest state file, with its checksum, the progress of the run, its identity, and how much
+of metrics.jsonl there was, under a seal: a file with another step or another score in it is refused. It is replaced
+after the state file is on the disk, so at any moment it names a complete one. The state holds no random generator:
+dropout is seeded from (seed, step, rank) and the data order from (seed, epoch), so both can start at any step.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,22 @@ from typing import Any
 import torch
 
 from train.config.run import defaults, options
-from train.record.folder import INDEX, LAST, POINTER, SEEDS, read_mark, read_sealed, subfolder, write_json
+from train.record.folder import (
+    INDEX,
+    LAST,
+    METRICS,
+    POINTER,
+    SEEDS,
+    folder_id,
+    read_mark,
+    read_sealed,
+    subfolder,
+    write_json,
+)
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, sync_file, unwritable
 
-STATE = re.compile(r"(state|weights)-\d{8}-[0-9a-f]{32}\.pt")  # only the run knows names with such random digits
+STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{8}\.pt"  # with the folder's id, which no file of another run has
 
 
 def snapshot(state: Any) -> Any:
@@ -44,29 +56,38 @@ def _copied(state: Any) -> Any:
 
 
 def write_checkpoint(
-    output: Path, settings: dict[str, Any], identity: dict[str, Any], progress: Progress, state: dict[str, Any]
+    output: Path,
+    settings: dict[str, Any],
+    identity: dict[str, Any],
+    progress: Progress,
+    metrics: dict[str, Any],
+    state: dict[str, Any],
 ) -> None:
     """Write the state into last/, then the pointer to it, and delete earlier states.
 
     A state without an optimiser, as a finished run needs it, gets a name that begins with "weights".
+    metrics: see `Pointer`.
 
     Raises:
         InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
     """
     folder, kind = subfolder(output, LAST), "state" if "optimizer" in state else "weights"
-    path = folder / f"{kind}-{progress.step:08d}-{uuid.uuid4().hex}.pt"
+    own = folder_id(output / POINTER) or ""
+    path = folder / f"{kind}-{progress.step:08d}-{own}-{uuid.uuid4().hex[:8]}.pt"
     try:
         with path.open("xb") as file:
             torch.save(state, file)
+            sync_file(file)
+        with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
             sync_file(file)
         checksum = file_checksum(path)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         path.unlink(missing_ok=True)
         raise unwritable(path, error) from error
-    pointer = Pointer(path.name, checksum, progress, settings, identity)
+    pointer = Pointer(path.name, checksum, progress, settings, identity, metrics)
     write_json(output / POINTER, {"version": VERSION, **asdict(pointer)})
     for old in folder.iterdir():  # the one before, and what killed processes left
-        if STATE.fullmatch(old.name) and old != path:
+        if re.fullmatch(STATE % own, old.name) and old != path:
             old.unlink(missing_ok=True)
 
 
@@ -90,7 +111,7 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
-VERSION = 3
+VERSION = 4
 AGAIN = "start again without --resume in a new --output"
 
 
@@ -110,7 +131,8 @@ class Progress:
 class Pointer:
     """The content of last/checkpoint.json. state: name of the state file in last/; checksum: its xxh3_128.
 
-    settings: every option of the run; identity: what --resume must find unchanged.
+    settings: every option of the run; identity: what --resume must find unchanged; metrics: the "bytes" of
+    metrics.jsonl by then, and their "xxh3_64".
     """
 
     state: str
@@ -118,6 +140,7 @@ class Pointer:
     progress: Progress
     settings: dict[str, Any]
     identity: dict[str, Any]
+    metrics: dict[str, Any]
 
 
 def has_checkpoint(output: Path) -> bool:
@@ -137,8 +160,8 @@ def read_pointer(output: Path) -> Pointer:
     content = read_sealed(path)
     if content.pop("version", None) != VERSION:
         raise InputError(
-            f"{path}: cannot be read: it was changed, or another version of the program wrote it: go on with that "
-            f"version, or {AGAIN}"
+            f"{path}: cannot be read: it was changed, or another version of the program wrote it, or it is of another "
+            f"run: go on with that version, or {AGAIN}"
         )
     return Pointer(**content | {"progress": Progress(**content["progress"])})
 

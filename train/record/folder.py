@@ -3,9 +3,10 @@
 A command writes into a folder that is missing or empty, or that is its own and resumed: then it holds .una_fast.json,
 the mark, which is made with the folder, never rewritten, and locked while a process writes there. Anything else is
 refused before a byte is written. A file that a command replaces holds a seal, the checksum of its content: one that the
-user changed, or wrote, stays. A folder of train.ddp holds:
+user changed, or wrote, stays. The mark has a random id, which is in the folder's other files too, so that a file of
+another folder is noticed; a folder that is moved or copied as a whole keeps it. A folder of train.ddp holds:
 
-.una_fast.json         the command and its settings
+.una_fast.json         the command, its settings and the folder's id
 run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
 metrics.jsonl          one line per step and per evaluation
 best/                  the encoder for use, in the layout of transformers and of sentence-transformers
@@ -25,7 +26,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class OutputFolder:
     """
 
     def __init__(self, path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> None:
+        check_inside(path)
         (check_own if resume else check_new)(path, command)
         self._path, self._new = path, not resume
         self._made = [path] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
@@ -64,7 +66,7 @@ class OutputFolder:
             if not resume:
                 path.mkdir(parents=True, exist_ok=True)
                 with new_file(path / MARK, replace=False) as file:
-                    file.write(_sealed({"command": command, "settings": settings or {}}))
+                    file.write(_sealed({"command": command, "settings": settings or {}, "id": uuid.uuid4().hex}))
             self._mark = (path / MARK).open("r+b")
             is_locked = lock(self._mark.fileno())  # but perhaps another file lies there by now
             if not (is_locked and os.path.samestat(os.fstat(self._mark.fileno()), (path / MARK).lstat())):
@@ -105,9 +107,19 @@ class OutputFolder:
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """The "command" that owns a folder and the "settings" with which it began; {} for a folder without a whole mark."""
+    """The "command" that owns a folder, its "settings" when it began, and its "id"; {} without a whole mark."""
     mark = read_sealed(path / MARK)
     return mark if isinstance(mark.get("settings"), dict) else {}
+
+
+def folder_id(path: Path) -> str | None:
+    """The id in the mark of the folder that holds a file, or of the one above; None without a mark that has an id."""
+    return next((mark.get("id") for mark in map(read_mark, _above(path)[:2]) if mark), None)
+
+
+def _above(path: Path) -> Sequence[Path]:
+    """The folders above a file, nearest first."""
+    return Path(os.path.abspath(path)).parents  # noqa: PTH100  resolve() would follow links
 
 
 def is_own(path: Path, command: str) -> bool:
@@ -142,15 +154,21 @@ def check_new(path: Path, command: str) -> None:
 
 
 def subfolder(output: Path, name: str) -> Path:
-    """The folder `name` in an own folder, made if it is missing. Raises InputError for a link, which leads out."""
+    """The folder `name` in an own folder, made if it is missing. Raises InputError as `check_inside` does."""
     folder = output / name
+    check_inside(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error
-    if folder.is_symlink():
-        raise InputError(f"{folder}: is a link, and a run writes into its own folder alone: put a folder there")
     return folder
+
+
+def check_inside(folder: Path) -> None:
+    """Refuse to write into a folder to which a link in a folder with a mark leads, so that it is not inside."""
+    for link in _above(folder / "file"):
+        if link.is_symlink() and any(map(read_mark, link.parents)):
+            raise InputError(f"{link}: is a link, and a run writes into its own folder alone: put a folder there")
 
 
 def folder_of_seed(output: Path, seed: int) -> Path:
@@ -162,16 +180,19 @@ def read_json(path: Path, about: str = "", must_be_sealed: bool = False) -> dict
     """A JSON object as `write_json` wrote it, or one without a seal, as earlier versions and other software write it.
 
     Raises:
-        InputError: the file is missing or damaged, is something else, or about something else.
+        InputError: the file is missing or damaged, is something else, about something else, or of another folder.
     """
     try:
         content = json.loads(read_bytes(path))
         seal = content.pop("seal", None)
         intact = seal == _seal(content, about) or (seal is None and not must_be_sealed)
+        folder = content.pop("folder", None)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
     if not intact:
         raise InputError(f"{path}: was changed since it was written: move it away")
+    if seal and path.name != MARK and folder_id(path) not in (None, folder):
+        raise InputError(f"{path}: was written in another folder: move it away")
     return content
 
 
@@ -204,7 +225,8 @@ def write_json(path: Path, content: Mapping[str, Any], about: str = "") -> None:
 
     about: what the file is, if a user names it: a file about something else is not replaced.
     """
-    write_file(path, _sealed(content, about), replace=check_json(path, about))
+    own = {"folder": found} if (found := folder_id(path)) else {}
+    write_file(path, _sealed({**content, **own}, about), replace=check_json(path, about))
 
 
 def check_json(path: Path, about: str = "") -> bool:
@@ -243,7 +265,11 @@ def is_own_page(path: Path, about: str = "") -> bool:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, for its content; what is left of it at the end is deleted. Raises OSError."""
+    """A new folder beside `path`, for its content; what is left of it at the end is deleted.
+
+    Raises OSError, and InputError as `check_inside` does.
+    """
+    check_inside(path)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     partial.mkdir(parents=True)
     try:
@@ -254,6 +280,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 def write_file(path: Path, content: bytes, replace: bool = True) -> None:
     """Write a file, whole or not at all. Raises InputError if it cannot be written, or is there without `replace`."""
+    check_inside(path.parent)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path, replace) as file:

@@ -13,41 +13,53 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import xxhash
 from torch import Tensor
 from tqdm import tqdm
 
-from train.record.checkpoint import Progress
-from train.record.folder import METRICS, TENSORBOARD, subfolder, write_file
-from una_fast.errors import InputError, counted
-from una_fast.storage.files import own_file, read_bytes, unwritable
+from train.record.checkpoint import Progress, has_checkpoint, read_pointer
+from train.record.folder import METRICS, TENSORBOARD, subfolder
+from una_fast.errors import InputError
+from una_fast.storage.files import checksum_of, own_file, read_bytes, unwritable
 
 LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
-def keep_metrics_until(path: Path, step: int, evaluated: bool = True) -> int:
-    """Drop lines of metrics.jsonl that a run resumed after `step` steps will write again, and damaged lines.
+NOTHING: dict[str, Any] = {"bytes": 0, "xxh3_64": checksum_of([])}
 
-    The line of an evaluation after `step` steps stays if the run has its score (`evaluated`) and does not repeat it.
-    Returns the number of damaged lines; a last line that a kill cut short does not count.
+
+def read_metrics(output: Path) -> bytes:
+    """metrics.jsonl up to the checkpoint; later lines, which the resumed run writes again, are left out.
+
+    Raises:
+        InputError: it is not as the run wrote it, or cannot be read.
     """
+    path, step, written = output / METRICS, 0, NOTHING
+    if has_checkpoint(output):
+        pointer = read_pointer(output)
+        step, written = pointer.progress.step, pointer.metrics
     try:
-        lines = read_bytes(path).splitlines(keepends=True)
+        content = read_bytes(path)
     except FileNotFoundError:
-        return 0
+        return b""
     except OSError as error:
         raise unwritable(path, error) from error
-    kept, damaged = [], 0
-    for line in lines:
-        try:
-            record = json.loads(line)
-            if record["step"] < step or (evaluated and record["step"] == step and "loss" not in record):
-                kept.append(line)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            damaged += line.endswith(b"\n")
-    write_file(path, b"".join(kept))
-    return damaged
+    kept = content[: written["bytes"]]
+    if checksum_of([kept]) != written["xxh3_64"]:
+        kept = b""  # if the earlier lines were moved away, all lines are later ones
+    if not all(_is_of_step(line, step) for line in content[len(kept) :].split(b"\n")[:-1]):
+        raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
+    return kept
+
+
+def _is_of_step(line: bytes, step: int) -> bool:
+    """True for a line that a run writes at `step` or later."""
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+        record = json.loads(line)
+        return record["step"] >= step and ("loss" in record or "stsb_dev" in record)
+    return False
 
 
 class _StandardError:
@@ -86,17 +98,18 @@ class Recorder:
     def __init__(self, output: Path, start: Progress, n_steps: int) -> None:
         from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
-        path = output / METRICS
-        damaged = keep_metrics_until(path, start.step, start.evaluated_step == start.step)
+        path, kept = output / METRICS, read_metrics(output)
         try:
-            self._file = open(path, "a", encoding="utf-8", opener=own_file)
+            self._file = open(path, "ab", opener=own_file)
+            self._file.truncate(len(kept))
         except OSError as error:
             raise unwritable(path, error) from error
+        self._bytes, self._checksum = len(kept), xxhash.xxh3_64(kept)  # no save reads the lines again
         self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)
         self._bar = Bar(start.step, n_steps, "step")
         self._stepped, self._flushed = False, time.monotonic()
-        if damaged:
-            self.say(f"warning: {path}: {counted(damaged, 'damaged line')} dropped")
+        if start.step and not kept:
+            self.say(f"warning: {path} was moved away: a new one begins with step {start.step:,}")
 
     def step(
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: float
@@ -125,7 +138,15 @@ class Recorder:
         self._bar.say(message)
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._file.write(json.dumps(record) + "\n")
+        line = f"{json.dumps(record)}\n".encode()
+        self._file.write(line)
+        self._checksum.update(line)
+        self._bytes += len(line)
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The "bytes" of metrics.jsonl so far, and their "xxh3_64"."""
+        return {"bytes": self._bytes, "xxh3_64": self._checksum.hexdigest()}
 
     def flush(self) -> None:
         """Flush all lines to the operating system, so that they survive a killed process."""

@@ -18,6 +18,7 @@ from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS, suite
 from train.record.folder import EVALUATION, METRICS, PAPER_RUNS, SCORES, SUMMARY, read_json
 from una_fast.errors import InputError
+from una_fast.storage.files import checksum_of, read_bytes
 
 STS_AVERAGE = "STS average"
 DEV_TITLES = {"stsb_dev": "dev, best", "stsb_dev_last": "dev, last"}  # at the head of a table
@@ -40,7 +41,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The results of a run. scores: by name, as fractions; an undefined one is absent. dev: (steps taken, score)."""
+    """The results of a run. scores: by name, as fractions; an undefined one is absent. dev: (steps taken, score).
+
+    note: what a reader has to know of the files; "" for files as the run wrote them.
+    """
 
     name: str
     folder: Path
@@ -49,6 +53,7 @@ class RunRecord:
     steps: list[Step]
     dev: list[tuple[int, float]]
     scores: dict[str, float]
+    note: str = ""
 
     @property
     def seed(self) -> Any:
@@ -77,19 +82,23 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
     try:
         summary |= {name: dict(summary.get(name) or {}) for name in ("settings", "scores", "progress", "versions")}
         scores = _defined(summary["scores"])
-        steps, dev = _read_metrics(folder / METRICS)
+        content = read_bytes(folder / METRICS) if (folder / METRICS).is_file() else b""
+        written = (summary.get("metrics") or {}).get("xxh3_64")  # of a run that goes on, or of an earlier version: none
+        steps, dev = _read_metrics(content)
     except UNREADABLE as error:
         raise InputError(f"{folder}: {SUMMARY} or {METRICS} cannot be read: {error!r:.200}") from error
     if (folder / EVALUATION).is_file():
         scores |= read_evaluation(folder / EVALUATION)
-    return RunRecord(name or folder.name, folder, summary["settings"], summary, steps, dev, scores)
+    changed = written not in (None, checksum_of([content]))
+    note = f"{folder / METRICS}: was changed since the run wrote it: its figures may be wrong" if changed else ""
+    return RunRecord(name or folder.name, folder, summary["settings"], summary, steps, dev, scores, note)
 
 
-def _read_metrics(path: Path) -> tuple[list[Step], list[tuple[int, float]]]:
+def _read_metrics(content: bytes) -> tuple[list[Step], list[tuple[int, float]]]:
     """Steps and dev scores in the order of steps. Damaged lines are left out: a kill cuts the last one short."""
     steps: dict[int, Step] = {}
     dev: dict[int, float] = {}
-    for line in path.read_bytes().splitlines() if path.is_file() else []:
+    for line in content.splitlines():
         try:
             record = json.loads(line)
             step = int(_number(record["step"]))
@@ -179,6 +188,7 @@ def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[R
         raise errors[0]
     if notes is not None:
         notes += [f"{error}; the run is left out" for error in errors]
+        notes += [run.note for run in runs if run.note]
     return runs
 
 
