@@ -91,15 +91,11 @@ class KernelAugmentation(TextAugmentation):
     def _write(self, rows: np.ndarray, lines: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         """Write the ids of rows[lines] to these lines of `out`: by the speller, or else by the tokenizer."""
         assert self.tokens is not None
-        drawn = self._draw_rows(rows[lines], draws)
-        batch = [out[name].numpy() for name in ("input_ids", "attention_mask")]
-        consecutive = lines[-1] - lines[0] == len(lines) - 1
-        shape = len(lines), batch[0].shape[1]
-        parts = [whole[lines[0] : lines[-1] + 1] if consecutive else np.empty(shape, whole.dtype) for whole in batch]
-        left = self._speller.fill(rows[lines], drawn, *parts)
-        for whole, part in zip(batch, parts, strict=True):
-            if not consecutive:
-                whole[lines] = part
+        drawn, left = self._draw_rows(rows[lines], draws), np.arange(len(lines))
+        if self._speller.writes_ids:  # of all rows, so these lines are next to each other
+            part = slice(lines[0], lines[-1] + 1)
+            batch = (out[name].numpy()[part] for name in ("input_ids", "attention_mask"))
+            left = self._speller.fill(rows[part], drawn, *batch)
         texts = self._speller.rows(rows[lines][left], drawn.take(left)) if len(left) else []
         self.tokens.write_texts(texts, lines[left], out)
 

@@ -29,16 +29,16 @@ class Speller:
     sentence; tokens: of a tokenizer, None: no ids are needed; extra: the strings of the ids that follow the ids of the
     terms.
 
-    strings: the string of each id where it is drawn; keeps: whether every row is written like its sentence;
-    term_tokens, respelled: what a kernel needs to write the token ids of rows, None: it cannot, or need not. Where a
-    caller's function makes the words, "lower" is the same as "paper".
+    strings: the string of each id where it is drawn; writes_ids: whether `fill` writes the token ids of rows;
+    term_tokens, respelled: what a kernel needs to write them, None: it cannot, or need not. Where a caller's function
+    makes the words, "lower" is the same as "paper".
     """
 
     def __init__(
         self, index: Index, surface: str, tokens: TokenIds | None, n_jobs: int, extra: StringTable = NO_STRINGS
     ):
         self._index, self._tokens, self._n_jobs, self._extra = index, tokens, n_jobs, extra
-        self.keeps, reads_sentences = surface == "kept", surface in ("lower", "kept")
+        self._keeps, reads_sentences = surface == "kept", surface in ("lower", "kept")
         self._quotes = (*QUOTES,) if index.word_tokenizer == "treebank" and surface != "paper" else ()
         opening = OPENING if index.word_tokenizer in NAMED and reads_sentences else ""
         marks = (*self._quotes, *opening, *(SPLIT if self._quotes else ()))
@@ -47,15 +47,16 @@ class Speller:
         marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *opening))).tolist()
         changed = {i: drawn_form(terms[i], self._quotes, opening) for i in marked}
         changed = {i: form for i, form in changed.items() if form != terms[i]}
-        words = RespelledWords(index, self._marks if not self.keeps else (), len(terms))
+        words = RespelledWords(index, self._marks if not self._keeps else (), len(terms))
         self._by_text, self._first_opening = words.by_text, words.first_opening
         self._extra = StringTable.from_strings([*extra, *changed.values()]).followed_by(words.strings)
         order = np.arange(len(terms) + len(words.strings), dtype=POINTER)
         order[len(terms) :] += len(changed)
         order[[*changed]] = len(terms) + np.arange(len(changed))
         self.strings = index.terms.followed_by(self._extra).take(order) if len(self._extra) else terms
+        self.writes_ids = self._keeps and tokens is not None and tokens.by_word
         self.term_tokens, parts_openings = None, False
-        if tokens is not None and tokens.by_word and not self.keeps:
+        if tokens is not None and tokens.by_word and not self._keeps:
             later, first, irregular = tokens.with_terms(self._extra)
             if len(self._extra):
                 same, later, first = first is later, later.take(order), first.take(order)
@@ -71,7 +72,7 @@ class Speller:
 
     def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
-        if self.keeps:
+        if self._keeps:
             written = self._written.texts(rows, drawn)
             return [self.row(int(rows[i]), drawn[i]) if text is None else text for i, text in enumerate(written)]
         texts = spell(drawn, self.strings, first_glued=self._first_opening)
@@ -86,15 +87,13 @@ class Speller:
 
     def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
-        if self.keeps and self._tokens is not None and self._tokens.by_word:
-            return self._written.fill(rows, drawn, input_ids, attention_mask)
-        return np.arange(len(rows))
+        return self._written.fill(rows, drawn, input_ids, attention_mask)
 
     def texts(self, text: TextRows, drawn: Ragged, unseen: StringTable) -> list[str]:
         """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
         if self._quotes:
             unseen = StringTable.from_strings(['"' if word in self._quotes else word for word in unseen])
-        if self.keeps:
+        if self._keeps:
             texts, chosen = [""] * len(text.texts), list(range(len(text.texts)))
         else:
             utf8 = np.frombuffer(b"".join(text.texts).lower(), dtype=np.uint8)
@@ -109,4 +108,4 @@ class Speller:
         """`sentence` with its `words`, whose ids are `old`, replaced where the ids `new` differ."""
         pairs = zip(old.tolist(), new.tolist(), strict=True)
         drawn = [None if i == j else self._index.terms[j] for i, j in pairs]
-        return write_surface(sentence, words, drawn, self._index.lowercase, self.keeps)
+        return write_surface(sentence, words, drawn, self._index.lowercase, self._keeps)
