@@ -26,6 +26,7 @@ cdef enum:  # kinds of characters that the rules name, as bits
     HYPHEN = 4096
     SPACE = 8192
     CONTRACTED = 16384  # a letter that a contraction starts with
+    LETTER_N = 32768    # what "n't" starts with
     LAST_KIND = 0x201e  # the highest code point that a rule names
 
 
@@ -33,6 +34,7 @@ cdef class Rewriter:
     cdef unsigned int[:, ::1] rows          # (2, capacity) code points
     cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
     cdef int current                        # the row that holds the text
+    cdef unsigned int has                   # the kinds of the characters of the original text, as bits
     cdef Py_ssize_t length                  # code points of the text
     cdef Py_ssize_t written                 # code points that the current rule has written
 

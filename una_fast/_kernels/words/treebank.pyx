@@ -1,8 +1,8 @@
 """NLTK's word tokenizer (Treebank rules), rule by rule, on code points and without the GIL.
 
 `apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order; str.split then
-cuts the rewritten text into words. A comment at the top of a function gives the regular expression and the replacement
-that the function equals.
+cuts the rewritten text into words. A comment at the top of a rule gives the regular expression and the replacement that
+it equals.
 """
 
 import numpy as np
@@ -14,13 +14,16 @@ from una_fast._kernels.words.characters cimport python_space, python_word, regex
 cdef enum:
     CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE  # [\]\)}>"\']
     ALL_CLOSERS = CLOSERS | CLOSING_QUOTE | SPACE          # [\]\)}>"'»”’ ]
-    UNLIMITED = 2147483647
+
+# A rule is asked at a character that a match has, so what the regular expression wants before it is looked up, not taken.
+# It writes the replacement and returns the place after the match; 0 if there is none.
+ctypedef Py_ssize_t (*Rule)(Rewriter text, Py_ssize_t i, int a) except -1 nogil
 
 cdef (const char*)[8] CLITICS = ["re", "ve", "ll", "m", "t", "s", "d", "n"]
 cdef (const char*)[15] ENDINGS = ["'s", "'S", "'m", "'M", "'d", "'D", "'",
                                   "'ll", "'LL", "'re", "'RE", "'ve", "'VE", "n't", "N'T"]
-cdef (const char*)[8] HEADS = ["can", "d", "gim", "gon", "got", "lem", "more", "wan"]
-cdef (const char*)[8] TAILS = ["not", "'ye", "me", "na", "ta", "me", "'n", "na"]
+cdef (const char*)[10] HEADS = ["can", "d", "gim", "gon", "got", "lem", "more", "wan", "'t", "'t"]
+cdef (const char*)[10] TAILS = ["not", "'ye", "me", "na", "ta", "me", "'n", "na", "is", "was"]
 
 
 def _kinds():
@@ -29,6 +32,7 @@ def _kinds():
         APOSTROPHE: "'", DOUBLE_QUOTE: '"', BACKTICK: "`", OPENING_QUOTE: "«“‘„", CLOSING_QUOTE: "»”’", DOT: ".",
         COMMA_COLON: ":,", SYMBOL_DASH: ";@#$%&\u2012\u2013\u2014\u2015", QUERY: "?!", STAR: "*",
         OPENING_BRACKET: "([{<", CLOSING_BRACKET: ")]}>", HYPHEN: "-", SPACE: " ", CONTRACTED: "cdglmwCDGLMW",
+        LETTER_N: "nN",
     }
     for bit, characters in members.items():
         kinds[[ord(c) for c in characters]] = bit
@@ -50,33 +54,143 @@ cdef class Rewriter:
         return 0
 
 
-cdef int pad(Rewriter text, unsigned int kinds) except -1 nogil:
-    # [...] -> " \g<0> ", where ... are the characters of `kinds`
-    cdef Py_ssize_t i
-    for i in range(text.length):
-        if kind(text, i) & kinds:
-            put_spaced(text, at(text, i))
-        else:
-            put(text, at(text, i))
-    return flip(text)
-
-
-cdef int pad_repeats(Rewriter text, unsigned int c, Py_ssize_t least, Py_ssize_t most) except -1 nogil:
-    # c{least,most} -> " \g<0> "
+cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
+    """Apply a rule, from left to right, to each character of `kinds`, in a text that has one."""
     cdef Py_ssize_t i = 0, stop
+    if not text.has & kinds:
+        return 0
     while i < text.length:
-        stop = i
-        while stop - i < most and holds(text, stop, c):
-            stop += 1
-        if stop - i >= least:
-            put(text, c' ')
-            copy(text, i, stop)
-            put(text, c' ')
+        stop = rule(text, i, a) if kind(text, i) & kinds else 0
+        if stop:
             i = stop
         else:
             put(text, at(text, i))
             i += 1
     return flip(text)
+
+
+def treebank_words(str line):
+    """The words of `line`, list[str]. `line` may hold any characters."""
+    cdef Rewriter text = Rewriter()
+    cdef Py_UCS4 c
+    text.reserve(GROWTH * len(line) + EXTRA)
+    for c in line:
+        put(text, c)
+    flip(text)
+    apply_treebank(text)
+    return PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, &text.rows[text.current, 0], text.length).split()
+
+
+cdef int apply_treebank(Rewriter text) except -1 nogil:
+    """Rewrite `text` by all rules, in NLTK's order, but those whose characters the text lacks.
+
+    Rules that follow each other and only put spaces around characters are applied in one pass over the text. The rows
+    of `text` have room for GROWTH times its length + EXTRA.
+    """
+    cdef Py_ssize_t i
+    text.has = 0
+    for i in range(text.length):
+        text.has |= kind(text, i)
+    if text.has & DOUBLE_QUOTE:
+        text.has |= BACKTICK  # which `first_double_quote` writes
+    # STARTING_QUOTES
+    substitute(text, OPENING_QUOTE, pad)
+    substitute(text, BACKTICK, pad_run, 1)
+    substitute(text, DOUBLE_QUOTE, first_double_quote)
+    substitute(text, BACKTICK, pad_pair)
+    substitute(text, DOUBLE_QUOTE | APOSTROPHE, opening_double_quote)
+    substitute(text, APOSTROPHE, opening_single_quote)
+    # PUNCTUATION, PARENS_BRACKETS, DOUBLE_DASHES
+    substitute(text, DOT, final_period, ALL_CLOSERS)
+    substitute(text, COMMA_COLON, comma)
+    substitute(text, COMMA_COLON, last_comma)
+    substitute(text, DOT, pad_run, 2)
+    substitute(text, SYMBOL_DASH, pad)
+    substitute(text, DOT, final_period, CLOSERS)
+    substitute(text, QUERY, pad)
+    substitute(text, APOSTROPHE, closing_single_quote)
+    substitute(text, STAR | OPENING_BRACKET | CLOSING_BRACKET, pad)
+    substitute(text, HYPHEN, pad_pair)
+    put(text, c' ')
+    copy(text, 0, text.length)
+    put(text, c' ')
+    flip(text)
+    # ENDING_QUOTES
+    substitute(text, CLOSING_QUOTE, pad)
+    substitute(text, APOSTROPHE, pad_pair)
+    substitute(text, DOUBLE_QUOTE, closing_double_quote)
+    collapse_spaces(text)
+    substitute(text, APOSTROPHE, ending, 0)
+    if text.has & APOSTROPHE:
+        substitute(text, APOSTROPHE | LETTER_N, ending, 7)
+    # CONTRACTIONS2, CONTRACTIONS3
+    substitute(text, CONTRACTED, contraction)
+    substitute(text, APOSTROPHE, contraction_of_it, 8)
+    substitute(text, APOSTROPHE, contraction_of_it, 9)
+    return 0
+
+
+cdef Py_ssize_t pad(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # [...] -> " \g<0> "
+    put_spaced(text, at(text, i))
+    return i + 1
+
+
+cdef Py_ssize_t pad_run(Rewriter text, Py_ssize_t i, int least) except -1 nogil:
+    # c{least,} -> " \g<0> "
+    cdef Py_ssize_t stop = i + 1
+    while holds(text, stop, at(text, i)):
+        stop += 1
+    if stop - i < least:
+        return 0
+    put(text, c' ')
+    copy(text, i, stop)
+    put(text, c' ')
+    return stop
+
+
+cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # cc -> " \g<0> "
+    return put_pair(text, at(text, i), i + 2) if holds(text, i + 1, at(text, i)) else 0
+
+
+cdef Py_ssize_t put_pair(Rewriter text, unsigned int c, Py_ssize_t stop) except -1 nogil:
+    """Write " cc "; returns `stop`."""
+    put(text, c' ')
+    put(text, c)
+    put(text, c)
+    put(text, c' ')
+    return stop
+
+
+cdef Py_ssize_t first_double_quote(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # ^\" -> "``"
+    if i:
+        return 0
+    put(text, c'`')
+    put(text, c'`')
+    return 1
+
+
+cdef Py_ssize_t opening_double_quote(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # ([ \(\[{<])(\"|\'{2}) -> "\1 `` "
+    cdef Py_ssize_t stop = i + 1 if at(text, i) == c'"' else i + 2 if holds(text, i + 1, c"'") else 0
+    return put_pair(text, c'`', stop) if stop and i and kind(text, i - 1) & (OPENING_BRACKET | SPACE) else 0
+
+
+cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # (?i)(?<!\w)(\')(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w) -> "\1 "
+    if i + 1 == text.length or not regex_word(at(text, i + 1)) or (i and regex_word(at(text, i - 1))):
+        return 0
+    cdef Py_ssize_t stop
+    cdef const char* letters
+    for letters in CLITICS:
+        stop = after(text, i + 1, letters)
+        if stop and not (stop < text.length and regex_word(at(text, stop))):
+            return 0
+    put(text, c"'")
+    put(text, c' ')
+    return i + 1
 
 
 cdef inline unsigned int fold(unsigned int c) noexcept nogil:
@@ -98,326 +212,101 @@ cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -
     return i
 
 
-def treebank_words(str line):
-    """The words of `line`, list[str]. `line` may hold any characters."""
-    cdef Rewriter text = Rewriter()
-    cdef Py_UCS4 c
-    text.reserve(GROWTH * len(line) + EXTRA)
-    for c in line:
-        put(text, c)
-    flip(text)
-    apply_treebank(text)
-    return PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, &text.rows[text.current, 0], text.length).split()
-
-
-cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text` by all rules but those whose characters the text lacks.
-
-    The rows of `text` have room for GROWTH times its length + EXTRA.
-    """
-    cdef unsigned int present = 0
-    cdef Py_ssize_t i
-    for i in range(text.length):
-        present |= kind(text, i)
-    starting_quotes(text, present)
-    punctuation(text, present)
-    surround(text)
-    ending_quotes(text, present)
-    if present & CONTRACTED:
-        contractions(text)
-    if present & APOSTROPHE:
-        contraction_of_it(text, b"is")
-        contraction_of_it(text, b"was")
-    return 0
-
-
-cdef int starting_quotes(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply, in NLTK's order, the rules of STARTING_QUOTES whose characters are among `present`.
-
-    present: the kinds of the characters of the original text, as bits.
-    """
-    if present & OPENING_QUOTE:
-        pad(text, OPENING_QUOTE)
-    if present & BACKTICK:
-        pad_repeats(text, c'`', 1, UNLIMITED)
-    if present & DOUBLE_QUOTE:
-        first_double_quote(text)
-    if present & (BACKTICK | DOUBLE_QUOTE):
-        pad_repeats(text, c'`', 2, 2)
-    if present & (APOSTROPHE | DOUBLE_QUOTE):
-        opening_double_quotes(text)
-    if present & APOSTROPHE:
-        opening_single_quotes(text)
-    return 0
-
-
-cdef int first_double_quote(Rewriter text) except -1 nogil:
-    # ^\" -> "``"
-    if not holds(text, 0, c'"'):
-        return 0
-    put(text, c'`')
-    put(text, c'`')
-    copy(text, 1, text.length)
-    return flip(text)
-
-
-cdef int opening_double_quotes(Rewriter text) except -1 nogil:
-    # ([ \(\[{<])(\"|\'{2}) -> "\1 `` "
-    cdef Py_ssize_t i = 0, stop
-    while i < text.length:
-        stop = i + 1
-        if kind(text, i) & (OPENING_BRACKET | SPACE):
-            if holds(text, i + 1, c'"'):
-                stop = i + 2
-            elif holds(text, i + 1, c"'") and holds(text, i + 2, c"'"):
-                stop = i + 3
-        put(text, at(text, i))
-        if stop > i + 1:
-            put_quotes(text, c'`')
-        i = stop
-    return flip(text)
-
-
-cdef int put_quotes(Rewriter text, unsigned int c) except -1 nogil:
-    put(text, c' ')
-    put(text, c)
-    put(text, c)
-    return put(text, c' ')
-
-
-cdef int opening_single_quotes(Rewriter text) except -1 nogil:
-    # (?i)(?<!\w)(\')(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w) -> "\1 "
-    cdef Py_ssize_t i
-    for i in range(text.length):
-        put(text, at(text, i))
-        if at(text, i) == c"'" and i + 1 < text.length and regex_word(at(text, i + 1)):
-            if not (i > 0 and regex_word(at(text, i - 1))) and not is_clitic(text, i + 1):
-                put(text, c' ')
-    return flip(text)
-
-
-cdef bint is_clitic(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    # (?i)(?:re|ve|ll|m|t|s|d|n)\b
-    cdef Py_ssize_t stop
-    cdef const char* letters
-    for letters in CLITICS:
-        stop = after(text, i, letters)
-        if stop and not (stop < text.length and regex_word(at(text, stop))):
-            return True
-    return False
-
-
-cdef int punctuation(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply, in NLTK's order, the rules whose characters are among `present`, the kinds in the original text as bits.
-
-    Rules that follow each other and only put spaces around characters are applied in one pass over the text.
-    """
-    if present & DOT:
-        final_period(text, ALL_CLOSERS, True)
-    if present & COMMA_COLON:
-        commas(text)
-        last_comma(text)
-    if present & DOT:
-        pad_repeats(text, c'.', 2, UNLIMITED)
-    if present & SYMBOL_DASH:
-        pad(text, SYMBOL_DASH)
-    if present & DOT:
-        final_period(text, CLOSERS, False)
-    if present & QUERY:
-        pad(text, QUERY)
-    if present & APOSTROPHE:
-        closing_single_quotes(text)
-    if present & (STAR | OPENING_BRACKET | CLOSING_BRACKET):
-        pad(text, STAR | OPENING_BRACKET | CLOSING_BRACKET)
-    if present & HYPHEN:
-        pad_repeats(text, c'-', 2, 2)
-    return 0
-
-
 cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil:
     """Whether character `i` may stand between a final period and the end of the text: a closer, or white space."""
     return kind(text, i) & ALL_CLOSERS or regex_space(at(text, i))
 
 
-cdef int final_period(Rewriter text, unsigned int closers, bint spaced) except -1 nogil:
-    # ([^\.])(\.)([closers]*+)\s*$ -> "\1 \2 \3 " if spaced, else "\1 \2\3 "
-    # No character that may follow the period is a period, so only the last period of the text can match.
-    cdef Py_ssize_t period = text.length - 1, stop
-    while period > 0 and regex_space(at(text, period)):
-        period -= 1
-    while period > 0 and kind(text, period) & closers:
-        period -= 1
-    if period < 1 or at(text, period) != c'.' or at(text, period - 1) == c'.':
+cdef Py_ssize_t final_period(Rewriter text, Py_ssize_t i, int closers) except -1 nogil:
+    # ([^\.])(\.)([closers]*+)\s*$ -> "\1 \2 \3 " for ALL_CLOSERS, else "\1 \2\3 "
+    cdef Py_ssize_t end = i + 1, stop
+    while end < text.length and kind(text, end) & closers:
+        end += 1
+    stop = end
+    while stop < text.length and regex_space(at(text, stop)):
+        stop += 1
+    if stop < text.length or i == 0 or at(text, i - 1) == c'.':
         return 0
-    copy(text, 0, period)
     put(text, c' ')
     put(text, c'.')
-    if spaced:
+    if closers == ALL_CLOSERS:
         put(text, c' ')
-    stop = period + 1
-    while stop < text.length and kind(text, stop) & closers:
-        put(text, at(text, stop))
-        stop += 1
+    copy(text, i + 1, end)
     put(text, c' ')
-    return flip(text)
+    return stop
 
 
-cdef int commas(Rewriter text) except -1 nogil:
+cdef Py_ssize_t comma(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # ([:,])([^\d]) -> " \1 \2"
-    cdef Py_ssize_t i = 0
-    while i < text.length:
-        if kind(text, i) & COMMA_COLON and i + 1 < text.length and not regex_digit(at(text, i + 1)):
-            put_spaced(text, at(text, i))
-            i += 1
-        put(text, at(text, i))
-        i += 1
-    return flip(text)
-
-
-cdef int last_comma(Rewriter text) except -1 nogil:
-    # ([:,])$ -> " \1 ", where $ also matches before a newline that ends the text
-    cdef Py_ssize_t i = text.length - 1
-    if i > 0 and at(text, i) == c'\n':
-        i -= 1
-    if i < 0 or not kind(text, i) & COMMA_COLON:
+    if i + 1 == text.length or regex_digit(at(text, i + 1)):
         return 0
-    copy(text, 0, i)
     put_spaced(text, at(text, i))
-    copy(text, i + 1, text.length)
-    return flip(text)
+    put(text, at(text, i + 1))
+    return i + 2
 
 
-cdef int closing_single_quotes(Rewriter text) except -1 nogil:
-    # ([^'])'_ -> "\1 '_", where _ is a space
-    cdef Py_ssize_t i = 0
-    while i < text.length:
-        put(text, at(text, i))
-        if at(text, i) != c"'" and holds(text, i + 1, c"'") and holds(text, i + 2, c' '):
-            put_spaced(text, c"'")
-            i += 2
-        i += 1
-    return flip(text)
+cdef Py_ssize_t last_comma(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # ([:,])$ -> " \1 ", where $ also matches before a newline that ends the text
+    return pad(text, i, 0) if i + 1 + holds(text, i + 1, c'\n') == text.length else 0
 
 
-cdef int surround(Rewriter text) except -1 nogil:
-    put(text, c' ')
-    copy(text, 0, text.length)
-    put(text, c' ')
-    return flip(text)
+cdef Py_ssize_t closing_single_quote(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # ([^'])'_ -> "\1 '_", where _ is a space. In "' ' " the second quote is replaced too, which doubles its space.
+    return pad(text, i, 0) + 1 if i and at(text, i - 1) != c"'" and holds(text, i + 1, c' ') else 0
 
 
-cdef int ending_quotes(Rewriter text, unsigned int present) except -1 nogil:
-    """Apply, in NLTK's order, the rules of ENDING_QUOTES whose characters are among `present`.
-
-    present: the kinds of the characters of the original text, as bits.
-    """
-    if present & CLOSING_QUOTE:
-        pad(text, CLOSING_QUOTE)
-    if present & APOSTROPHE:
-        pad_repeats(text, c"'", 2, 2)
-    if present & DOUBLE_QUOTE:
-        closing_double_quotes(text)
-    collapse_spaces(text)
-    if present & APOSTROPHE:
-        split_endings(text, 0, 7)
-        split_endings(text, 7, 15)
-    return 0
-
-
-cdef int closing_double_quotes(Rewriter text) except -1 nogil:
+cdef Py_ssize_t closing_double_quote(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # \" -> " '' "
-    cdef Py_ssize_t i
-    for i in range(text.length):
-        if at(text, i) == c'"':
-            put_quotes(text, c"'")
-        else:
-            put(text, at(text, i))
-    return flip(text)
+    return put_pair(text, c"'", i + 1)
 
 
 cdef int collapse_spaces(Rewriter text) except -1 nogil:
     # \s+ -> " "
     cdef Py_ssize_t i
-    cdef bint inside = False
+    cdef bint inside = False, space
     for i in range(text.length):
-        if not regex_space(at(text, i)):
-            put(text, at(text, i))
-            inside = False
-        elif not inside:
-            put(text, c' ')
-            inside = True
+        space = regex_space(at(text, i))
+        if not (space and inside):
+            put(text, c' ' if space else at(text, i))
+        inside = space
     return flip(text)
 
 
-cdef int split_endings(Rewriter text, int first, int stop) except -1 nogil:
+cdef Py_ssize_t ending(Rewriter text, Py_ssize_t i, int first) except -1 nogil:
     # ([^' ])('[sS]|'[mM]|'[dD]|')_ and ([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T)_ -> "\1 \2_", where _ is a space
-    cdef Py_ssize_t i = 0, n
-    while i < text.length:
-        put(text, at(text, i))
-        n = 0 if kind(text, i) & (APOSTROPHE | SPACE) else ending_length(text, i + 1, first, stop)
-        if n:
-            put(text, c' ')
-            copy(text, i + 1, i + 2 + n)
-            i += n + 1
-        i += 1
-    return flip(text)
-
-
-cdef Py_ssize_t ending_length(Rewriter text, Py_ssize_t i, int first, int stop) except -1 nogil:
-    """The length of the member of ENDINGS[first:stop] that starts at `i` and precedes a space; 0 if there is none."""
     cdef Py_ssize_t n
     cdef int k
-    for k in range(first, stop):
+    for k in range(first, 15 if first else 7):
         n = 0
         while ENDINGS[k][n] and holds(text, i + n, ENDINGS[k][n]):
             n += 1
-        if not ENDINGS[k][n] and holds(text, i + n, c' '):
-            return n
+        if not ENDINGS[k][n] and holds(text, i + n, c' ') and i and not kind(text, i - 1) & (APOSTROPHE | SPACE):
+            put(text, c' ')
+            copy(text, i, i + n + 1)
+            return i + n + 1
     return 0
 
 
-cdef int contractions(Rewriter text) except -1 nogil:
-    # (?i)\b(head)(tail)\b -> " \1 \2 " for the eight pairs; the last ends with (?=\s) in place of \b
+cdef Py_ssize_t contraction(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
+    # (?i)\b(head)(tail)\b -> " \1 \2 " for the first eight pairs; the last of them ends with (?=\s) in place of \b
     # One pass applies all eight rules: a match has word boundaries on both sides, so no two matches overlap, and the
     # spaces that a rule adds move no word boundary.
-    cdef Py_ssize_t i = 0, middle = 0, stop = 0
-    while i < text.length:
-        if kind(text, i) & CONTRACTED and not word_at(text, i - 1) and contracted(text, i, &middle, &stop):
-            put_halves(text, i, middle, stop)
-            i = stop
-        else:
-            put(text, at(text, i))
-            i += 1
-    return flip(text)
-
-
-cdef bint contracted(Rewriter text, Py_ssize_t i, Py_ssize_t* middle, Py_ssize_t* stop) except? -1 nogil:
-    """Whether a contraction starts at `i`, the start of a word.
-
-    Sets `middle` to the place where the tail of the contraction starts, and `stop` to the place after its end.
-    """
+    cdef Py_ssize_t middle, stop
     cdef int k
+    if word_at(text, i - 1):
+        return 0
     for k in range(8):
-        middle[0] = after(text, i, HEADS[k])
-        stop[0] = after(text, middle[0], TAILS[k]) if middle[0] else 0
-        if stop[0] and not word_at(text, stop[0]):
-            return k < 7 or (stop[0] < text.length and python_space(at(text, stop[0])))
-    return False
+        middle = after(text, i, HEADS[k])
+        stop = after(text, middle, TAILS[k]) if middle else 0
+        if stop and not word_at(text, stop) and (k < 7 or stop < text.length and python_space(at(text, stop))):
+            return put_halves(text, i, middle, stop)
+    return 0
 
 
-cdef int contraction_of_it(Rewriter text, const char* tail) except -1 nogil:
-    # (?i) ('t)(tail)\b -> " \1 \2 "
-    cdef Py_ssize_t i = 0, middle, stop
-    while i < text.length:
-        middle = after(text, i, b" 't")
-        stop = after(text, middle, tail) if middle else 0
-        if stop and not word_at(text, stop):
-            put_halves(text, i + 1, middle, stop)
-            i = stop
-        else:
-            put(text, at(text, i))
-            i += 1
-    return flip(text)
+cdef Py_ssize_t contraction_of_it(Rewriter text, Py_ssize_t i, int k) except -1 nogil:
+    # (?i) ('t)(tail)\b -> " \1 \2 "; the space before it stays too
+    cdef Py_ssize_t middle = after(text, i, HEADS[k]), stop = after(text, middle, TAILS[k]) if middle else 0
+    return put_halves(text, i, middle, stop) if stop and at(text, i - 1) == c' ' and not word_at(text, stop) else 0
 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
@@ -425,12 +314,14 @@ cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
     return 0 <= i < text.length and python_word(at(text, i))
 
 
-cdef int put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop) except -1 nogil:
+cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop) except -1 nogil:
+    """Write text[start:middle] and text[middle:stop], each between spaces; returns `stop`."""
     put(text, c' ')
     copy(text, start, middle)
     put(text, c' ')
     copy(text, middle, stop)
-    return put(text, c' ')
+    put(text, c' ')
+    return stop
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
