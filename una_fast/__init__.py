@@ -11,29 +11,18 @@ from una_fast.version import VERSION
 if TYPE_CHECKING:
     from una_fast import integrations as integrations
     from una_fast import losses as losses
-    from una_fast.augment.eda import EDA
-    from una_fast.augment.una import Augmenter
-    from una_fast.augment.word_augmentation import WordAugmentation
-    from una_fast.errors import InputError, InputWarning
-    from una_fast.index.build import build_index
-    from una_fast.index.index import Index, load_index
-    from una_fast.probing import probe
-    from una_fast.tokens.ids import TokenIds
+    from una_fast.augment.eda import EDA as EDA
+    from una_fast.augment.una import Augmenter as Augmenter
+    from una_fast.augment.word_augmentation import WordAugmentation as WordAugmentation
+    from una_fast.errors import InputError as InputError
+    from una_fast.errors import InputWarning as InputWarning
+    from una_fast.index.build import build_index as build_index
+    from una_fast.index.index import Index as Index
+    from una_fast.index.index import load_index as load_index
+    from una_fast.probing import probe as probe
+    from una_fast.tokens.ids import TokenIds as TokenIds
 
 __version__ = VERSION
-__all__ = [
-    "EDA",
-    "Augmenter",
-    "Index",
-    "InputError",
-    "InputWarning",
-    "TokenIds",
-    "WordAugmentation",
-    "build_index",
-    "load_index",
-    "probe",
-]
-
 # Public names are imported at their first use (PEP 562): torch and transformers take 1.3 s to import, and the
 # commands' --help and error messages need none of them.
 _HOMES = {
@@ -48,8 +37,7 @@ _HOMES = {
     "load_index": "index.index",
     "probe": "probing",
 }
-
-
+__all__ = [*_HOMES]
 _MODULES = ("integrations", "losses")  # not in __all__, because they need the packages of an extra
 
 

@@ -96,17 +96,12 @@ def explain_words(
         draw = (bits >> 11) * 2.0**-53
         replacement = replaced[k] if draw < p else None
         window = law.window(term, z)
-        near = _candidates(index, law, window, -1 if law.released else term)
+        ids = law.candidates(window, -1 if law.released else term)  # without those that cannot be drawn
+        shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
+        near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         reason = _reason(law, weights, fixed, k)
         told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
     return Explanation(told, " ".join(replaced))
-
-
-def _candidates(index: Index, law: Law, window: tuple[int, int], excluded: int) -> list[tuple[str, float]]:
-    """SHOWN terms of the window at most, the first and the last among them, never one that cannot be drawn."""
-    ids = law.candidates(window, excluded)
-    shown = np.linspace(0, len(ids) - 1, SHOWN).round().astype(int)
-    return [(index.terms[i], float(index.max_tfidf[i])) for i in ids[np.unique(shown)].tolist()]
 
 
 def _reason(law: Law, weights: Weights, fixed: np.ndarray, k: int) -> str:

@@ -31,7 +31,9 @@ def resolve_radius(radius: int | float | str | None, n_terms: int, window: str =
 
     """
     if window == "score":
-        return _distance(radius)
+        if not is_number(radius) or not 0 < radius < math.inf:  # type: ignore[operator]
+            raise InputError(f"radius={radius!r}: a distance in score must be finite and above 0")
+        return float(radius)  # type: ignore[arg-type]
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
     if isinstance(radius, str):
@@ -84,9 +86,3 @@ def _share(radius: str, n_terms: int) -> int:
     if not 0 < percent <= 100:
         raise InputError(f"radius={radius!r}: a share must be a percentage above 0 and up to 100: {WHAT_TO_GIVE}")
     return max(1, math.floor(n_terms * percent / 100))
-
-
-def _distance(radius: object) -> float:
-    if not is_number(radius) or not 0 < radius < math.inf:  # type: ignore[operator]
-        raise InputError(f"radius={radius!r}: a distance in score must be finite and above 0")
-    return float(radius)  # type: ignore[arg-type]

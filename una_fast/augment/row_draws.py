@@ -41,7 +41,9 @@ class RowDraws:
 
     def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
         """int64 (B, n_positions), uniform over 0 .. n - 1, for n < 2**32."""
-        return _below(self.bits(n_positions, number), n)
+        bits = self.bits(n_positions, number)
+        low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
+        return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
 
 
 def _array(number: int) -> Bits:
@@ -57,9 +59,3 @@ def mix(x: Bits) -> Bits:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-def _below(bits: Bits, n: int) -> NDArray[np.int64]:
-    """floor(bits * n / 2**64), for n < 2**32."""
-    low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)
-    return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)

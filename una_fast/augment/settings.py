@@ -44,7 +44,10 @@ def make_law(
     """
     for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
         check_choice(name, value)
-    _check_beta(beta)
+    if not is_number(beta):
+        raise InputError(f"beta={beta!r}: give a number in [0, 1]; the paper takes 0.5")
+    if not 0 <= beta <= 1:  # NaN fails too
+        raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
     check_index(index)
     fixed = _fixed_terms(index, variant) if keep_punctuation else None
     by_score = window == "score"
@@ -94,13 +97,6 @@ def check_choice(name: str, value: str) -> None:
     """Raise InputError for a value that is not among the CHOICES of `name`."""
     if not isinstance(value, str) or value not in CHOICES[name]:
         raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")
-
-
-def _check_beta(beta: float) -> None:
-    if not is_number(beta):
-        raise InputError(f"beta={beta!r}: give a number in [0, 1]; the paper takes 0.5")
-    if not 0 <= beta <= 1:  # NaN fails too
-        raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
 
 
 def check_index(index: Index) -> None:

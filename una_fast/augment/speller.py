@@ -98,7 +98,7 @@ class Speller:
         else:
             utf8 = np.frombuffer(b"".join(text.texts).lower(), dtype=np.uint8)
             lowered = StringTable(utf8, row_bounds([len(sentence) for sentence in text.texts]))
-            texts, chosen = spell(drawn, self.strings, unseen), lowered.rows_with(*self._marks).tolist()
+            texts, chosen = [*spell(drawn, self.strings, unseen)], lowered.rows_with(*self._marks).tolist()
         for i in chosen:
             words = [text.word(term, self._index.terms) for term in text.terms[i].tolist()]
             texts[i] = self._write(text.texts[i].decode("utf-8"), words, text.terms[i], drawn[i])

@@ -22,20 +22,13 @@ NO_STRINGS = StringTable.from_strings([])
 
 def spell(
     rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS, first_glued: int | None = None
-) -> list[str]:
+) -> StringTable:
     """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``.
 
     No space follows an id from `first_glued` on.
     """
-    return list(StringTable(*_spell_utf8(rows, strings, unseen, first_glued)))
-
-
-def _spell_utf8(
-    rows: Ragged, strings: StringTable, unseen: StringTable, first_glued: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The texts of `spell` as (UTF-8 uint8 (T,), bounds int64 (N + 1,))."""
-    glued = len(strings) if first_glued is None else first_glued
-    return spell_rows(rows.values, rows.indptr, strings.utf8, strings.offsets, unseen.utf8, unseen.offsets, glued)
+    tables, glued = (strings.utf8, strings.offsets, unseen.utf8, unseen.offsets), first_glued or len(strings)
+    return StringTable(*spell_rows(rows.values, rows.indptr, *tables, glued))
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,9 @@ class TextReader:
         known[new] = -1 - np.arange(len(new), dtype=ID)
         unseen = vocabulary.take(new)
         terms = Ragged(known[words.values], words.indptr)
-        return TextRows(texts, terms, unseen, _keys(*_spell_utf8(words, vocabulary, NO_STRINGS)))
+        spelled = spell(words, vocabulary)
+        keys = [xxhash.xxh3_64_intdigest(spelled.utf8.data[a:b]) for a, b in pairwise(spelled.offsets.tolist())]
+        return TextRows(texts, terms, unseen, np.array(keys, dtype=np.uint64))
 
 
 def _encoded(sentences: Iterable[str]) -> list[bytes]:
@@ -87,9 +82,3 @@ def _encoded(sentences: Iterable[str]) -> list[bytes]:
         return [str.encode(sentence) for sentence in listed]
     except (TypeError, UnicodeEncodeError):  # again one by one, to name the sentence in the error
         return [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(listed)]
-
-
-def _keys(utf8: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """The hash of each row's words, joined by spaces."""
-    text = utf8.data
-    return np.array([xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds.tolist())], dtype=np.uint64)

@@ -165,21 +165,14 @@ class Augmenter(KernelAugmentation):
         return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
-        terms, fixed = text.terms, self._fixed_unseen(text)
-        first = np.empty_like(terms.values)
+        terms, first = text.terms, np.empty_like(text.terms.values)
         z, p = np.empty((2, len(terms.values)), dtype=SCORE)
-        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, fixed)
+        fixed = is_punctuation(list(text.unseen)) if self._law.fixes else np.zeros(len(text.unseen), dtype=bool)
+        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, fixed.astype(np.uint8))
         return Weights(first, z, p)
-
-    def _fixed_unseen(self, text: TextRows) -> np.ndarray:
-        """uint8: 1 for each unseen word of `text` that is never replaced."""
-        n = len(text.unseen)
-        return (is_punctuation(list(text.unseen)) if self._law.fixes else np.zeros(n, dtype=bool)).astype(np.uint8)
 
     def _replace(self, text: TextRows, weights: Weights, draws: DrawSet) -> np.ndarray:
         """int32 (T,): the ids of the negatives, one for each word."""
-        out = np.empty(len(text.terms.values), dtype=ID)
-        first, z, p = weights.first, weights.z, weights.p
-        terms = text.terms
-        replace_terms(self._law, text.keys, draws.epoch, terms.values, terms.indptr, first, z, p, out, draws.number)
+        terms, out = text.terms, np.empty(len(text.terms.values), dtype=ID)
+        replace_terms(self._law, text.keys, draws.epoch, terms.values, terms.indptr, *weights, out, draws.number)
         return out

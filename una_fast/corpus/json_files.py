@@ -58,40 +58,34 @@ class JsonLinesFile(FileSource):
 
     def _read_lines(self, lines: bytes, n_before: int) -> Iterator[bytes]:
         for number, line in enumerate(lines.split(b"\n"), start=n_before + 1):
-            if line.strip():
-                yield self._read_line(line, f"{self.path}, line {number:,}")
-
-    def _read_line(self, line: bytes, where: str) -> bytes:
-        try:
-            row = json.loads(line.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where}: byte {error.start} of the line is not UTF-8; convert the file") from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{where}: not one JSON value ({error}); "
-                "if a value takes several lines, or they are in one array, name the file .json"
-            ) from error
-        return encode_row(row, self.reading.column, where)
+            where = f"{self.path}, line {number:,}"
+            try:
+                rows = [json.loads(line.decode("utf-8-sig"))] if line.strip() else []
+            except UnicodeDecodeError as error:
+                raise InputError(f"{where}: byte {error.start} of the line is not UTF-8; convert the file") from error
+            except (ValueError, RecursionError) as error:
+                raise InputError(
+                    f"{where}: not one JSON value ({error}); "
+                    "if a value takes several lines, or they are in one array, name the file .json"
+                ) from error
+            yield from (encode_row(row, self.reading.column, where) for row in rows)
 
     def remark(self, n_documents: int) -> str:
         """The warning that lines are blank, or ""."""
-        blank = self.n_lines - n_documents
-        if blank <= 0:
-            return ""
         said = f"{self.path}: {counted(self.n_lines, 'line')} gave {counted(n_documents, 'document')}"
-        return f"{said}: {counted(blank, 'blank line')}"
+        blank = self.n_lines - n_documents
+        return f"{said}: {counted(blank, 'blank line')}" if blank > 0 else ""
 
 
 class JsonFile(FileSource):
     """JSON values, objects with the column among their keys or texts: in one array, or one after another."""
 
     def _blocks(self) -> Iterator[Block]:
-        return blocks_of(self._documents())
-
-    def _documents(self) -> Iterator[bytes]:
         with LineReader(self.path, None) as file:
-            for line, row in JsonValues(file, self.reading.max_row_bytes):
-                yield encode_row(row, self.reading.column, f"{self.path}, line {line:,}")
+            rows = JsonValues(file, self.reading.max_row_bytes)
+            yield from blocks_of(
+                encode_row(row, self.reading.column, f"{self.path}, line {line:,}") for line, row in rows
+            )
 
 
 class JsonValues:
@@ -110,26 +104,20 @@ class JsonValues:
         self._line = 1
 
     def __iter__(self) -> Iterator[tuple[int, object]]:
-        if self._next_character() == "[":
-            yield from self._array()
-        while self._next_character():
-            yield self._line, self._value()
-
-    def _array(self) -> Iterator[tuple[int, object]]:
-        """The values of the array that starts here, which must be all that the file holds."""
-        self._at += 1
-        character = self._next_character()
-        while character != "]":
+        end = "]" if self._next_character() == "[" else ""
+        self._at += len(end)
+        is_first = True
+        while (character := self._next_character()) != end:
+            if end and not is_first and character:
+                if character != ",":
+                    raise self._not_json("a comma or ] is missing")
+                self._at += 1
+                character = self._next_character()  # a value must follow, also before ]
             if not character:
                 raise self._not_json("the array has no end")
             yield self._line, self._value()
-            character = self._next_character()
-            if character == ",":
-                self._at += 1
-                character = self._next_character() and ","  # a value must follow, also before ]
-            elif character and character != "]":
-                raise self._not_json("a comma or ] is missing")
-        self._at += 1
+            is_first = False
+        self._at += len(end)
         if self._next_character():
             raise self._not_json("text follows the array")
 

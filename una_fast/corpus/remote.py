@@ -38,16 +38,6 @@ class RemoteFile:
         """Its name without the folder and a query."""
         return PurePosixPath(self.place.partition("?")[0]).name
 
-    @property
-    def suffix(self) -> str:
-        """The end of the name from its last full stop."""
-        return PurePosixPath(self.name).suffix
-
-    @property
-    def suffixes(self) -> list[str]:
-        """All ends of the name that start with a full stop."""
-        return PurePosixPath(self.name).suffixes
-
     def identity(self) -> list[str | int]:
         """Its address, its size in bytes, and a hash of all that the server says of it. Raises OSError."""
         files = file_system(self.address)[0]

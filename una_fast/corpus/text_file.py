@@ -55,7 +55,7 @@ class LineReader(io.RawIOBase):
         self.path = path
         self._start = part[0] if part else 0
         self._left = part[1] - part[0] if part else None  # bytes
-        self._compression, uncompressed = COMPRESSIONS.get(path.suffix.lower(), ("", lambda file: file))
+        self._compression, uncompressed = COMPRESSIONS.get(Path(path.name).suffix.lower(), ("", lambda file: file))
         self._max_line_bytes = max_line_bytes
         self._newlines = 0
         self._unfinished = 0  # bytes after the last newline
@@ -159,7 +159,7 @@ class TextFile(FileSource):
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
         """Parts of about `n_bytes`, whole lines each; None for a compressed file."""
-        if self.path.suffix.lower() != ".txt":
+        if not self.name.lower().endswith(".txt"):
             return None
         with self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

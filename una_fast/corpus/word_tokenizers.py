@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +34,6 @@ SEGMENTERS: dict[str, tuple[str, Callable[[], Split]]] = {  # name: its language
     "janome": ("Japanese", _janome),
     "pythainlp": ("Thai", _pythainlp),
 }
-_made: dict[str, Split] = {}  # segmenters by name, kept: a dictionary takes up to a second to load
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space of several kinds, and scripts without spaces.
@@ -67,8 +67,7 @@ class WordTokenizer:
             return list(words)
         if self.name in SEGMENTERS:  # they return white space as words too
             return [word for word in words if not word.isspace()]
-        _check_words(words, text)
-        return list(words)
+        return _checked_words(words, text)
 
 
 def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:
@@ -119,8 +118,18 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
     """The words that a tokenizer makes of PROBES, to recognise it later; None for NAMED ones, which do not change."""
     if isinstance(tokenizer, str) and tokenizer in NAMED:
         return None
-    probed = word_tokenizer(tokenizer, lowercase=False)
-    return [_words_or_none(probed, text) for text in PROBES]
+    function = word_tokenizer(tokenizer, lowercase=False).function
+    probe: Probe = []
+    for text in PROBES:
+        try:
+            words = function(text)
+        except InputError:
+            raise
+        except Exception:  # whatever a caller's function raises for a script it was not made for
+            probe.append(None)
+        else:  # empty ones too: text.split(" ") makes them of two spaces, which the corpus may not have
+            probe.append(_checked_words(words, text, or_empty=True))
+    return probe
 
 
 def is_probe(value: Any) -> bool:
@@ -143,30 +152,17 @@ def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
             )
 
 
+@cache  # a dictionary takes up to a second to load
 def _segmenter(name: str) -> Split:
-    if name not in _made:
-        try:
-            _made[name] = SEGMENTERS[name][1]()
-        except ImportError as error:
-            raise InputError(
-                f"word_tokenizer={name!r}: {name} is not installed: pip install 'una_fast[segmenters]'"
-            ) from error
-    return _made[name]
-
-
-def _words_or_none(tokenizer: WordTokenizer, text: str) -> list[str] | None:
     try:
-        words = tokenizer.function(text)
-    except InputError:
-        raise
-    except Exception:  # whatever a caller's function raises for a script it was not made for
-        return None
-    if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
-        return list(words)  # empty ones too: text.split(" ") makes them of two spaces, which the corpus may not have
-    _check_words(words, text)
-    return list(words)
+        return SEGMENTERS[name][1]()
+    except ImportError as error:
+        raise InputError(
+            f"word_tokenizer={name!r}: {name} is not installed: pip install 'una_fast[segmenters]'"
+        ) from error
 
 
-def _check_words(words: Any, text: str) -> None:
-    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
-        raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")
+def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
+    if isinstance(words, (list, tuple)) and all(isinstance(word, str) and (word or or_empty) for word in words):
+        return list(words)
+    raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")

@@ -232,19 +232,14 @@ def _gather(workers: Workers, sentences: Ragged, words: EntryWords) -> Ragged:
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 
-    def count(rows: slice) -> None:
-        words.count(sentences.values, sentences.indptr[rows.start : rows.stop + 1], lengths[rows])
+    def gather(rows: slice, out: np.ndarray | None = None) -> None:
+        words.gather(sentences.values, sentences.indptr[rows.start : rows.stop + 1], lengths[rows], out)
 
-    for _ in workers.map(count, parts):
+    for _ in workers.map(gather, parts):
         pass
     indptr = row_bounds(lengths)
     values = np.empty(indptr[-1], dtype=ID)
-
-    def fill(rows: slice) -> None:
-        out = values[indptr[rows.start] : indptr[rows.stop]]
-        words.gather(sentences.values, sentences.indptr[rows.start : rows.stop + 1], out)
-
-    for _ in workers.map(fill, parts):
+    for _ in workers.map(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts):
         pass
     return Ragged(values, indptr)
 

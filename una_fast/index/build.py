@@ -107,14 +107,8 @@ def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jo
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order), dtype=ID)
     relabel(parsed.words.values, ranks, parsed.words.values)
-    return Index(
-        chunks=parsed.chunks,
-        sentences=parsed.sentences,
-        terms=parsed.vocabulary.take(order),
-        word_ids=parsed.words,
-        scores=scores.take(order),
-        sources=parsed.sources,
-        word_tokenizer=word_tokenizer,
-        lowercase=lowercase,
-        word_probe=probe_words(word_tokenizer),
-    )
+    terms = parsed.vocabulary.take(order)
+    tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
+    arrays = {f"{name}_{part}": array for name, table in tables.items() for part, array in vars(table).items()}
+    arrays |= vars(scores.take(order))
+    return Index(arrays, parsed.sources, word_tokenizer, lowercase, probe_words(word_tokenizer))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import xxhash
 
-from una_fast.arrays import ID, Ragged, StringNumbers, StringTable
+from una_fast.arrays import ID, StringNumbers
 from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
@@ -22,8 +22,8 @@ from una_fast.corpus.word_tokenizers import (
     tokenizer_name,
 )
 from una_fast.errors import InputError, counted
-from una_fast.index.layout import KIND, SCORE_LAW, VERSION, check_content, index_meta
-from una_fast.index.scores import TermScores, term_frequency
+from una_fast.index.layout import KIND, SCORE_LAW, SCORES, VERSION, check_content, index_meta, tables_of
+from una_fast.index.scores import term_frequency
 from una_fast.memory import check_size
 from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
@@ -55,12 +55,7 @@ class Index:
 
     def __init__(
         self,
-        *,
-        chunks: StringTable,
-        sentences: Ragged,
-        terms: StringTable,
-        word_ids: Ragged,
-        scores: TermScores,
+        arrays: dict[str, np.ndarray],
         sources: list[dict[str, Any]],
         word_tokenizer: str | Split,
         lowercase: bool,
@@ -68,13 +63,10 @@ class Index:
         path: Path | None = None,
         seal: str | None = None,
     ):
-        self.chunks = chunks
-        self.sentences = sentences
-        self.terms = terms
-        self.word_ids = word_ids
-        self.document_frequency = scores.document_frequency
-        self.idf = scores.idf
-        self.max_tfidf = scores.max_tfidf
+        """arrays: by the names that they have in its folder (see `layout.DTYPES`)."""
+        self._arrays = arrays
+        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
+        self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
         self.sources = sources
         self.word_tokenizer = word_tokenizer
         self.lowercase = lowercase
@@ -87,19 +79,9 @@ class Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
         folder = checked_path(path)
         meta, arrays, seal = load_arrays(folder, KIND, VERSION, partial(check_content, folder), verify=verify)
-        return cls(
-            chunks=StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
-            sentences=Ragged(arrays["sentences_values"], arrays["sentences_indptr"]),
-            terms=StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
-            word_ids=Ragged(arrays["words_values"], arrays["words_indptr"]),
-            scores=TermScores(arrays["document_frequency"], arrays["idf"], arrays["max_tfidf"]),
-            sources=meta["sources"],
-            word_tokenizer=_checked_tokenizer(folder, meta, word_tokenizer),
-            lowercase=meta["lowercase"],
-            word_probe=meta.get("word_probe"),
-            path=folder.resolve(),
-            seal=seal,
-        )
+        tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
+        made = meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe")
+        return cls(arrays, *made, path=folder.resolve(), seal=seal)
 
     @property
     def n_documents(self) -> int:
@@ -162,21 +144,8 @@ class Index:
         anything that una_fast did not save there.
         """
         meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
-        arrays = {
-            "chunks_utf8": self.chunks.utf8,
-            "chunks_offsets": self.chunks.offsets,
-            "sentences_values": self.sentences.values,
-            "sentences_indptr": self.sentences.indptr,
-            "terms_utf8": self.terms.utf8,
-            "terms_offsets": self.terms.offsets,
-            "words_values": self.word_ids.values,
-            "words_indptr": self.word_ids.indptr,
-            "document_frequency": self.document_frequency,
-            "idf": self.idf,
-            "max_tfidf": self.max_tfidf,
-        }
         folder = resolved(path)
-        self.seal = save_arrays(folder, KIND, VERSION, meta, arrays)
+        self.seal = save_arrays(folder, KIND, VERSION, meta, self._arrays)
         self.path = folder
 
     def _checked(self, row: int) -> int:

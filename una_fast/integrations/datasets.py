@@ -65,9 +65,6 @@ class Negatives(DrawnByEpoch):
         self.names = negative_names(n)
         self.of = of
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
-        self._check()
-
-    def _check(self) -> None:
         if self.of not in ("anchor", "positive"):
             raise InputError(f"of={self.of!r}: negatives are made of the 'anchor' or of the 'positive'")
         if self.of == "positive" and self.positive is None:
@@ -86,7 +83,8 @@ class Negatives(DrawnByEpoch):
             InputError: a column that is not there, or that holds something other than text; one row that is no batch.
         """
         views = self._given(batch)
-        self._note_drawn([_key("\0".join(row)) for row in zip(*views.values(), strict=True)])
+        texts = ("\0".join(row).encode(errors="replace") for row in zip(*views.values(), strict=True))
+        self._note_drawn([xxhash.xxh3_64_intdigest(text) for text in texts])
         for number, name in enumerate(self.names):
             views[name] = self.augmenter.augment(views[self.of], self.epoch.value, draw_set=number)
         return views | {name: batch[_checked_column(list(batch), name)] for name in self.keep}
@@ -154,10 +152,6 @@ class Negatives(DrawnByEpoch):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
-
-
-def _key(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode(errors="replace"))
 
 
 def _texts(batch: Mapping[str, Sequence[Any]], column: str) -> list[str]:

@@ -16,8 +16,7 @@ from una_fast.augment.draw_set import DrawSet
 from una_fast.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
-    from una_fast.integrations.callbacks import EpochCallback
-
+    from una_fast.integrations.transformers import EpochCallback
 
 PLACES = 256  # sentences that are remembered to notice a second pass over the data
 FEWEST = 32  # remembered sentences; with fewer, looking twice at some rows would be taken for a pass
@@ -55,17 +54,19 @@ class SharedEpoch:
     the start of a process, and datasets pickle their transform to compute its fingerprint.
     """
 
-    def __init__(self, epoch: int = 0):
-        descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(bytes(8 * (2 + 2 * PLACES)))
-        self._open(Path(name))
-        self.value = epoch
-        weakref.finalize(self, _remove, Path(name), os.getpid())
-
-    def _open(self, path: Path) -> None:
+    def __init__(self, epoch: int = 0, path: Path | None = None):
+        """With the `path` of another process's file, that epoch; a new one, `epoch`, where that process has ended."""
+        is_new = path is None or not path.exists()
+        if path is None or is_new:
+            descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(bytes(8 * (2 + 2 * PLACES)))
+            path = Path(name)
+            weakref.finalize(self, _remove, path, os.getpid())
         self._path = path
         self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(2 + 2 * PLACES,))
+        if is_new:
+            self.value = epoch
 
     @property
     def value(self) -> int:
@@ -103,7 +104,7 @@ class SharedEpoch:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _attach, (self._path, self.value)
+        return SharedEpoch, (self.value, self._path)
 
 
 class DrawnByEpoch:
@@ -133,19 +134,10 @@ class DrawnByEpoch:
 
     def callback(self) -> EpochCallback:
         """A `TrainerCallback` that sets the epoch to the trainer's at the start of each."""
-        from una_fast.integrations.callbacks import EpochCallback
+        from una_fast.integrations.transformers import EpochCallback
 
         self.epoch.expect_moves()
         return EpochCallback(self.set_epoch)
-
-
-def _attach(path: Path, epoch: int) -> SharedEpoch:
-    """The epoch of another process, or where that one has ended, a new one that begins with `epoch`."""
-    if not path.exists():
-        return SharedEpoch(epoch)
-    shared = SharedEpoch.__new__(SharedEpoch)
-    shared._open(path)
-    return shared
 
 
 def _remove(path: Path, process: int) -> None:

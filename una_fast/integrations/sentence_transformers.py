@@ -121,7 +121,8 @@ class ViewsLoss(nn.Module):
         self.step: int | None = None
         self._loss_takes_start = "start" in known
         # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
-        self._start = [_frozen(model)] if self._loss_takes_start or tie_weight else []
+        starts = [copy.deepcopy(model)] if self._loss_takes_start or tie_weight else []
+        self._start = [start.eval().requires_grad_(False) for start in starts]
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """A scalar. sentence_features: of anchor, positive and negative, each {"input_ids": int64 (B, L), ...}."""
@@ -189,11 +190,6 @@ class PairsLoss(ViewsLoss):
 
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
         super().__init__(model, pairs, temperature, alpha, 2, gather_across_devices=gather_across_devices)
-
-
-def _frozen(model: Any) -> Any:
-    """A copy of a model that is not trained and has no dropout."""
-    return copy.deepcopy(model).eval().requires_grad_(False)
 
 
 class StepCallback(TrainerCallback):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,27 +31,19 @@ class View:
 
     def ids(self, rows: np.ndarray, epoch: int, max_length: int) -> Ids:
         """Padded ids (B, max_length) of int64 `rows` (B,), as the tokenizer makes them of the texts."""
+        una, rows = self.augmenter, rows + self.offset
+        if self.draw_set is None and self.prompt:
+            return self.prompted([una.index.sentence(row) for row in rows.tolist()], max_length)
+        if self.draw_set is None:
+            return una.tokens.anchor_ids(rows, max_length)
         if self.prompt:
-            return self._encoded([self.prompt + text for text in self._texts(rows, epoch)], max_length)
-        if self.draw_set is None:
-            return self.augmenter.tokens.anchor_ids(rows + self.offset, max_length)
-        return self.augmenter.token_ids(rows, epoch, max_length, draw_set=self.draw_set)
+            return self.prompted(una.texts(rows, epoch, draw_set=self.draw_set), max_length)
+        return una.token_ids(rows, epoch, max_length, draw_set=self.draw_set)
 
-    def check_prompt(self, max_length: int) -> None:
-        """Raise InputError for a prompt that leaves no room for a sentence."""
-        if self.prompt and self._encoded([self.prompt], max_length)["attention_mask"].all():
-            raise InputError(
-                f"prompts: {self.prompt!r} leaves no room for a sentence among max_length={max_length} tokens"
-            )
-
-    def _texts(self, rows: np.ndarray, epoch: int) -> list[str]:
-        if self.draw_set is None:
-            return [self.augmenter.index.sentence(row) for row in (rows + self.offset).tolist()]
-        return self.augmenter.texts(rows, epoch, draw_set=self.draw_set)
-
-    def _encoded(self, texts: list[str], max_length: int) -> Ids:
+    def prompted(self, texts: list[str], max_length: int) -> Ids:
+        """Padded ids of texts, each with the prompt before it."""
         batch = token_tensors(len(texts), max_length, self.augmenter.tokens)
-        self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
+        self.augmenter.tokens.write_texts([self.prompt + text for text in texts], np.arange(len(texts)), batch)
         return batch
 
 
@@ -68,16 +60,17 @@ def make_views(
         raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
     if positive not in (None, "same") and not isinstance(positive, int):
         raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
-    settings: dict[str, dict[str, Any]] = {"anchor": {}}
+    views = {"anchor": View(augmenter)}
     if positive is not None:
-        settings["positive"] = {"offset": 0 if positive == "same" else positive}
-    settings |= {name: {"draw_set": number} for number, name in enumerate(negative_names(n))}
-    by_view = dict.fromkeys(settings, prompts) if isinstance(prompts, str) else dict(prompts or {})
-    if unknown := [name for name in by_view if name not in settings]:
-        raise InputError(f"prompts: there is no view {unknown[0]!r}: the views are {', '.join(settings)}")
-    views = {name: View(augmenter, prompt=by_view.get(name) or "", **settings[name]) for name in settings}
-    for view in views.values():
-        view.check_prompt(max_length)
+        views["positive"] = View(augmenter, 0 if isinstance(positive, str) else positive)
+    views |= {name: View(augmenter, draw_set=number) for number, name in enumerate(negative_names(n))}
+    by_view = dict.fromkeys(views, prompts) if isinstance(prompts, str) else dict(prompts or {})
+    for name, prompt in by_view.items():
+        if name not in views:
+            raise InputError(f"prompts: there is no view {name!r}: the views are {', '.join(views)}")
+        views[name] = replace(views[name], prompt=prompt or "")
+        if prompt and views[name].prompted([""], max_length)["attention_mask"].all():
+            raise InputError(f"prompts: {prompt!r} leaves no room for a sentence among max_length={max_length} tokens")
     return views
 
 

@@ -33,11 +33,6 @@ def blocks(array: np.ndarray, overlap: int = 0) -> Iterator[np.ndarray]:
     forget_pages(data)
 
 
-def never_increases(values: np.ndarray) -> bool:
-    """True if no value is above the one before it."""
-    return not any((part[1:] > part[:-1]).any() for part in blocks(values, overlap=1))
-
-
 def wrong_range(values: np.ndarray, low: float, high: float) -> bool:
     """True if a value is NaN, or not from `low` to `high`."""
     return not all(low <= part.min() and part.max() <= high for part in blocks(values))

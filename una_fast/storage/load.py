@@ -75,23 +75,21 @@ def load_arrays(
 def _load(folder: Path, manifest: Manifest, check: Check | None, verify: bool) -> Saved:
     files = {name: map_file(folder / array_file(name, checksum)) for name, checksum in manifest.checksums.items()}
     mark = _mark_of(files.values(), f"{manifest.seal} {check is not None}")
-    if not verify and _is_set(mark):
-        return _saved(manifest, files)
-    with locked(mark.parent.parent) if mark else nullcontext():  # one process of the user verifies at a time
-        if not verify and _is_set(mark):  # by a process that started at the same time
-            return _saved(manifest, files)
-        for name, checksum in manifest.checksums.items():
+
+    def is_verified() -> bool:
+        return not verify and mark is not None and mark.is_file()
+
+    # one process of the user verifies at a time, and then a process that started at the same time finds the mark
+    with nullcontext() if mark is None or is_verified() else locked(mark.parent.parent):
+        is_new = not is_verified()
+        for name, checksum in manifest.checksums.items() if is_new else ():
             verify_checksum(files[name], checksum)
-        saved = _saved(manifest, files)
-        if check is not None:
-            check(saved.meta, saved.arrays)
-        if mark is not None:
+        arrays = {name: mapped_array(file) for name, file in files.items()}
+        if is_new and check is not None:
+            check(manifest.meta, arrays)
+        if is_new and mark is not None:
             _set(mark, files.values())
-        return saved
-
-
-def _saved(manifest: Manifest, files: dict[str, Mapped]) -> Saved:
-    return Saved(manifest.meta, {name: mapped_array(file) for name, file in files.items()}, manifest.seal)
+        return Saved(manifest.meta, arrays, manifest.seal)
 
 
 def _mark_of(files: Collection[Mapped], content: str) -> Path | None:
@@ -127,18 +125,12 @@ def private_folder() -> Path | None:
     return folder
 
 
-def _is_set(mark: Path | None) -> bool:
-    """True if the files of the mark were verified before and have not changed since."""
-    return mark is not None and mark.is_file()
-
-
 def _set(mark: Path, files: Collection[Mapped]) -> None:
     """Note that the files were verified, if they have not changed since they were mapped; forget the oldest marks."""
     with suppress(OSError):
         if all(identity_of(file.path.stat()) == file.identity for file in files):
             mark.parent.mkdir(exist_ok=True)
             mark.touch()
-            marks = list(mark.parent.iterdir())
-            if len(marks) > MOST_MARKS:
-                for path in sorted(marks, key=lambda path: path.stat().st_mtime_ns)[: MOST_MARKS // 2]:
-                    path.unlink(missing_ok=True)
+            marks = sorted(mark.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+            for path in marks[: MOST_MARKS // 2] if len(marks) > MOST_MARKS else ():
+                path.unlink(missing_ok=True)

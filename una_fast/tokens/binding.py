@@ -1,8 +1,10 @@
-"""Index and tokenizer -> the sub-word ids of every sentence and term, kept with the index."""
+"""Index and tokenizer -> the sub-word ids of every sentence and term: made once, and compared at every bind."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,12 @@ from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.layout import TOKENS
 from una_fast.storage.content import wrong_rows
+from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from una_fast.index.index import Index
 
 VERSION = 3  # of the layout of the token ids
@@ -24,6 +29,9 @@ MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their plac
 TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 NEEDED, OPTIONAL = frozenset(["sentences", "terms", "irregular"]), "first_terms"
 PARTS = ("values", "indptr")
+N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
+TERMS_A_TEXT = 8
+LONGEST_COMPARED = 2**14  # bytes of a sentence or a term: one word of 300,000 letters among few terms took 22 s
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
@@ -71,7 +79,8 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
         list(threads.map(measure, tasks))
         is_joined = row_lengths >= 0
         whole_rows = np.flatnonzero(~is_joined)
-        whole = _encode_whole(index, encoder, whole_rows)
+        calls = (whole_rows[i : i + TEXTS_A_CALL].tolist() for i in range(0, len(whole_rows), TEXTS_A_CALL))
+        whole = encoder.encode_texts([index.sentence(row) for row in rows] for rows in calls)  # 20 times as long
         row_lengths[whole_rows] = whole.lengths()
         bounds = row_bounds(row_lengths)
         largest = max(chunk_ids.values.max(initial=0), whole.values.max(initial=0))
@@ -160,13 +169,8 @@ def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[R
     regular, later, first = encode_both(index.chunks, is_first, encoder, n_jobs)
     if first is later:
         return later, np.where(regular, later.lengths(), -1).astype(ID), 0
-    values = np.concatenate([later.values, first.values])
-    bounds = np.concatenate([later.indptr, first.indptr[1:] + later.indptr[-1]])
-    return (
-        Ragged(values, bounds),
-        np.where(np.tile(regular, 2), np.diff(bounds), -1).astype(ID),
-        len(index.chunks),
-    )
+    ids = later.followed_by(first)
+    return ids, np.where(np.tile(regular, 2), ids.lengths(), -1).astype(ID), len(index.chunks)
 
 
 def encode_both(
@@ -187,7 +191,55 @@ def encode_both(
     return regular, later, first
 
 
-def _encode_whole(index: Index, encoder: SubwordEncoder, rows: np.ndarray) -> Ragged:
-    """int32 ids of the sentences `rows`, each encoded as one text, which takes 20 times as long as by chunks."""
-    starts = range(0, len(rows), TEXTS_A_CALL)
-    return encoder.encode_texts([index.sentence(row) for row in rows[i : i + TEXTS_A_CALL].tolist()] for i in starts)
+def compare_with_tokenizer(
+    ids: dict[str, Ragged], index: Index, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Compare a fixed sample of sentences, and texts of random terms, with what the tokenizer itself makes of them.
+
+    Raises:
+        NotByWordError: a difference, with its text.
+    """
+    samples = [(index.sentence(row), ids["sentences"][row]) for row in sample_rows(index)] + _texts_of_terms(ids, index)
+    with _state_kept(tokenizer):
+        expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
+    prefix, suffix = encoder.prefix.tolist(), encoder.suffix.tolist()
+    for i, (text, found) in enumerate(samples):
+        wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
+        if expected["input_ids"][i] != prefix + found.tolist() + suffix or wrong_types:
+            raise NotByWordError(
+                f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than of its words one by one"
+            )
+
+
+def sample_rows(index: Index) -> list[int]:
+    """Rows spread evenly over the index, very long sentences left out; the first row if all are very long."""
+    rows = np.unique(np.linspace(0, index.n_documents - 1, N_COMPARED).astype(int))
+    chunks, offsets = index.sentences.take(rows), index.chunks.offsets
+    bounds = row_bounds(offsets[chunks.values + 1] - offsets[chunks.values])[chunks.indptr]
+    return rows[np.diff(bounds) <= LONGEST_COMPARED].tolist() or rows[:1].tolist()
+
+
+def _texts_of_terms(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarray]]:
+    first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
+    regular = np.delete(np.arange(len(later)), ids["irregular"].values)
+    regular = regular[np.diff(index.terms.offsets)[regular] * TERMS_A_TEXT <= LONGEST_COMPARED]
+    if not len(regular):
+        return []
+    drawn = np.random.default_rng(0).choice(regular, (N_COMPARED, TERMS_A_TEXT)).tolist()
+    return [
+        (" ".join(index.terms[i] for i in line), np.concatenate([first[line[0]], *(later[i] for i in line[1:])]))
+        for line in drawn
+    ]
+
+
+@contextmanager
+def _state_kept(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+    """Restore the settings of the Rust object, into which a call of a Hugging Face tokenizer writes its own."""
+    backend = tokenizer.backend_tokenizer
+    truncation, padding, special = backend.truncation, backend.padding, backend.encode_special_tokens
+    try:
+        yield
+    finally:
+        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
+        backend.no_padding() if padding is None else backend.enable_padding(**padding)
+        backend.encode_special_tokens = special

@@ -14,8 +14,7 @@ from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
-from una_fast.tokens.binding import bind, encode_table
-from una_fast.tokens.comparison import compare_with_tokenizer, sample_rows
+from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_table, sample_rows
 from una_fast.tokens.regularity import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder, check_settings
 from una_fast.tokens.whole_text import WholeText

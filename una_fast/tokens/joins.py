@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-from una_fast.tokens.pipelines import SPACE_MARK, WORD_EXPRESSIONS, Step
+from una_fast.tokens.pipelines import SPACE_MARK, WORD_EXPRESSIONS, Step, splits_at_space
 
 MARKS = string.punctuation + "‘’“”–—«»„·•§±×÷€£"  # at most 64, one bit each
 
@@ -40,10 +40,7 @@ class WordJoins:
         )
         by_expression = kinds == ["ByteLevel"] or self.after_space_only
         known = self.between_marks or by_expression
-        unsplit = all(
-            kind in ("WhitespaceSplit", "Metaspace") or _is_space(step)
-            for kind, step in zip(kinds, splits, strict=True)
-        )
+        unsplit = all(step["type"] in ("WhitespaceSplit", "Metaspace") or splits_at_space(step) for step in splits)
         self._pairs: set[str] = set()
         marks = "".join(mark for mark in MARKS if normalize(f"a{mark}a") == f"{normalize('a')}{mark}a")
         if not known and unsplit and model["type"] in ("BPE", "Unigram"):
@@ -81,10 +78,6 @@ def _is_letter_or_digit(character: str) -> bool:
     """Whether it is one for every normaliser: a ligature becomes letters, "⑴" does not."""
     composed = unicodedata.normalize("NFKC", character) + character
     return all(unicodedata.category(one)[0] in "LN" for one in composed)
-
-
-def _is_space(step: Step) -> bool:
-    return step["type"] == "Split" and step["pattern"] == {"String": " "}
 
 
 assert len(MARKS) <= 64 and SPACE_MARK not in MARKS

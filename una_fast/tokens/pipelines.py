@@ -78,9 +78,7 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
     """Whether spaces become ▁ and the text is not split, and no merge of the model makes a sub-word across a ▁."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
-    splits_nothing = not splits or (
-        len(splits) == 1 and splits[0]["type"] == "Split" and splits[0]["pattern"] == {"String": " "}
-    )
+    splits_nothing = not splits or (len(splits) == 1 and splits_at_space(splits[0]))
     unsplit_mark = (
         not normalizers
         and len(splits) == 1
@@ -89,6 +87,11 @@ def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Ste
         and not splits[0].get("split", True)
     )
     return ((marked and splits_nothing) or unsplit_mark) and model["type"] == "BPE" and not _crosses_marks(model)
+
+
+def splits_at_space(step: Step) -> bool:
+    """Whether a step of a pre-tokenizer splits at each space alone."""
+    return step["type"] == "Split" and step["pattern"] == {"String": " "}
 
 
 def _crosses_marks(model: Step) -> bool:

@@ -76,7 +76,9 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
-        self._check_plain_ascii()
+        # chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk
+        if dependent := [c for c in PLAIN if not self._is_regular(c)]:
+            raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
 
     def joins(self, description: dict[str, Any]) -> WordJoins:
         """Where a new sub-word begins within a chunk. description: as the constructor takes it."""
@@ -90,7 +92,10 @@ class Pipeline:
         """
         regular = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._has_space_runs or self.kind.ends != Ends.ANY:
-            for row in _rows_not_plain(table).tolist():
+            not_plain = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
+            regular[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
+            regular &= np.diff(table.offsets) > 0
+            for row in np.flatnonzero(~regular).tolist():
                 regular[row] = all(map(self._is_regular, table[row].split(" ")))
         regular[table.rows_with(*self._searched)] = False
         return regular
@@ -121,12 +126,6 @@ class Pipeline:
         if self.kind.ends == Ends.VISIBLE or self._has_space_runs:
             return bool(first) and not first[0].isspace() and not first[-1].isspace() and later == first
         return True
-
-    def _check_plain_ascii(self) -> None:
-        """Chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk."""
-        dependent = [c for c in PLAIN if not self._is_regular(c)]
-        if dependent:
-            raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
         """Set the ids by which an added token in a text is found, and the texts that are searched for instead.
@@ -210,10 +209,3 @@ def _check_model(model: Step) -> None:
         raise InputError(
             f"tokenizer: BPE dropout {model['dropout']} gives the same text other ids at every call; set it to None"
         )
-
-
-def _rows_not_plain(table: StringTable) -> np.ndarray:
-    """int64, rows of the strings that are empty or hold anything but printable ASCII, in order."""
-    positions = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
-    rows = np.searchsorted(table.offsets, positions, side="right") - 1
-    return np.union1d(rows, np.flatnonzero(np.diff(table.offsets) == 0))

@@ -74,15 +74,12 @@ class SubwordEncoder:
         wanted: bool (n,), True for regular strings only (see `Pipeline`). Memory is one block of strings a thread.
         """
 
-        def encode_group(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
-            if after_space and self._joint:
-                return self._encode_joined(strings)
-            return self._encode_apart(strings, after_space)
-
         def encode(start: int) -> tuple[np.ndarray, np.ndarray]:
             chosen = np.flatnonzero(wanted[start : start + BLOCK])
             strings = _decode(table, start, start + BLOCK)
-            values, counts = encode_group([strings[i] for i in chosen.tolist()])
+            found = [strings[i] for i in chosen.tolist()]
+            joined = after_space and self._joint
+            values, counts = self._encode_joined(found) if joined else self._encode_apart(found, after_space)
             lengths = np.zeros(len(strings), dtype=POINTER)
             lengths[chosen] = counts
             return values, lengths

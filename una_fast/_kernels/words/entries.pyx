@@ -118,10 +118,18 @@ cdef class WordWriter:
         self.used += stop - start
         return self.end_word()
 
-    cdef int write_split(self, Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-        """Write the words into which str.split would cut text[start:stop]."""
-        cdef Py_ssize_t i
+    cdef int write_entry(self, Rewriter text, int place) except -1 nogil:
+        """Write the words into which str.split would cut the text of an entry, without the "x" of its neighbours."""
+        cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
+        if not place & FIRST:
+            while at(text, start) != c'x':
+                start += 1
+            start += 1
+        if not place & LAST:
+            while at(text, stop - 1) != c'x':
+                stop -= 1
+            stop -= 1
         for i in range(start, stop):
             if not python_space(at(text, i)):
                 self.used = write_utf8(at(text, i), self.utf8, self.used)
@@ -190,7 +198,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
                 put_entry(text, utf8, spans, chunks[entries[e, 0] : entries[e, 1]], place)
                 if treebank:
                     apply_treebank(text)
-                write_entry(out, text, place)
+                out.write_entry(text, place)
             indptr[e + 1] = out.count
     return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
 
@@ -228,20 +236,6 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, 
     return flip(text)
 
 
-cdef int write_entry(WordWriter out, Rewriter text, int place) except -1 nogil:
-    """Write the words of the entry: those into which str.split would cut the text without the "x" of neighbours."""
-    cdef Py_ssize_t start = 0, stop = text.length
-    if not place & FIRST:
-        while at(text, start) != c'x':
-            start += 1
-        start += 1
-    if not place & LAST:
-        while at(text, stop - 1) != c'x':
-            stop -= 1
-        stop -= 1
-    return out.write_split(text, start, stop)
-
-
 cdef class EntryWords:
     """The words of each entry, looked up by chunk and place.
 
@@ -274,44 +268,33 @@ cdef class EntryWords:
                     code[0] = words[indptr[e]] if 1 <= n <= 2 else <int>(-1 - e)
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
-    def count(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] out):
-        """Fill `out`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`."""
-        cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
-        cdef int code[2]
-        cdef int64 n
-        with nogil:
-            for row in range(out.shape[0]):
-                tail = last_piece(chunks, indptr[row], indptr[row + 1], self.closing)
-                n = 0
-                for i in range(indptr[row], tail + 1):
-                    una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
-                    self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
-                    if code[0] >= 0:
-                        n += 1 + (code[1] >= 0)
-                    else:
-                        n += self.indptr[-code[0]] - self.indptr[-1 - code[0]]
-                out[row] = n
+    def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
+        """Fill `lengths`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`.
 
-    def gather(self, const int[::1] chunks, const int64[::1] indptr, int[::1] out):
-        """Fill `out`, int32, with the words of the documents, one document after the other."""
-        cdef Py_ssize_t row, i, tail, word, run = np.searchsorted(self.run_starts, indptr[0])
-        cdef Py_ssize_t filled = 0, last = chunks.shape[0] - 1, end = out.shape[0] - 1
+        And `out`, int32, with their words, one document after the other; not if it is None.
+        """
+        cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
+        cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
         cdef int code[2]
+        cdef int64 word
         with nogil:
-            for row in range(indptr.shape[0] - 1):
-                tail = last_piece(chunks, indptr[row], indptr[row + 1], self.closing)
+            for row in range(lengths.shape[0]):
+                tail, before = last_piece(chunks, indptr[row], indptr[row + 1], self.closing), filled
                 for i in range(indptr[row], tail + 1):
                     una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
                     self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
                     if code[0] >= 0:
-                        out[filled] = code[0]
-                        if filled < end:  # the next word, or what the next word is written over
+                        if filled < end:
+                            out[filled] = code[0]
+                        if filled + 1 < end:  # the next word, or what the next word is written over
                             out[filled + 1] = code[1]
                         filled += 1 + (code[1] >= 0)
                         continue
                     for word in range(self.indptr[-1 - code[0]], self.indptr[-code[0]]):
-                        out[filled] = self.words[word]
+                        if filled < end:
+                            out[filled] = self.words[word]
                         filled += 1
+                lengths[row] = filled - before
 
     cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
                              Py_ssize_t* run, int* code) noexcept nogil:

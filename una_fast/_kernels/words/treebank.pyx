@@ -15,8 +15,8 @@ cdef enum:
     CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE  # [\]\)}>"\']
     ALL_CLOSERS = CLOSERS | CLOSING_QUOTE | SPACE          # [\]\)}>"'»”’ ]
 
-# A rule is asked at a character that a match has, so what the regular expression wants before it is looked up, not taken.
-# It writes the replacement and returns the place after the match; 0 if there is none.
+# A rule is asked at a character that every match has; what the expression wants before it is written already. It
+# writes the replacement and returns the place after the match; 0 if there is none.
 ctypedef Py_ssize_t (*Rule)(Rewriter text, Py_ssize_t i, int a) except -1 nogil
 
 cdef (const char*)[8] CLITICS = ["re", "ve", "ll", "m", "t", "s", "d", "n"]

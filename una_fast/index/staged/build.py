@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,44 +91,53 @@ class _Stages:
         """Merge, rank and label, unless all labels are there; then delete the files that only these stages read."""
         plan = self.plan
         if not plan.is_labelled():
-            self.runner.run("merge", self._merge_tasks())
-            self._create()
-            tasks = [task for kind in STRING_KINDS for task in self._rank_tasks(kind)]
-            self.runner.run("rank", tasks)
-            write_pack(plan.ranked, {"pieces": [read_meta(task.output)["pieces"] for task in tasks]}, {})
-            self.runner.run("label", [task for kind in STRING_KINDS for task in self._label_tasks(kind)])
+            runs, merges = plan.write_runs(), []
+            merged = {kind: plan.paths("merge", kind, plan.n_partitions) for kind in STRING_KINDS}
+            for kind, paths in merged.items():
+                for partition, path in enumerate(paths):
+                    merges.append(Task(path, merge_strings, (kind, runs, partition, self.n_documents, path)))
+            self.runner.run("merge", merges)
+            self._create(merged)
+            ranks, labels = [], []
+            for kind, paths in merged.items():
+                n = self.runner.budget.n_ranges(sum(path.stat().st_size for path in paths))
+                cuts = [None, *cut_ranks(paths, n), None]  # equal keys make fewer ranges than n
+                ranked = plan.paths("rank", f"{kind}-{n}", len(cuts) - 1)  # another `memory` makes others
+                for path, span in zip(ranked, pairwise(cuts), strict=True):
+                    ranks.append(Task(path, rank_strings, (kind, paths, *span, plan.arrays, path)))
+                for partition, path in enumerate(plan.labels(kind)):
+                    labels.append(Task(path, label_numbers, (paths[partition], ranked, partition, path)))
+            self.runner.run("rank", ranks)
+            write_pack(plan.ranked, {"pieces": [read_meta(task.output)["pieces"] for task in ranks]}, {})
+            self.runner.run("label", labels)
         used = ("merge-", "runs-")
         delete_work(plan.work, lambda name: plan.keeps(name) and not name.startswith(used))
 
     def write(self) -> dict[str, str]:
         """Write the rows of all splits. Returns the checksums of all arrays."""
-        plan = self.plan
-        self.runner.run("write", self._write_tasks())
+        plan, metas = self.plan, self.metas
+        labels = {kind: plan.labels(kind) for kind in STRING_KINDS}
+        documents = row_bounds([meta["n_documents"] for meta in metas]).tolist()
+        values = {kind: row_bounds([meta[f"{kind}_values"] for meta in metas]).tolist() for kind in STRING_KINDS}
+        tasks = []
+        for i, (split, path) in enumerate(zip(plan.splits, plan.written, strict=True)):
+            places = {kind: values[kind][i] for kind in STRING_KINDS}
+            tasks.append(Task(path, write_split, (split, plan.work, plan.arrays, labels, documents[i], places, path)))
+        self.runner.run("write", tasks)
         for path in plan.arrays.glob("checksum-*"):  # the array may have changed since then
             path.unlink()
-        pieces = _by_name(read_meta(plan.ranked)["pieces"])
-        pieces |= _by_name([read_meta(path)["pieces"] for path in plan.written])
+        written = [*read_meta(plan.ranked)["pieces"], *(read_meta(path)["pieces"] for path in plan.written)]
+        pieces = {name: [Piece(*of[name]) for of in written if name in of] for name in DTYPES}
         outputs = {name: plan.paths("checksum", name.replace("_", ""), 1)[0] for name in DTYPES}
         tasks = [Task(path, checksum_array, (plan.arrays, name, pieces[name], path)) for name, path in outputs.items()]
         self.runner.run("finish", tasks)
         return {name: read_meta(path)["checksum"] for name, path in outputs.items()}
 
-    def _merged(self, kind: str) -> Paths:
-        return self.plan.paths("merge", kind, self.plan.n_partitions)
-
-    def _merge_tasks(self) -> list[Task]:
-        runs = self.plan.write_runs()
-        return [
-            Task(path, merge_strings, (kind, runs, partition, self.n_documents, path))
-            for kind in STRING_KINDS
-            for partition, path in enumerate(self._merged(kind))
-        ]
-
-    def _create(self) -> None:
+    def _create(self, merged: Mapping[str, Paths]) -> None:
         """Create the files of the arrays, with their final lengths."""
         lengths: dict[str, int] = {}
         for kind, rows in ROWS.items():
-            metas = [read_meta(path) for path in self._merged(kind)]
+            metas = [read_meta(path) for path in merged[kind]]
             n = sum(meta["n"] for meta in metas)
             check_id_range(n, "words" if kind == "terms" else "chunks")
             lengths[f"{kind}_utf8"] = sum(meta["bytes"] for meta in metas)
@@ -140,41 +150,3 @@ class _Stages:
             delete_work(self.plan.work)
             raise InputError(f"the corpus has no word: {counted(self.n_documents, 'sentence')} read, all of them blank")
         create_arrays(self.plan.arrays, lengths)
-
-    def _ranges(self, kind: str) -> Paths:
-        n = self.runner.budget.n_ranges(sum(path.stat().st_size for path in self._merged(kind)))
-        return self.plan.paths("rank", f"{kind}-{n}", n)  # another `memory` makes others
-
-    def _rank_tasks(self, kind: str) -> list[Task]:
-        merged = self._merged(kind)
-        outputs = self._ranges(kind)
-        cuts = [None, *cut_ranks(merged, len(outputs)), None]
-        return [
-            Task(path, rank_strings, (kind, merged, low, high, self.plan.arrays, path))
-            for path, low, high in zip(outputs, cuts[:-1], cuts[1:], strict=False)
-        ]
-
-    def _label_tasks(self, kind: str) -> list[Task]:
-        ranked = replace(self._ranges(kind), n=len(self._rank_tasks(kind)))  # equal keys make fewer ranges
-        return [
-            Task(path, label_numbers, (merged, ranked, partition, path))
-            for partition, (merged, path) in enumerate(zip(self._merged(kind), self.plan.labels(kind), strict=True))
-        ]
-
-    def _write_tasks(self) -> list[Task]:
-        plan, metas = self.plan, self.metas
-        labels = {kind: plan.labels(kind) for kind in STRING_KINDS}
-        documents = row_bounds([meta["n_documents"] for meta in metas]).tolist()
-        values = {kind: row_bounds([meta[f"{kind}_values"] for meta in metas]).tolist() for kind in STRING_KINDS}
-        tasks = []
-        for i, (split, written) in enumerate(zip(plan.splits, plan.written, strict=True)):
-            places = {kind: values[kind][i] for kind in STRING_KINDS}
-            tasks.append(
-                Task(written, write_split, (split, plan.work, plan.arrays, labels, documents[i], places, written))
-            )
-        return tasks
-
-
-def _by_name(written: list[dict[str, list[Any]]]) -> dict[str, list[Piece]]:
-    """What tasks have put into the arrays, by the array's name."""
-    return {name: [Piece(*pieces[name]) for pieces in written if name in pieces] for name in set().union(*written)}

@@ -17,6 +17,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -118,13 +119,17 @@ class Runner:
         todo = [task for task in tasks if not task.output.exists()]
         with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
             running: set[Future[None]] = set()
+            waiting = iter(todo)
             try:
-                for task in todo:
-                    if len(running) >= AHEAD * self.budget.slots:
-                        running = self._wait(running, bar)
-                    running.add(self._executor.submit(task.function, *task.arguments))
-                while running:
-                    running = self._wait(running, bar)
+                while True:
+                    for task in islice(waiting, AHEAD * self.budget.slots - len(running)):
+                        running.add(self._executor.submit(task.function, *task.arguments))
+                    if not running:
+                        break
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        future.result()
+                        bar.update()
             except BaseException as error:
                 for future in running:
                     future.cancel()
@@ -135,13 +140,6 @@ class Runner:
                 f"{missing[0]}: a worker wrote it, and it is not there: give a folder that all workers see "
                 f"({counted(len(missing), 'file')} missing after stage {stage})"
             )
-
-    def _wait(self, running: set[Future[None]], bar: Any) -> set[Future[None]]:
-        done, left = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            future.result()
-            bar.update()
-        return left
 
 
 @contextmanager

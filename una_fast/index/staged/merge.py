@@ -34,13 +34,27 @@ STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "sco
 def merge_strings(kind: str, runs: Path, partition: int, n_documents: int, output: Path) -> None:
     """The task of a hash range: merges it from the `runs` listed; words by score, chunks by first appearance."""
     merged = _Merged(kind, read_runs(runs), partition)
-    order, arrays = np.arange(merged.n), {"score": np.zeros(merged.n, dtype=SCORE)}
+    order = np.arange(merged.n)
+    arrays: dict[str, np.ndarray] = {"score": np.zeros(merged.n, dtype=SCORE)}
     if kind == "terms":
         scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
         order = rank(scores.max_tfidf).astype(POINTER)
         scores = scores.take(order)
         arrays = {"score": scores.max_tfidf, "idf": scores.idf, "frequency": scores.document_frequency}
-    _write(merged, order, arrays, output)
+    strings = StringTable(*merged.strings.strings()).take(order)
+    merged.strings = StringSet()
+    places = np.empty(merged.n, dtype=ID)
+    places[order] = np.arange(merged.n, dtype=ID)
+    arrays |= {
+        "first": merged.first[order],
+        "utf8": strings.utf8,
+        "offsets": strings.offsets,
+        "places": places[np.concatenate(merged.numbers)],  # of each string of each run in that order
+        "bounds": row_bounds([len(numbers) for numbers in merged.numbers]),
+    }
+    samples = np.linspace(0, merged.n - 1, min(merged.n, N_SAMPLES)).astype(POINTER)
+    arrays |= {f"sample_{name}": arrays[name][samples] for name in ("score", "first")}
+    write_pack(output, {"n": merged.n, "bytes": len(strings.utf8)}, arrays)
 
 
 class _Merged:
@@ -92,27 +106,6 @@ def read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.nda
     if wrong_bounds(offsets, len(utf8)):
         pack.refuse()
     return offsets, utf8
-
-
-def _write(merged: _Merged, order: np.ndarray, arrays: dict[str, np.ndarray], output: Path) -> None:
-    """Write the strings in the order `order`, and for each string of each run its place in that order."""
-    strings = StringTable(*merged.strings.strings()).take(order)
-    merged.strings = StringSet()
-    places = np.empty(merged.n, dtype=ID)
-    places[order] = np.arange(merged.n, dtype=ID)
-    first = merged.first[order]
-    samples = np.linspace(0, merged.n - 1, min(merged.n, N_SAMPLES)).astype(POINTER)
-    merged_arrays = {
-        **arrays,
-        "first": first,
-        "utf8": strings.utf8,
-        "offsets": strings.offsets,
-        "places": places[np.concatenate(merged.numbers)],
-        "bounds": row_bounds([len(numbers) for numbers in merged.numbers]),
-        "sample_score": arrays["score"][samples],
-        "sample_first": first[samples],
-    }
-    write_pack(output, {"n": merged.n, "bytes": len(strings.utf8)}, merged_arrays)
 
 
 class Key(NamedTuple):
