@@ -13,10 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from una_fast.arrays import Ragged, StringTable
-from una_fast.corpus.chunks import ChunkTable
-from una_fast.corpus.reading import Reading
-from una_fast.corpus.sources import open_sources
-from una_fast.parallel import Workers
+from una_fast.corpus.words import parse_corpus
 
 ROWS_AT_ONCE = 1 << 17
 ALTERED = 4  # one chunk of this many is altered
@@ -24,13 +21,8 @@ ALTERED = 4  # one chunk of this many is altered
 
 def read(corpus: str) -> tuple[list[str], Ragged]:
     """The distinct chunks of a corpus, and its documents as ids of chunks."""
-    table = ChunkTable()
-    with Workers(None) as workers:
-        for source in open_sources(corpus, Reading()):
-            for _ in table.add(source.blocks(), workers):
-                pass
-        chunks, sentences = table.result(workers)
-    return list(chunks), sentences
+    parsed = parse_corpus(corpus, "whitespace")
+    return list(parsed.chunks), parsed.sentences
 
 
 def altered(chunks: list[str], copy: int) -> StringTable:

@@ -16,10 +16,11 @@ from nltk import word_tokenize
 
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
-from una_fast.corpus.chunks import PLACES_A_TASK, ThreadSets
+from una_fast.corpus.numbered import PLACES_A_TASK, NumberedRows
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError
+from una_fast.parallel import Workers
 
 
 def documents(parsed: ParsedCorpus) -> list[str]:
@@ -127,21 +128,20 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
 
 @given(st.lists(st.lists(st.binary(max_size=20), max_size=20), max_size=6))
 def test_sets_of_threads_join_to_the_numbers_of_one(batches: list[list[bytes]]) -> None:
-    sets, numbers = ThreadSets(), {}
+    rows, numbers = NumberedRows("strings"), {}
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-        found = []
         for task, batch in enumerate(batches):
             bounds = np.cumsum([0, *map(len, batch)], dtype=np.int64)
             data = np.frombuffer(b"".join(batch), dtype=np.uint8)
 
             def add(data=data, bounds=bounds, task=task):
-                strings = sets.of_this_thread()
+                strings = rows.of_this_thread()
                 return strings, strings.add(data, bounds[:-1], bounds[1:], PLACES_A_TASK * task)
 
-            found.append((one, other)[task % 3 % 2].submit(add).result())
-    table, labels = sets.joined()
+            rows.append(*(one, other)[task % 3 % 2].submit(add).result(), np.array([len(batch)]))
+    table, found = rows.result(Workers(1))
     expected = [[numbers.setdefault(b, len(numbers)) for b in batch] for batch in batches]
-    assert [labels[strings][ids].tolist() for strings, ids in found] == expected
+    assert [found[task].tolist() for task in range(len(batches))] == expected
     assert [table.utf8[i:j].tobytes() for i, j in pairwise(table.offsets)] == list(numbers)
 
 

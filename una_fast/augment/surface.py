@@ -72,7 +72,8 @@ def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[i
     searched = text.lower() if lowercase else text
     spans, end = [], 0
     for word in words:
-        start, form = _find(searched, word, end)
+        found = [(searched.find(form, end), form) for form in QUOTES.get(word, (word,))]
+        start, form = min(((at, form) for at, form in found if at >= 0), default=(-1, ""))
         if start < 0:
             raise InputError(
                 f'surface="kept": the word tokenizer made {word!r} of {text!r}, a word that the text does not hold in '
@@ -85,12 +86,6 @@ def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[i
     ends = list(accumulate(len(character.lower()) for character in text))  # "İ" is two characters in lower case
     places = [i for i, (a, b) in enumerate(zip([0, *ends], ends, strict=False)) for _ in range(b - a)] + [len(text)]
     return [(places[start], places[stop - 1] + 1) for start, stop in spans]
-
-
-def _find(text: str, word: str, start: int) -> tuple[int, str]:
-    """The first place of `word` from `start` on, and the form in which it is there; -1 if there is none."""
-    found = [(text.find(form, start), form) for form in QUOTES.get(word, (word,))]
-    return min(((at, form) for at, form in found if at >= 0), default=(-1, ""))
 
 
 def take_case(word: str, model: str) -> str:

@@ -16,23 +16,15 @@ Split = Callable[[str], Sequence[str]]
 NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
 
 
-def _rjieba() -> Split:
-    return import_module("rjieba").cut
-
-
 def _janome() -> Split:
     tokenizer = import_module("janome.tokenizer").Tokenizer(wakati=True)
     return lambda text: list(tokenizer.tokenize(text, wakati=True))
 
 
-def _pythainlp() -> Split:
-    return import_module("pythainlp.tokenize").word_tokenize
-
-
 SEGMENTERS: dict[str, tuple[str, Callable[[], Split]]] = {  # name: its language, how it is made
-    "rjieba": ("Chinese", _rjieba),
+    "rjieba": ("Chinese", lambda: import_module("rjieba").cut),
     "janome": ("Japanese", _janome),
-    "pythainlp": ("Thai", _pythainlp),
+    "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize),
 }
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white

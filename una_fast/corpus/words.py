@@ -33,11 +33,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
-from una_fast.corpus.chunks import PLACES_A_TASK, ChunkTable, ThreadSets
+from una_fast.corpus.numbered import PLACES_A_TASK, NumberedRows
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block, FileSource, block_of
@@ -116,13 +115,20 @@ class Parser:
     def __init__(self, tokenizer: WordTokenizer):
         self.tokenizer = tokenizer
         self.scripts = ScriptSample()
-        self._chunks = ChunkTable()
+        self._chunks = NumberedRows("chunks")
         self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
 
     def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> int:
         """Add the documents of all blocks; returns how many there are. progress: called with the number in each."""
+
+        def number(numbered: tuple[int, Block]) -> tuple[StringSet, np.ndarray, np.ndarray]:
+            task, block = numbered
+            chunks = self._chunks.of_this_thread()
+            return chunks, *chunks.add_chunks(block.data, block.starts, block.stops, PLACES_A_TASK * task)
+
         n_documents = 0
-        for block in self._chunks.add(blocks, workers):
+        for (_, block), found in workers.map(number, enumerate(blocks, len(self._chunks))):
+            self._chunks.append(*found)
             n_documents += len(block.starts)
             progress(len(block.starts))
             self.scripts.add(block)
@@ -175,23 +181,19 @@ def document_words(
     treebank = tokenizer.name == "treebank"
     closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
     entries = _distinct_entries(workers, sentences, closing)
-    vocabulary, words = ThreadSets(), []
+    found = NumberedRows("words")
 
     def tokenize(start: int) -> tuple[StringSet, np.ndarray, np.ndarray]:
         part, place = entries[start : start + ENTRIES_PER_TASK], PLACES_A_TASK * (start // ENTRIES_PER_TASK)
         text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
-        found = vocabulary.of_this_thread()
-        return found, found.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
+        words = found.of_this_thread()
+        return words, words.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
 
     for _, part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
-        words.append(part)
-    strings, numbers = vocabulary.joined()
-    check_id_range(len(strings), "words")
-    for found, ids, _ in words:
-        relabel(ids, numbers[found], ids)
-    values = np.concatenate([np.empty(0, dtype=ID), *(ids for _, ids, _ in words)])
-    indptr = row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(lengths for _, _, lengths in words)]))
-    return strings, _gather(workers, sentences, EntryWords(sentences.values, entries, closing, values, indptr))
+        found.append(*part)
+    vocabulary, words = found.result(workers)
+    table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
+    return vocabulary, _gather(workers, sentences, table)
 
 
 def _distinct_entries(workers: Workers, sentences: Ragged, closing: np.ndarray) -> np.ndarray:

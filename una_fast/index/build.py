@@ -6,7 +6,7 @@ The calls of a build in memory, in their order:
         parse_corpus            corpus/words.py
             open_sources        corpus/sources.py: the files, tables and iterables of the corpus
             Source.blocks       corpus/text_file.py, table_files.py, json_files.py, objects.py: blocks of documents
-            Parser.add          corpus/chunks.py: each block as ids of its distinct chunks
+            Parser.add          corpus/numbered.py: each block as ids of its distinct chunks
             Parser.result       the chunks of all threads are numbered by first appearance
                 document_words  each distinct chunk is split into words once, and the words are numbered
         score_terms             scores.py: idf and highest tf-idf of each term

@@ -70,17 +70,6 @@ class Reader:
 
     def plan(self) -> Plan:
         """The plan. Sources that can only be read from their start are read into segments first."""
-        self._read()
-        plan = self._planned()
-        splits = [(split.source, split.source_number) for split in plan.to_scan()]
-        gone = {number for source, number in splits if isinstance(source, Segment) and not source.path.exists()}
-        if gone:  # a result of scanning them was lost, and their segments are deleted: read their sources again
-            for number in gone:
-                self._inputs[number].output.unlink()
-            self._read()
-        return plan
-
-    def _read(self) -> None:
         files = [i for i in self._inputs if isinstance(i.source, FileSource) and not i.parts]
         tasks = [Task(i.output, read_file, (i.source, i.identity, self._split_bytes, i.output)) for i in files]
         self._runner.run("read", tasks)
@@ -88,8 +77,6 @@ class Reader:
             if not isinstance(i.source, FileSource) and i.number not in self._read_here:
                 write_segments(i.source, self._split_bytes, i.output)
                 self._read_here.add(i.number)
-
-    def _planned(self) -> Plan:
         segments = {i.number: read_meta(i.output)["segments"] for i in self._inputs if not i.parts}
         sizes = [size for listed in segments.values() for _, size in listed]
         sizes += [i.identity[1] for i in self._inputs if i.parts and i.identity]
@@ -99,7 +86,11 @@ class Reader:
                 plan.add(part, [i.identity, getattr(part, "part", None)], i.identity, i.number)
             for key, _ in segments.get(i.number, []):
                 plan.add(Segment(segment_path(self._work, key)), key, None, i.number)
-        return plan
+        splits = [(split.source, split.source_number) for split in plan.to_scan()]
+        gone = {number for source, number in splits if isinstance(source, Segment) and not source.path.exists()}
+        for number in gone:  # a result of scanning them was lost, and their segments are deleted: read them again
+            self._inputs[number].output.unlink()
+        return self.plan() if gone else plan
 
     def digest_tasks(self) -> list[Task]:
         """A task for each file that is read in parts."""
