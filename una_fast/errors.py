@@ -1,8 +1,5 @@
 """The error and the warning for a user's input: each message says what is wrong, where, and what to do."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 
 class InputError(ValueError):
     """Input that cannot be used. The commands print the message without a traceback and exit with code 2."""
@@ -15,15 +12,3 @@ class InputWarning(UserWarning):
 def counted(n: int, one: str, many: str = "") -> str:
     """A number with its noun: "1 line", "2,000 lines". many: the plural, if it is not `one` with an s."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-@contextmanager
-def memory_errors_as_sentences(work: str) -> Iterator[None]:
-    """Raise InputError if memory runs out inside. work: the subject of the message, as "building the index"."""
-    try:
-        yield
-    except MemoryError as error:
-        detail = f" ({error})" if str(error) else ""
-        raise InputError(
-            f"{work} needs more memory than there is{detail}: give a smaller corpus, or use a larger machine"
-        ) from error

@@ -31,8 +31,6 @@ cdef enum:
     KEPT_BITS = 11
     KEPT = 1 << KEPT_BITS  # arguments that `fill` keeps with their logarithms, in 32 KB
 
-ctypedef double (*Logarithm)(double) except? -1 nogil
-
 
 def exact_log(numerator: int, denominator: int) -> float:
     """The double nearest to ln(numerator / denominator), both positive integers, computed with integers in 10 us.
@@ -70,34 +68,23 @@ def _atanh(n: int, d: int, bits: int) -> int:
     return total if n > 0 else -total
 
 
-cdef double log_rounded(double y) except? -1 nogil:
-    """ln(y) of a positive, finite double, correctly rounded. Raises ValueError for any other value."""
+cdef double rounded(double x, int plus) except? -1 nogil:
+    """ln(x + plus), correctly rounded, of a finite double x for which it is defined; plus: 0, or 1 with x >= 0."""
     cdef double value
-    if y == 1:
+    if x == 1 - plus:
         return 0.0
-    if not 0 < y < INFINITY:
+    if not 0 < x < INFINITY:
         with gil:
-            raise ValueError(f"{y}: the logarithm takes a number above 0")
-    if not is_certain(logl(y), &value):
+            raise ValueError(f"{x}: the logarithm takes a number {'of at least' if plus else 'above'} 0")
+    if not is_certain(log1pl(x) if plus else logl(x), &value):
         with gil:
-            n, d = (<object>y).as_integer_ratio()
-            value = exact_log(n, d)
+            n, d = (<object>x).as_integer_ratio()
+            value = exact_log(n + plus * d, d)
     return value
 
 
 cdef double log1p_rounded(double x) except? -1 nogil:
-    """ln(1 + x) of a finite double of at least 0, correctly rounded. Raises ValueError for any other value."""
-    cdef double value
-    if x == 0:
-        return 0.0
-    if not 0 <= x < INFINITY:
-        with gil:
-            raise ValueError(f"{x}: the logarithm takes a number of at least 0")
-    if not is_certain(log1pl(x), &value):
-        with gil:
-            n, d = (<object>x).as_integer_ratio()
-            value = exact_log(n + d, d)
-    return value
+    return rounded(x, 1)
 
 
 cdef bint is_certain(long double found, double *nearest) noexcept nogil:
@@ -106,48 +93,30 @@ cdef bint is_certain(long double found, double *nearest) noexcept nogil:
     return nearest[0] == <double>(found * (1 + UNA_LOG_ERROR))
 
 
-def fill_log(const double[::1] values, double[::1] out):
-    """Fill `out` with ln(values), correctly rounded. It takes 5 to 100 ns a value.
+def fill_log(const double[::1] values, double[::1] out, int plus=0):
+    """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns a value.
 
-    values: float64 (n,), positive and finite; out: float64 (n,), which may be the same array.
-
-    Raises:
-        ValueError: a value that is not positive and finite.
-    """
-    with nogil:
-        fill(log_rounded, values, out)
-
-
-def fill_log1p(const double[::1] values, double[::1] out):
-    """Fill `out` with ln(1 + values), correctly rounded.
-
-    values: float64 (n,), finite and at least 0; out: float64 (n,), which may be the same array.
-
-    Raises:
-        ValueError: a value that is negative or not finite.
-    """
-    with nogil:
-        fill(log1p_rounded, values, out)
-
-
-cdef int fill(Logarithm logarithm, const double[::1] values, double[::1] out) except -1 nogil:
-    """Fill `out` with the logarithm of each of `values`.
+    values: float64 (n,), finite, and positive or, if `plus` is 1 and not 0, at least 0; out: float64 (n,), which may be
+    the same array.
 
     A corpus has only a few thousand distinct ratios, so the latest arguments are kept with their logarithms in a table
     that has one slot for each hash of KEPT_BITS bits.
+
+    Raises:
+        ValueError: a value out of that range.
     """
     cdef double[KEPT] known, result
     cdef double value
     cdef uint64_t slot
     cdef Py_ssize_t i
-    for i in range(KEPT):
-        known[i] = NAN  # NaN equals no value, so this slot is empty
-    for i in range(values.shape[0]):
-        value = values[i]
-        memcpy(&slot, &value, sizeof(value))
-        slot = (slot * <uint64_t>0x9E3779B97F4A7C15ULL) >> (64 - KEPT_BITS)
-        if known[slot] != value:
-            result[slot] = logarithm(value)
-            known[slot] = value
-        out[i] = result[slot]
-    return 0
+    with nogil:
+        for i in range(KEPT):
+            known[i] = NAN  # NaN equals no value, so this slot is empty
+        for i in range(values.shape[0]):
+            value = values[i]
+            memcpy(&slot, &value, sizeof(value))
+            slot = (slot * <uint64_t>0x9E3779B97F4A7C15ULL) >> (64 - KEPT_BITS)
+            if known[slot] != value:
+                result[slot] = rounded(value, plus)
+                known[slot] = value
+            out[i] = result[slot]

@@ -28,7 +28,7 @@ from una_fast.arrays import ID
 from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
-from una_fast.errors import InputError, memory_errors_as_sentences
+from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
 from una_fast.parallel import n_cores
@@ -95,9 +95,15 @@ def build_index(
         return Index.open(folder, tokenizer)
     if memory is not None or executor is not None:
         raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
-    with memory_errors_as_sentences("building the index"):
+    try:
         parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
         return _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))
+    except MemoryError as error:
+        detail = f" ({error})" if str(error) else ""
+        raise InputError(
+            f"building the index needs more memory than there is{detail}: give a smaller corpus, or use a larger "
+            "machine"
+        ) from error
 
 
 def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from una_fast._kernels.csr import document_statistics
-from una_fast._kernels.logarithm import fill_log, fill_log1p
+from una_fast._kernels.logarithm import fill_log
 from una_fast.arrays import ID, POINTER, SCORE, Ragged
 
 
@@ -33,12 +32,12 @@ class TermScores:
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
     """Tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
-    return _of_each(fill_log1p, np.divide(count, length, dtype=SCORE))
+    return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
     """Idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
-    return 0.0 - _of_each(fill_log, np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
+    return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
@@ -67,7 +66,7 @@ def count_documents(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
     """Scores from N_t, int64 (V,), the highest n_t / n of each term, float64 (V,), and N."""
     idf = inverse_document_frequency(document_frequency, n_documents)
-    return TermScores(document_frequency, idf, _of_each(fill_log1p, highest_ratio) * idf)
+    return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
@@ -75,11 +74,11 @@ def rank(max_tfidf: np.ndarray) -> np.ndarray:
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
-def _of_each(logarithm: Callable[[np.ndarray, np.ndarray], None], ratios: np.ndarray | float) -> np.ndarray:
-    """The logarithm of each ratio, correctly rounded, so the same on every processor."""
+def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
+    """ln(ratio + plus) of each ratio, correctly rounded, so the same on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")
     out = np.empty_like(values)
-    logarithm(values.reshape(-1), out.reshape(-1))
+    fill_log(values.reshape(-1), out.reshape(-1), plus)
     return out
 
 

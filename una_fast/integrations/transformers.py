@@ -1,15 +1,13 @@
-"""For the Trainer of transformers, and for a DataLoader without a trainer; the callback that moves the epoch."""
+"""For the Trainer of transformers, and for a DataLoader without a trainer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from una_fast.imports import naming_extras
 
 with naming_extras("integrations"):
     import torch
-    from transformers import TrainerCallback
 
     from una_fast.integrations.views import RowReader
 
@@ -39,20 +37,3 @@ class RowCollator(RowReader):
         """
         views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
-
-
-class EpochCallback(TrainerCallback):
-    """Calls `set_epoch` with the epoch of a Trainer, before that reads the epoch's first batch."""
-
-    def __init__(self, set_epoch: Callable[[int], None]):
-        self._set_epoch = set_epoch
-        self._next = 0
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A run that is resumed inside an epoch continues with that epoch's negatives."""
-        self._next = int(state.epoch or 0)
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Epochs are counted here: for streamed data without a length `state.epoch` is the share of max_steps done."""
-        self._set_epoch(self._next)
-        self._next += 1

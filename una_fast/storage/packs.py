@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import xxhash
@@ -19,7 +19,6 @@ from una_fast.errors import InputError
 from una_fast.storage.files import new_file, open_regular, unwritable
 
 MAGIC = b"unapack3"
-ALIGNMENT = 64
 SUM = np.dtype("<u8")
 CHECKED = 1 << 16  # bytes of an array with one checksum; a slice costs at most two blocks more than it holds
 GO_ON = "finished files are kept: remove the cause, and run the same again to go on"
@@ -32,27 +31,20 @@ def write_pack(path: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
     Raises:
         InputError: the file cannot be written, as on a full disk; nothing is left of it.
     """
-    try:
-        with new_file(path) as file:
-            _write(file, path.name, meta, arrays)
-    except OSError as error:
-        raise unwritable(path, error, GO_ON) from error
-
-
-def _write(file: IO[bytes], name: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     data = [np.ascontiguousarray(array).view(np.uint8) for array in arrays.values()]
     places, end, block = {}, 0, 0
-    for (key, array), its_bytes in zip(arrays.items(), data, strict=True):
-        places[key] = (array.dtype.str, len(array), end, block)
-        end += -(-len(its_bytes) // ALIGNMENT) * ALIGNMENT
+    for (name, array), its_bytes in zip(arrays.items(), data, strict=True):
+        places[name] = (array.dtype.str, len(array), end, block)
+        end += len(its_bytes)
         block += -(-len(its_bytes) // CHECKED)
     checksums = np.concatenate([np.zeros(0, dtype=SUM), *map(block_checksums, data)])
     header = json.dumps({"meta": meta, "arrays": places, "bytes": end}).encode() + b"\n" + checksums.tobytes()
-    header += bytes(-(len(MAGIC) + 16 + len(header)) % ALIGNMENT)
-    file.write(MAGIC + len(header).to_bytes(8, "little") + _header_checksum(name, header) + header)
-    for its_bytes in data:
-        file.write(its_bytes.data)
-        file.write(bytes(-len(its_bytes) % ALIGNMENT))
+    start = MAGIC + len(header).to_bytes(8, "little") + _header_checksum(path.name, header)
+    try:
+        with new_file(path) as file:
+            file.writelines([start, header, *(its_bytes.data for its_bytes in data)])
+    except OSError as error:
+        raise unwritable(path, error, GO_ON) from error
 
 
 def _header_checksum(name: str, header: bytes) -> bytes:
