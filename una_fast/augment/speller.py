@@ -75,7 +75,7 @@ class Speller:
         if self._keeps:
             written = self._written.texts(rows, drawn)
             return [self.row(int(rows[i]), drawn[i]) if text is None else text for i, text in enumerate(written)]
-        texts = spell(drawn, self.strings, first_glued=self._first_opening)
+        texts = [*spell(drawn, self.strings, first_glued=self._first_opening)]
         for i in np.flatnonzero(np.isin(rows, self._by_text)).tolist():
             texts[i] = self.row(int(rows[i]), drawn[i])
         return texts

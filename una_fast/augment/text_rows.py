@@ -66,7 +66,8 @@ class TextReader:
         unseen = vocabulary.take(new)
         terms = Ragged(known[words.values], words.indptr)
         spelled = spell(words, vocabulary)
-        keys = [xxhash.xxh3_64_intdigest(spelled.utf8.data[a:b]) for a, b in pairwise(spelled.offsets.tolist())]
+        text, bounds = spelled.utf8.data, spelled.offsets.tolist()
+        keys = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]
         return TextRows(texts, terms, unseen, np.array(keys, dtype=np.uint64))
 
 
