@@ -6,8 +6,9 @@ import http.server
 import resource
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from una_fast.errors import InputError
 from una_fast.index import copies
 from una_fast.index.copies import fetch_index, upload_index
 from una_fast.storage import is_saved
+from una_fast.storage.files import identity_of
 from una_fast.storage.manifest import MANIFEST
 from una_fast_cli.main import main
 
@@ -40,10 +42,10 @@ def in_memory():
 
 
 @contextmanager
-def no_more_than_2000_bytes_a_file():
+def files_of_at_most(n_bytes):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:
         yield
     finally:
@@ -162,13 +164,10 @@ def test_files_of_others_in_the_target_stay(built, tmp_path, in_memory):
         other = tmp_path / f"with-{name}"
         other.mkdir()
         (other / name).write_text("mine")
-        with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
-            fetch_index(built, other)
+        for copy in (fetch_index, upload_index):
+            with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
+                copy(built, other)
         assert content(other) == {name: b"mine"}
-    with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder, or delete it"):
-        upload_index(built, tmp_path / f"with-{MANIFEST}")
-    upload_index(built, tmp_path / "with-notes.txt")
-    assert content(tmp_path / "with-notes.txt") == {**content(built), "notes.txt": b"mine"}
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file: cannot be written"):
         fetch_index(built, tmp_path / "file")
@@ -177,10 +176,9 @@ def test_files_of_others_in_the_target_stay(built, tmp_path, in_memory):
 def test_another_index_is_not_overwritten(built, tmp_path, in_memory):
     una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
     before = content(tmp_path / "other")
-    with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
-        fetch_index(built, tmp_path / "other")
-    with pytest.raises(InputError, match=r"other: holds 'manifest\.json' already; give another folder"):
-        upload_index(built, tmp_path / "other")
+    for copy in (fetch_index, upload_index):
+        with pytest.raises(InputError, match="exists already: choose another folder, or delete it"):
+            copy(built, tmp_path / "other")
     assert content(tmp_path / "other") == before
     upload_index(tmp_path / "other", in_memory)
     with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder"):
@@ -213,7 +211,7 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
 def test_a_full_disk_is_said_and_gone_on_with(tmp_path):
     una_fast.build_index([f"word{i} and word{i + 1}" for i in range(300)]).save(tmp_path / "index")
     said = r"\.npy cannot be copied: .*File too large.*; the files copied so far are kept: remove the cause, and run"
-    with no_more_than_2000_bytes_a_file(), pytest.raises(InputError, match=said):
+    with files_of_at_most(2_000), pytest.raises(InputError, match=said):
         fetch_index(tmp_path / "index", tmp_path / "back")
     assert not is_saved(tmp_path / "back")
     fetch_index(tmp_path / "index", tmp_path / "back")
@@ -228,7 +226,7 @@ def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
         with pytest.raises(InputError, match="not a saved index"):
             upload_index(empty, tmp_path / "copy")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file/below cannot be written: "):
+    with pytest.raises(InputError, match=r"file/below: cannot be written \(Not a directory\)"):
         upload_index(built, tmp_path / "file" / "below")
 
 
@@ -240,12 +238,58 @@ def test_the_commands_copy(built, tmp_path, in_memory, capsys):
     assert [line.split(": ")[0] for line in said] == [in_memory, str(tmp_path / "back")]
 
 
-def test_a_copy_to_a_path_writes_through_no_link(tmp_path):
-    una_fast.build_index(["the cat sat", "a dog"]).save(tmp_path / "index")
-    (tmp_path / "precious.txt").write_text("mine")
-    (tmp_path / "copy").mkdir()
-    name = next((tmp_path / "index").glob("idf-*")).name
-    (tmp_path / "copy" / name).symlink_to(tmp_path / "precious.txt")
-    with pytest.raises(una_fast.InputError, match=f"{name}: is a link, and what it leads to stays"):
-        upload_index(tmp_path / "index", tmp_path / "copy")
-    assert (tmp_path / "precious.txt").read_text() == "mine"
+@pytest.mark.parametrize("prefix", ["", "file://"])
+@pytest.mark.parametrize("name", ["idf", MANIFEST])
+@pytest.mark.parametrize(
+    ("link", "text"),
+    [*product([Path.symlink_to, Path.hardlink_to], ["mine", ""]), (Path.symlink_to, None)],
+)
+def test_a_copy_to_this_machine_writes_through_no_link(built, tmp_path, prefix, name, link, text):
+    users, copy = tmp_path / "users", tmp_path / "copy"
+    for folder in (users, copy):
+        folder.mkdir()
+    if text is not None:
+        (users / "precious").write_text(text)
+    name = next(path.name for path in built.iterdir() if path.name.startswith(name))
+    link(copy / name, users / "precious")
+    before = content(users)
+    with pytest.raises(InputError, match=f"holds '{name}', and no manifest of una_fast"):
+        upload_index(built, f"{prefix}{copy}")
+    assert content(users) == before and [path.name for path in copy.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_file_of_a_copy_that_was_changed_is_named_and_stays(built, tmp_path, monkeypatch, prefix, is_stopped):
+    with monkeypatch.context() as patch, suppress(Stopped):
+        if is_stopped:
+            stopping_at(patch, 8)
+        upload_index(built, f"{prefix}{tmp_path}/copy")
+    changed = next(path for path in (tmp_path / "copy").iterdir() if path.suffix == ".npy")
+    changed.write_bytes(changed.read_bytes()[:-1] + b"x")
+    before = content(tmp_path / "copy")
+    for copy in (fetch_index, upload_index):
+        with pytest.raises(InputError, match=f"{changed.name}: holds something else than una_fast wrote there"):
+            copy(built, f"{prefix}{tmp_path}/copy" if copy is upload_index else tmp_path / "copy")
+    assert content(tmp_path / "copy") == before
+    changed.unlink()
+    upload_index(built, f"{prefix}{tmp_path}/copy")
+    assert content(tmp_path / "copy") == content(built)
+
+
+def test_a_changed_file_at_an_address_is_copied_again(built, in_memory):
+    upload_index(built, in_memory)
+    files, name = fsspec.filesystem("memory"), next(built.glob("idf-*")).name
+    files.pipe_file(f"/copies/index/{name}", bytes(len((built / name).read_bytes())))
+    upload_index(built, in_memory)
+    assert files.cat_file(f"/copies/index/{name}") == (built / name).read_bytes()
+
+
+def test_an_index_that_is_there_is_not_written_again(built, tmp_path):
+    """Nor is the index itself, when it is copied to where it lies; so a full disk does no harm."""
+    upload_index(built, tmp_path / "copy")
+    for folder in (built, tmp_path / "copy"):
+        before = {path: identity_of(path.stat()) for path in folder.iterdir()}
+        with files_of_at_most(0):
+            upload_index(built, folder)
+        assert {path: identity_of(path.stat()) for path in folder.iterdir()} == before

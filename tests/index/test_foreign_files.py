@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import una_fast
+from support.staged import Killed, failing_syncs
+from una_fast import storage
 from una_fast.errors import InputError
 from una_fast.storage import load_arrays, read_seal, save_arrays
 
@@ -57,7 +61,7 @@ def add_links(folder):
     (folder / "folder").symlink_to(folder.parent)
     outside = folder.parent / "outside"
     save_arrays(outside, "token ids", 1, {}, ARRAYS)
-    (folder / "tokens-1").symlink_to(outside)
+    (folder / "tokens-2").symlink_to(outside)
     (folder / f"ids-{'0' * 16}.npy").symlink_to(array_of(outside))
 
 
@@ -65,6 +69,25 @@ def add_a_folder_named_as_a_temporary_file(folder):
     name = f".model.{'0' * 32}.partial"
     (folder / name).mkdir()
     (folder / name / "weights.bin").touch()
+
+
+def add_a_copy_of_a_part(folder):
+    save_arrays(folder / "tokens-1", "token ids", 1, {}, ARRAYS, part_of=read_seal(folder))
+    shutil.copytree(folder / "tokens-1", folder / "tokens.bak")
+
+
+def change_an_array_of_a_part(folder):
+    save_arrays(folder / "tokens-1", "token ids", 1, {}, ARRAYS, part_of=read_seal(folder))
+    array_of(folder / "tokens-1").write_text("mine")
+
+
+def change_an_array(folder):
+    array_of(folder).write_text("mine")
+
+
+def add_copies_of_arrays(folder):
+    save_arrays(folder.parent / "other", "index", 1, {}, {"ids": np.arange(7)})
+    shutil.copy(array_of(folder.parent / "other"), folder)
 
 
 def add_notes_to_a_part(folder):
@@ -82,20 +105,25 @@ def add_notes_to_a_part(folder):
         add_links,
         add_a_folder_named_as_a_temporary_file,
         add_notes_to_a_part,
+        add_a_copy_of_a_part,
+        change_an_array_of_a_part,
+        change_an_array,
+        add_copies_of_arrays,
     ],
 )
 def test_what_others_put_into_a_saved_folder_stays(folder, change):
-    ours = set(tree(folder.parent))
+    ours = tree(folder.parent).items()
     change(folder)
-    others = {p: c for p, c in tree(folder.parent).items() if p not in ours and not is_ours(p)}
+    others = dict(tree(folder.parent).items() - ours)
+    others = {path: content for path, content in others.items() if not is_ours(path, content)}
     save_arrays(folder, "index", 1, {"new": True}, {"ids": np.arange(9)})
     now = tree(folder.parent)
     assert others and others.items() <= now.items()
     assert load_arrays(folder, "index", 1).arrays["ids"].tolist() == list(range(9))
 
 
-def is_ours(path):
-    return path.parent.name == "tokens-1" and path.name != "notes.txt"
+def is_ours(path, content):
+    return "tokens-1" in path.parts and content != b"mine"
 
 
 @pytest.mark.parametrize("name", ["ids.npy", "manifest.json", "notes.txt"])
@@ -108,21 +136,21 @@ def test_a_folder_without_our_manifest_is_refused_before_a_byte_is_written(tmp_p
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["embeddings", "ids"])
-def test_an_array_of_others_is_known_by_its_content(tmp_path, folder, name):
-    """A killed save leaves arrays whose names have their checksums; what else has such a name is somebody's."""
-    theirs = f"{name}-{'0' * 16}.npy"
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / theirs).write_bytes(b"mine")
-    with pytest.raises(InputError, match=f"holds '{theirs}', and no manifest of una_fast"):
-        save(tmp_path / "mine")
-    (folder / theirs).write_bytes(b"mine")
-    save_arrays(folder, "index", 1, {}, {"ids": np.arange(9)})
-    assert (folder / theirs).read_bytes() == (tmp_path / "mine" / theirs).read_bytes() == b"mine"
+def test_a_folder_with_copies_of_arrays_is_somebody_elses(folder):
     (folder / "manifest.json").unlink()
-    (folder / theirs).unlink()
-    save(folder)
-    assert len([*folder.iterdir()]) == 2
+    before = tree(folder)
+    for content in (ARRAYS, {"ids": np.arange(9)}):
+        with pytest.raises(InputError, match=r"holds 'ids-\w+\.npy', and no manifest of una_fast"):
+            save_arrays(folder, "index", 1, {}, content)
+    assert tree(folder) == before
+
+
+def test_an_array_that_was_changed_is_not_written_again(folder):
+    array_of(folder).write_text("mine")
+    before = tree(folder)
+    with pytest.raises(InputError, match=r"ids-\w+\.npy: holds something else than una_fast wrote there"):
+        save(folder)
+    assert tree(folder) == before
 
 
 def test_a_link_in_place_of_a_part_or_of_an_array_is_not_followed(folder):
@@ -136,8 +164,9 @@ def test_a_link_in_place_of_a_part_or_of_an_array_is_not_followed(folder):
     path = array_of(folder)
     path.unlink()
     path.symlink_to(outside / "precious")
-    save(folder)
-    assert (outside / "precious").read_bytes() == b"mine" and not path.is_symlink()
+    with pytest.raises(InputError, match=f"{path.name}: holds something else than una_fast wrote there"):
+        save(folder)
+    assert (outside / "precious").read_bytes() == b"mine" and path.is_symlink()
 
 
 def test_a_part_goes_with_the_content_that_it_belongs_to(folder):
@@ -154,12 +183,29 @@ def test_another_kind_is_not_replaced(folder):
         save_arrays(folder, "token ids", 1, {}, ARRAYS)
 
 
-def test_what_killed_saves_left_goes_with_the_next_save(folder, tmp_path):
-    save_arrays(tmp_path / "other", "index", 1, {}, {"ids": np.arange(9)})
-    array_of(tmp_path / "other").rename(folder / array_of(tmp_path / "other").name)
-    (folder / f".ids-{'a' * 16}.npy.{'b' * 32}.partial").write_bytes(b"half an array")
-    save(folder)
-    assert sorted(path.name for path in folder.iterdir()) == [array_of(folder).name, "manifest.json"]
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("part_of", [True, False])
+def test_what_killed_saves_left_goes_with_the_next_save(folder, monkeypatch, is_first, part_of):
+    """A kill before any write, and in the cleaning at the end."""
+    kind, place = ("token ids", folder / "tokens-1") if part_of else ("index", folder.parent / "other")
+    other = {"ids": np.arange(9), "scores": np.zeros(2)}
+    settings = {"part_of": read_seal(folder)} if part_of else {}
+    n_left = []
+    for at in range(1, 30):
+        if not is_first:
+            save_arrays(place, kind, 1, {}, ARRAYS, **settings)
+        with monkeypatch.context() as patch, suppress(Killed):
+            failing_syncs(patch, at, Killed())
+            patch.setattr(storage.save, "_clean", lambda folder: None)  # a killed process cleans nothing
+            patch.setattr(storage.save, "WRITERS", 1)
+            save_arrays(place, kind, 1, {}, other, **settings)
+            n_left.append(at)
+        (place / f".ids-{'a' * 16}.npy.{'b' * 32}.partial").write_bytes(b"half an array")
+        (place / "notes.txt").write_text("mine")
+        save_arrays(place, kind, 1, {"new": True}, {"ids": np.arange(3)}, **settings)
+        assert sorted(path.name for path in place.iterdir()) == [array_of(place).name, "manifest.json", "notes.txt"]
+        shutil.rmtree(place)
+    assert 5 < len(n_left) < 25
 
 
 def test_a_save_waits_for_another_one(folder):

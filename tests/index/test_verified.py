@@ -13,7 +13,7 @@ import una_fast
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION
 from una_fast.storage import load, load_arrays, save_arrays
-from una_fast.storage.load import private_folder
+from una_fast.storage.load import marks_folder
 
 TEXTS = ["the cat sat", "on the mat", "a dog, a cat"]
 
@@ -55,8 +55,8 @@ def test_a_mark_is_the_users_and_does_not_travel_with_the_folder(folder: Path, r
     before = sorted(path.name for path in folder.iterdir())
     una_fast.load_index(folder)
     assert sorted(path.name for path in folder.iterdir()) == before
-    cache = private_folder()
-    assert cache is not None and len(list((cache / "verified").iterdir())) == 1
+    cache = marks_folder()
+    assert cache is not None and len(list(cache.iterdir())) == 1
     read.clear()
     shutil.copytree(folder, folder.with_name("copy"))
     una_fast.load_index(folder.with_name("copy"))
@@ -131,7 +131,9 @@ def test_old_marks_are_forgotten(tmp_path: Path, read: list[str], monkeypatch) -
     for number in range(9):
         save_arrays(folder, "numbers", 1, {"number": number}, {})
         load_arrays(folder, "numbers", 1)
-        assert len(list((private_folder() / "verified").iterdir())) <= 4
+        (marks_folder() / "notes.txt").touch()
+        assert 2 <= len(list(marks_folder().iterdir())) <= 5
+    assert (marks_folder() / "notes.txt").exists()
 
 
 def load_beside(folder: Path, start, read) -> None:
@@ -170,33 +172,54 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_the_cache_folder_is_the_users_alone(cache: Path) -> None:
-    assert private_folder() == cache / "una_fast"
-    (cache / "una_fast").chmod(0o777)
-    assert private_folder() == cache / "una_fast"
-    assert stat.S_IMODE((cache / "una_fast").stat().st_mode) == 0o700
+    for _ in range(2):
+        assert marks_folder() == cache / "una_fast" / "verified"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in cache.rglob("*")] == [0o700] * 2
 
 
-def test_a_cache_folder_that_is_a_link_or_a_file_or_cannot_be_made_is_not_used(cache, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
+@pytest.mark.parametrize("name", ["setup.py", "verified"])
+def test_a_folder_of_the_user_in_place_of_the_cache_folder_is_left_as_it_is(cache, mode, name) -> None:
+    """Such as a checkout of una_fast."""
+    (cache / "una_fast").mkdir()
+    (cache / "una_fast" / name).touch()
+    (cache / "una_fast").chmod(mode)
+    assert marks_folder() is None
+    assert [path.name for path in cache.rglob("*")] == ["una_fast", name]
+    assert stat.S_IMODE((cache / "una_fast").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("below", ["", "verified"])
+def test_a_cache_folder_that_is_a_link_or_a_file_or_cannot_be_made_is_not_used(
+    cache, tmp_path, monkeypatch, below
+) -> None:
+    place = cache / "una_fast" / below
+    place.parent.mkdir(exist_ok=True)
     (tmp_path / "elsewhere").mkdir()
-    (cache / "una_fast").symlink_to(tmp_path / "elsewhere")
-    assert private_folder() is None
-    (cache / "una_fast").unlink()
-    (cache / "una_fast").touch()
-    assert private_folder() is None
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache / "una_fast" / "below a file"))
-    assert private_folder() is None
+    place.symlink_to(tmp_path / "elsewhere")
+    assert marks_folder() is None
+    place.unlink()
+    place.touch()
+    assert marks_folder() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "below a file"))
+    assert marks_folder() is None
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_small_folders_need_no_cache_folder(cache: Path, folder: Path) -> None:
+    una_fast.load_index(folder)
+    assert not list(cache.iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs root to give a folder away")
 def test_a_cache_folder_of_another_user_is_not_used(cache: Path) -> None:
     (cache / "una_fast").mkdir()
     os.chown(cache / "una_fast", 65534, 65534)
-    assert private_folder() is None
+    assert marks_folder() is None
 
 
 def test_a_relative_cache_folder_is_not_used(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert private_folder() == tmp_path / ".cache" / "una_fast"
+    assert marks_folder() == tmp_path / ".cache" / "una_fast" / "verified"
     assert not Path("here").exists()

@@ -1,10 +1,12 @@
 """Copies of an index on storage that cannot be memory-mapped, such as s3, and back to a disk of this machine.
 
-fsspec moves the files. The manifest goes last, so a copy that was stopped is never taken for an index.
+fsspec moves the files. The manifest goes last, so a copy that was stopped is never taken for an index. An upload to a
+folder of this machine is a fetch.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from una_fast.corpus.remote import WITHOUT_LISTS, address_in, as_input_errors, f
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION, check_content
 from una_fast.storage import check_unused, checked_path, load_arrays, publish, read_seal, resolved
-from una_fast.storage.files import file_checksum, new_file
+from una_fast.storage.files import checksum_of, file_checksum, new_file, parts_of
 from una_fast.storage.manifest import MANIFEST, array_file, checked_manifest, not_saved, read_manifest
 
 KEPT = "the files copied so far are kept: remove the cause, and run the same again to go on"
@@ -24,13 +26,14 @@ KEPT = "the files copied so far are kept: remove the cause, and run the same aga
 def upload_index(folder: str | Path, address: str | Path, progress: bool = False) -> int:
     """Copy the folder of an index to an address, as s3://bucket/name, or to a path of this machine.
 
-    Every byte is checked first. A file that lies there with the right size is not copied again, so a copy that was
-    stopped goes on; files of others stay. The ids of tokenizers that are kept with the index are not copied: they are
-    made again where a tokenizer is bound.
+    Every byte is checked first. A file that lies at the address is read back, and copied again if its checksum differs,
+    so a copy that was stopped goes on; files with other names stay. The ids of tokenizers that are kept with the index
+    are not copied: they are made again where a tokenizer is bound.
 
     Args:
         folder: where the index was saved or built.
-        address: of a folder, which is made, on any storage that fsspec knows and that can be written to; or a path.
+        address: of a folder, which is made, on any storage that fsspec knows and that can be written to; or a path, for
+            which the rules of `fetch_index` hold.
         progress: show it on stderr.
 
     Returns:
@@ -47,21 +50,22 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
     if scheme_of(str(address)) in WITHOUT_LISTS:
         raise InputError(f"{address}: cannot be written to over http; give an address of s3, gs or hdfs")
     files, place = _opened(address)
+    from fsspec.implementations.local import LocalFileSystem
+
+    if isinstance(files, LocalFileSystem):
+        return fetch_index(folder, place, progress)
     with as_input_errors(str(address), "written", KEPT):
         files.makedirs(place, exist_ok=True)
-        # the same manifest may be there, or the start of it if a copy was stopped
-        if not manifest.encode().startswith(_read_manifest(files, place) or b""):
+        there = _read_manifest(files, place)
+        if there not in (None, manifest.encode()):
             raise InputError(f"{address}: holds {MANIFEST!r} already; give another folder, or delete it")
-        size = 0
         for name, checksum in tqdm(manifest.checksums.items(), unit=" files", disable=not progress):
             file, copy = folder / array_file(name, checksum), f"{place}/{array_file(name, checksum)}"
-            size += file.stat().st_size
-            if address_in(str(address)) is None and Path(copy).is_symlink():
-                raise InputError(f"{copy}: is a link, and what it leads to stays; give a new folder")
-            if not files.exists(copy) or files.size(copy) != file.stat().st_size:
+            if not _holds(files, copy, checksum):
                 files.put_file(str(file), copy)
-        files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())
-    return size + len(manifest.encode())
+        if there is None:
+            files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())
+    return sum((folder / name).stat().st_size for name in manifest.files)
 
 
 def fetch_index(address: str | Path, folder: str | Path, progress: bool = False) -> int:
@@ -71,7 +75,8 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
 
     Args:
         address: what `upload_index` was given; http and https too, since no folder needs to be listed.
-        folder: where the index is to lie; it must not hold anything, unless it holds the same index.
+        folder: where the index is to lie: it does not exist, is empty, or holds this index or a copy that was stopped.
+            What is there is not written again, and an array that was changed is refused with its name.
         progress: show it on stderr.
 
     Returns:
@@ -95,7 +100,7 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
 
         def write(name: str, path: Path) -> None:
             copy = f"{place}/{path.name}"
-            with as_input_errors(copy, "copied", KEPT), new_file(path) as file:
+            with as_input_errors(copy, "copied", KEPT), new_file(path, replace=False) as file:
                 files.get_file(copy, file.name)
                 if file_checksum(Path(file.name)) != manifest.checksums[name]:
                     raise InputError(
@@ -114,6 +119,14 @@ def _opened(address: str | Path) -> tuple[Any, str]:
     with as_input_errors(str(address), "opened"):
         files, folder = file_system(address_in(str(address)) or str(address))
     return files, folder.rstrip("/")
+
+
+def _holds(files: Any, path: str, checksum: str) -> bool:
+    """Whether a file has this content."""
+    if not files.exists(path):
+        return False
+    with files.open(path) as file:
+        return checksum_of(parts_of(file, sys.maxsize)) == checksum
 
 
 def _read_manifest(files: Any, place: str) -> bytes | None:

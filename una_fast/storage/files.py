@@ -30,7 +30,9 @@ REBUILD = "delete the folder and build it again"
 GIVE_READABLE = "give a folder that can be read"
 READ_AT_ONCE = 1 << 22  # bytes
 KEPT = "what was saved before is intact"
-PARTIAL = re.compile(r"\..+\.[0-9a-f]{32}\.partial", re.DOTALL)  # the names of `new_file`; a killed process leaves them
+PARTIAL = re.compile(
+    r"\..+\.[0-9a-f]{32}\.partial", re.DOTALL
+)  # the names of `partial_of`; a killed process leaves them
 HEADER = re.compile(rb"\{'descr': '([<>|][a-z][0-9]+)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \}")
 BLOCK = 1 << 26  # bytes that are verified at a time: no more of a file, however large, is in memory
 
@@ -58,7 +60,7 @@ def new_file(path: Path, replace: bool = True) -> Iterator[IO[bytes]]:
         FileExistsError: without `replace`, something is at `path` when the block ends.
         OSError: the file cannot be written, or another one has taken its name.
     """
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    partial = partial_of(path)
     with partial.open("xb") as file:
         made = os.fstat(file.fileno())
         lock(file.fileno())  # so that `remove_left` knows that it is being written
@@ -79,6 +81,11 @@ def new_file(path: Path, replace: bool = True) -> Iterator[IO[bytes]]:
                     partial.unlink()
             raise
     sync_folder(path.parent)
+
+
+def partial_of(path: Path) -> Path:
+    """A name beside `path` for what is not complete: unpredictable, so nobody's file is there."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
 
 
 def left_in(folder: Path, of: str = "*") -> set[Path]:

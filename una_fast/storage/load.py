@@ -9,6 +9,7 @@ and ctime of every file, so a file that was changed, replaced, copied or restore
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Collection
@@ -26,6 +27,7 @@ from una_fast.storage.manifest import Manifest, array_file, part_place, read_man
 CHECKS = 1  # version of the checks: after a new one all is read again
 SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
 SETTLED = 2 * 10**9  # ns; a younger file may still change at the same mtime, because file systems have coarse clocks
+MARK = re.compile("[0-9a-f]{32}")
 MOST_MARKS = 1_000
 
 Check = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
@@ -80,7 +82,7 @@ def _load(folder: Path, manifest: Manifest, check: Check | None, verify: bool) -
         return not verify and mark is not None and mark.is_file()
 
     # one process of the user verifies at a time, and then a process that started at the same time finds the mark
-    with nullcontext() if mark is None or is_verified() else locked(mark.parent.parent):
+    with nullcontext() if mark is None or is_verified() else locked(mark.parent):
         is_new = not is_verified()
         for name, checksum in manifest.checksums.items() if is_new else ():
             verify_checksum(files[name], checksum)
@@ -94,43 +96,47 @@ def _load(folder: Path, manifest: Manifest, check: Check | None, verify: bool) -
 
 def _mark_of(files: Collection[Mapped], content: str) -> Path | None:
     """The mark of `files` that hold `content`; None for small files, and for files written just now."""
-    folder = private_folder()
     size = sum(len(file.data) for file in files)
     newest = max((max(file.identity[-2:]) for file in files), default=0)
-    if folder is None or size < SMALLEST or newest > time.time_ns() - SETTLED:
+    if size < SMALLEST or newest > time.time_ns() - SETTLED or (folder := marks_folder()) is None:
         return None
     made_of = repr((CHECKS, content, [(file.path.name, file.identity) for file in files]))
-    return folder / "verified" / xxhash.xxh3_128_hexdigest(made_of.encode())
+    return folder / xxhash.xxh3_128_hexdigest(made_of.encode())
 
 
-def private_folder() -> Path | None:
-    """The user's cache folder of una_fast: ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``, mode 700.
+def marks_folder() -> Path | None:
+    """The user's folder of marks: ``verified`` in ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``.
 
-    None where it cannot be made, is a link, or belongs to somebody else, and on Windows.
+    None on Windows, where it cannot be made, and where one of the two is not as it is made here: a link, another
+    user's, one that others may write to, or a folder ``una_fast`` that holds anything else.
     """
     if os.name == "nt":
         return None
     try:
         home = os.environ.get("XDG_CACHE_HOME", "")
-        folder = (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "una_fast"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        about = folder.lstat()
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
-            return None
-        folder.chmod(0o700)
+        cache = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        folder = cache / "una_fast" / "verified"
+        is_own = _is_private(folder.parent) and {*folder.parent.iterdir()} <= {folder} and _is_private(folder)
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a user without a home
         return None
-    return folder
+    return folder if is_own else None
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether a folder, which is made if nothing is there, is the user's, and nobody else may write to it."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    about = folder.lstat()
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not stat.S_IMODE(about.st_mode) & 0o022
 
 
 def _set(mark: Path, files: Collection[Mapped]) -> None:
     """Note that the files were verified, if they have not changed since they were mapped; forget the oldest marks."""
     with suppress(OSError):
         if all(identity_of(file.path.stat()) == file.identity for file in files):
-            mark.parent.mkdir(exist_ok=True)
-            mark.touch()
-            marks = sorted(mark.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+            mark.touch(exist_ok=False)
+            marks = [path for path in mark.parent.iterdir() if MARK.fullmatch(path.name)]
+            marks.sort(key=lambda path: path.stat().st_mtime_ns)
             for path in marks[: MOST_MARKS // 2] if len(marks) > MOST_MARKS else ():
                 path.unlink(missing_ok=True)

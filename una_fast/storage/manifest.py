@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,12 +12,11 @@ from typing import Any
 import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import GIVE_READABLE, REBUILD, read_bytes
+from una_fast.storage.files import GIVE_READABLE, REBUILD, left_in, read_bytes
 
 MANIFEST = "manifest.json"
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # with the checksum a file of the folder, never a path out of it
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
-ARRAY_FILE = re.compile(rf"{ARRAY_NAME.pattern}-{CHECKSUM.pattern}\.npy")
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ def part_place(folder: Path, seal: str) -> str:
 
 def is_outdated(folder: Path, seal: str) -> bool:
     """Whether a folder was saved as this part of the folder above, but of another content than the one of `seal`."""
-    part = find_manifest(folder)
-    of, _, name = (part.part_of if part and part.part_of else "").partition("/")
-    return name == folder.name and of != seal
+    parts = [(manifest.part_of or "").partition("/") for manifest in find_manifests(folder)]
+    return bool(parts) and all(name == folder.name and of != seal for of, _, name in parts)
 
 
 def array_file(name: str, checksum: str) -> str:
@@ -131,12 +130,20 @@ def checked_manifest(data: bytes, folder: Path | str, kind: str, version: int) -
     return manifest
 
 
-def find_manifest(folder: Path) -> Manifest | None:
+def find_manifest(folder: Path, name: str = MANIFEST) -> Manifest | None:
     """The manifest of a folder, whatever its kind; None where there is none, or one that una_fast did not write."""
     try:
-        return Manifest.decode(read_bytes(folder / MANIFEST))
+        return Manifest.decode(read_bytes(folder / name))
     except (OSError, ValueError):
         return None
+
+
+def find_manifests(folder: Path) -> list[Manifest]:
+    """The manifest of a folder and those of saves that were stopped there: what they list, una_fast wrote."""
+    if os.path.lexists(folder / MANIFEST) and find_manifest(folder) is None:
+        return []  # somebody else's folder
+    found = [find_manifest(folder, name) for name in (MANIFEST, *(path.name for path in left_in(folder, MANIFEST)))]
+    return [manifest for manifest in found if manifest is not None]
 
 
 def is_saved(folder: Path) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,19 @@ from una_fast.storage.files import (
     link,
     locked,
     new_file,
+    partial_of,
     remove_left,
+    sync_file,
     sync_folder,
     unwritable,
     write_bytes,
 )
 from una_fast.storage.manifest import (
-    ARRAY_FILE,
     MANIFEST,
     Manifest,
     array_file,
     find_manifest,
+    find_manifests,
     is_outdated,
     is_saved,
     part_place,
@@ -64,13 +67,13 @@ def save_arrays(
         The seal, a hash of all content.
 
     Raises:
-        InputError: the folder cannot be written (permission, a file in its place, a full disk), or holds files and no
-            manifest of this kind. What was saved there stays.
+        InputError: the folder cannot be written (permission, a file in its place, a full disk), holds files and no
+            manifest of this kind, or holds an array that was changed. What was saved there stays.
 
     """
 
     def write(name: str, path: Path) -> None:
-        with new_file(path) as file:
+        with new_file(path, replace=False) as file:
             file.writelines(array_parts(arrays[name]))
 
     checksums = {name: checksum_of(array_parts(array)) for name, array in arrays.items()}
@@ -86,7 +89,6 @@ def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
     """
 
     def write(name: str, path: Path) -> None:
-        path.unlink(missing_ok=True)
         link(built / f"{name}.npy", path)
 
     return publish(folder, manifest, write)
@@ -97,16 +99,16 @@ def publish(
 ) -> str:
     """Make `folder` hold what `manifest` lists, and return the seal. One process at a time does so for a folder.
 
-    write: called with the name and the new file of each array whose content is not there, by `writers` threads. keep:
-    after an error, keep the files written so far, for the next call. Raises InputError as `save_arrays` does.
+    Manifests of the earlier arrays and of the new ones lie there as temporary files meanwhile, so that the next call
+    knows what a killed one has written.
+
+    write: called with the name and the new file of each array that is not there, by `writers` threads. keep: after an
+    error, keep the files written so far, for the next call. Raises InputError as `save_arrays` does.
     """
     folder = resolved(folder) if manifest.part_of is None else resolved(folder.parent) / folder.name
 
-    def write_missing(name: str) -> None:
-        checksum = manifest.checksums[name]
-        path = folder / array_file(name, checksum)
-        if not _holds(path, checksum):
-            write(name, path)
+    def write_one(name: str) -> None:
+        write(name, folder / array_file(name, manifest.checksums[name]))
 
     try:
         is_new = not os.path.lexists(folder)
@@ -115,18 +117,24 @@ def publish(
             if not held:
                 raise InputError(f"{folder}: is a link, or was deleted meanwhile; give another folder")
             check_own(folder, manifest.kind)
-            before, done = find_manifest(folder), False
+            before, missing, done = find_manifest(folder), _missing(folder, manifest), False
             try:
-                with ThreadPoolExecutor(writers) as threads:
-                    list(threads.map(write_missing, manifest.checksums))
-                if manifest.part_of not in (None, part_place(folder, read_seal(folder.parent) or "")):
-                    raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
-                sync_folder(folder)
-                write_bytes(folder / MANIFEST, manifest.encode())
+                if missing or before != manifest:
+                    new = replace(manifest, checksums={name: manifest.checksums[name] for name in missing})
+                    for listed in (new, *([before] if before else [])):
+                        with partial_of(folder / MANIFEST).open("xb") as file:
+                            file.write(listed.encode())
+                            sync_file(file)
+                    with ThreadPoolExecutor(writers) as threads:
+                        list(threads.map(write_one, missing))
+                    if manifest.part_of not in (None, part_place(folder, read_seal(folder.parent) or "")):
+                        raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
+                    sync_folder(folder)
+                    write_bytes(folder / MANIFEST, manifest.encode())
                 done = True
             finally:
                 if done or not keep:
-                    _clean(folder, before)
+                    _clean(folder)
                 if not done and is_new and not keep:
                     with suppress(OSError):  # it holds files of others
                         folder.rmdir()
@@ -144,10 +152,12 @@ def check_own(folder: Path, kind: str) -> None:
     """
     if not os.path.lexists(folder):
         return
-    if manifest := find_manifest(folder):
+    manifests = find_manifests(folder)
+    for manifest in manifests:
         if manifest.kind != kind:
             raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
-    elif others := sorted(path.name for path in {*folder.iterdir()} - left_in(folder) if not _is_array(path)):
+    others = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
+    if others and not manifests:
         raise InputError(
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
@@ -171,35 +181,38 @@ def resolved(folder: str | Path) -> Path:
         raise InputError(f"{folder}: cannot be written ({error}); give the name of a folder") from error
 
 
-def _clean(folder: Path, before: Manifest | None) -> None:
-    """Delete the arrays that are not listed now, parts of another content, and temporary files."""
+def _missing(folder: Path, manifest: Manifest) -> list[str]:
+    """The arrays that are not there. Raises InputError for a file of an array's name that holds something else."""
+    paths = {name: folder / array_file(name, checksum) for name, checksum in manifest.checksums.items()}
+    missing = [name for name, path in paths.items() if not _holds(path, manifest.checksums[name])]
+    for path in map(paths.__getitem__, missing):
+        if os.path.lexists(path):
+            raise InputError(f"{path}: holds something else than una_fast wrote there; move it, or delete it")
+    return missing
+
+
+def _clean(folder: Path) -> None:
+    """Delete what saves have written and the manifest does not list, parts of another content, and temporary files."""
     now = find_manifest(folder)
-    listed, earlier = (one.files if one else frozenset() for one in (now, before))
-    remove_left(folder)
     with suppress(OSError):
-        for path in list(folder.iterdir()):
-            if path.is_symlink():
-                continue
-            if path.is_dir() and now:
-                if is_outdated(path, now.seal):
-                    _delete_part(path)
-            elif path.name not in listed and (path.name in earlier or _is_array(path)):
+        _delete_arrays(folder, now.files if now else ())
+        for part in [*folder.iterdir()]:
+            if now and not part.is_symlink() and is_outdated(part, now.seal):
+                _delete_arrays(part)
+                (part / MANIFEST).unlink(missing_ok=True)
+                remove_left(part)
+                with suppress(OSError):  # it holds files of others
+                    part.rmdir()
+        remove_left(folder)
+
+
+def _delete_arrays(folder: Path, kept: Collection[str] = ()) -> None:
+    """Delete the arrays that the manifests of a folder list, except the `kept` files and what was changed since."""
+    for manifest in find_manifests(folder):
+        for name, checksum in manifest.checksums.items():
+            path = folder / array_file(name, checksum)
+            if path.name not in kept and _holds(path, checksum):
                 path.unlink()
-
-
-def _delete_part(folder: Path) -> None:
-    """Delete what a folder's manifest lists, and the folder; what others put there stays."""
-    part = find_manifest(folder)
-    for name in part.files - {MANIFEST} if part else ():
-        (folder / name).unlink(missing_ok=True)
-    (folder / MANIFEST).unlink()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _is_array(path: Path) -> bool:
-    """True for a file whose name ends in the checksum of its content: nobody else has written it."""
-    return bool(ARRAY_FILE.fullmatch(path.name)) and _holds(path, path.stem[-16:])
 
 
 def _holds(path: Path, checksum: str) -> bool:
