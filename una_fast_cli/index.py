@@ -18,7 +18,7 @@ from una_fast.errors import InputError, counted
 from una_fast.imports import naming_extras
 from una_fast.index.layout import KIND
 from una_fast.index.staged.work import work_folder
-from una_fast.storage import check_unused, is_saved
+from una_fast.storage import check_unused, is_saved, resolved
 
 if TYPE_CHECKING:
     from una_fast import Index
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -
 
 
 def _build(values: dict[str, Any]) -> Index:
-    output = Path(values["output"])
+    output = resolved(values["output"])
     was_stopped = os.path.isdir(work_folder(output))  # noqa: PTH112  Path.is_dir raises for names that are too long
     if not was_stopped or (is_saved(output) and not _is_of_command(values)):
         check_unused(output, KIND)

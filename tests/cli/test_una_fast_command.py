@@ -90,6 +90,24 @@ def test_an_index_is_that_of_the_library(corpus, folder, capsys):
     assert "exists already" in refusal(capsys, "index", corpus, "--output", folder)
 
 
+def test_an_index_is_built_in_the_folder_of_the_command(corpus, tmp_path, capsys, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["index", str(corpus), "--output", "."]) == 0
+    assert len(una_fast.load_index(tmp_path / "here")) == len(una_fast.build_index(corpus))
+    capsys.readouterr()
+    assert "/: holds " in refusal(capsys, "index", corpus, "--output", "/")
+
+
+def test_an_index_in_the_folder_of_its_corpus_is_no_text(tmp_path, capsys):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "one.txt").write_text("the cat sat\na dog")
+    for name in ("one", "two"):
+        assert main(["index", str(tmp_path / "texts"), "--output", str(tmp_path / "texts" / name)]) == 0
+    capsys.readouterr()
+    assert list(una_fast.load_index(tmp_path / "texts" / "two", tmp_path / "texts")) == ["the cat sat", "a dog"]
+
+
 def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_path, capsys, monkeypatch):
     """The same command gives the same index, and deletes what the build left; any other one is refused."""
     folder = tmp_path / "index"

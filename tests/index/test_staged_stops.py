@@ -172,12 +172,13 @@ def test_a_folder_of_others_in_place_of_the_work_folder_stays(build, tmp_path):
     assert (work / "notes.txt").read_text() == "mine"
 
 
-def test_a_link_in_place_of_the_work_folder_is_not_followed(build, tmp_path):
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("mine"), Path.touch])
+def test_a_link_or_a_file_in_place_of_the_work_folder_stays(build, tmp_path, make):
     (tmp_path / "mine").mkdir()
-    work_folder(tmp_path / "index").symlink_to(tmp_path / "mine")
-    with pytest.raises(InputError, match="index"):
+    make(work_folder(tmp_path / "index"))
+    with pytest.raises(InputError, match=r"\.index\.building: no folder; move it, or give another folder"):
         build()
-    assert not list((tmp_path / "mine").iterdir())
+    assert not list((tmp_path / "mine").iterdir()) and os.path.lexists(work_folder(tmp_path / "index"))
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "hard link", "linked folder"])

@@ -36,6 +36,7 @@ from una_fast.corpus.source import FileSource, Source
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import COMPRESSIONS, TextFile
 from una_fast.errors import InputError, InputWarning, counted
+from una_fast.storage import is_saved
 
 SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".txt": TextFile,
@@ -165,14 +166,14 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """The files of a folder and of the folders in it, links to folders and hidden names left out."""
+    """The files of a folder and of the folders in it, links to folders, hidden names and indexes left out."""
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
 
     found = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not (name.startswith(".") or is_saved(Path(parent, name)))]
         found += [str(Path(parent) / name) for name in names if not name.startswith(".")]
     return list(map(Path, sorted(found)))
 

@@ -20,7 +20,7 @@ NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that ta
 
 def work_folder(folder: Path) -> Path:
     """The folder beside `folder` for the files of its build."""
-    return folder.with_name(f".{folder.name}.building")
+    return folder.parent / f".{folder.name}.building"
 
 
 @contextmanager
@@ -40,8 +40,9 @@ def open_work(folder: Path) -> Iterator[Path]:
         raise unwritable(work, error, GO_ON) from error
     with locked(work, wait=False) as held:
         if not held:
-            about = "it is a link" if work.is_symlink() else "another process is building there"
-            raise InputError(f"{work}: {about}; wait for its end, or give another folder")
+            is_folder = work.is_dir() and not work.is_symlink()
+            about = "another process is building there; wait for its end" if is_folder else "no folder; move it"
+            raise InputError(f"{work}: {about}, or give another folder")
         _claim(work)
         try:
             yield work
