@@ -6,6 +6,7 @@ import http.server
 import resource
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
@@ -23,6 +24,7 @@ from una_fast.storage.manifest import MANIFEST
 from una_fast_cli.main import main
 
 fsspec = pytest.importorskip("fsspec")
+LocalFileSystem = pytest.importorskip("fsspec.implementations.local").LocalFileSystem
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +185,29 @@ def test_another_index_is_not_overwritten(built, tmp_path, in_memory):
     upload_index(tmp_path / "other", in_memory)
     with pytest.raises(InputError, match=r"holds 'manifest\.json' already; give another folder"):
         upload_index(built, in_memory)
+
+
+def test_of_two_copies_to_one_folder_the_later_one_is_refused(built, tmp_path, monkeypatch):
+    una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
+    get, begun, waited = LocalFileSystem.get_file, threading.Event(), threading.Event()
+
+    def get_later(*arguments):
+        begun.set()
+        assert waited.wait(20)
+        get(*arguments)
+
+    monkeypatch.setattr(LocalFileSystem, "get_file", get_later)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(fetch_index, built, tmp_path / "copy")
+        assert begun.wait(20)
+        second = threads.submit(fetch_index, tmp_path / "other", tmp_path / "copy")
+        with suppress(TimeoutError):
+            second.result(0.3)
+        waited.set()
+        with pytest.raises(InputError, match="copy: exists already"):
+            second.result()
+        first.result()
+    assert content(tmp_path / "copy") == content(built)
 
 
 @pytest.mark.parametrize("change", ["a byte", "the end", "all"])

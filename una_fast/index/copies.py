@@ -16,7 +16,7 @@ from tqdm import tqdm
 from una_fast.corpus.remote import WITHOUT_LISTS, address_in, as_input_errors, file_system, scheme_of
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION, check_content
-from una_fast.storage import check_unused, checked_path, load_arrays, publish, read_seal, resolved
+from una_fast.storage import checked_path, load_arrays, publish, resolved
 from una_fast.storage.files import checksum_of, file_checksum, new_file, parts_of
 from una_fast.storage.manifest import MANIFEST, array_file, checked_manifest, not_saved, read_manifest
 
@@ -94,8 +94,6 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
     if data is None:
         raise not_saved(str(address), KIND)
     manifest = checked_manifest(data, str(address), KIND, VERSION)
-    if read_seal(goal) != manifest.seal:
-        check_unused(goal, KIND)
     with tqdm(unit=" files", disable=not progress) as bar:
 
         def write(name: str, path: Path) -> None:
@@ -109,7 +107,7 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
                     )
             bar.update()
 
-        publish(goal, manifest, write, keep=True)
+        publish(goal, manifest, write, is_copy=True)
     return sum((goal / name).stat().st_size for name in manifest.files)
 
 

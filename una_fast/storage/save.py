@@ -41,6 +41,7 @@ from una_fast.storage.manifest import (
     read_seal,
 )
 
+TAKEN = "exists already: choose another folder, or delete it"
 WRITERS = 4  # files of a save that are written at a time: one waits for the disk while the next one is copied
 
 
@@ -95,15 +96,16 @@ def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
 
 
 def publish(
-    folder: Path, manifest: Manifest, write: Callable[[str, Path], None], writers: int = 1, keep: bool = False
+    folder: Path, manifest: Manifest, write: Callable[[str, Path], None], writers: int = 1, is_copy: bool = False
 ) -> str:
     """Make `folder` hold what `manifest` lists, and return the seal. One process at a time does so for a folder.
 
     Manifests of the earlier arrays and of the new ones lie there as temporary files meanwhile, so that the next call
     knows what a killed one has written.
 
-    write: called with the name and the new file of each array that is not there, by `writers` threads. keep: after an
-    error, keep the files written so far, for the next call. Raises InputError as `save_arrays` does.
+    write: called with the name and the new file of each array that is not there, by `writers` threads. is_copy: refuse
+    a folder of other content, and after an error keep the files written so far, for the next call. Raises InputError as
+    `save_arrays` does.
     """
     folder = resolved(folder) if manifest.part_of is None else resolved(folder.parent) / folder.name
 
@@ -117,7 +119,10 @@ def publish(
             if not held:
                 raise InputError(f"{folder}: is a link, or was deleted meanwhile; give another folder")
             check_own(folder, manifest.kind)
-            before, missing, done = find_manifest(folder), _missing(folder, manifest), False
+            before, done = find_manifest(folder), False
+            if is_copy and before not in (None, manifest):
+                raise InputError(f"{folder}: {TAKEN}")
+            missing = _missing(folder, manifest)
             try:
                 if missing or before != manifest:
                     new = replace(manifest, checksums={name: manifest.checksums[name] for name in missing})
@@ -133,9 +138,9 @@ def publish(
                     write_bytes(folder / MANIFEST, manifest.encode())
                 done = True
             finally:
-                if done or not keep:
+                if done or not is_copy:
                     _clean(folder)
-                if not done and is_new and not keep:
+                if not done and is_new and not is_copy:
                     with suppress(OSError):  # it holds files of others
                         folder.rmdir()
     except OSError as error:
@@ -170,7 +175,7 @@ def check_unused(folder: Path, kind: str) -> None:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror or error}); give another folder") from error
     if is_saved(folder):
-        raise InputError(f"{folder}: exists already: choose another folder, or delete it")
+        raise InputError(f"{folder}: {TAKEN}")
 
 
 def resolved(folder: str | Path) -> Path:
