@@ -104,10 +104,12 @@ def _train_all(asked: Mapping[str, Any], resume: bool) -> int:
     try:
         return next((code for name in CONDITIONS if (code := _train(asked, name))), 0)
     except InputError:
+        from train.record.folder import has_content
+
         output = Path(asked["output"])
         if not resume and not any((output / name).exists() for name in CONDITIONS):
-            for path in _sides(output).values():
-                path.unlink(missing_ok=True)
+            for path in [path for path, content in _sides(asked).items() if has_content(path, content)]:
+                path.unlink()
         raise
 
 
@@ -127,27 +129,26 @@ def _train(asked: Mapping[str, Any], condition: str) -> int:
 
 def _texts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
+    from train.record.folder import write_once
+
+    files = _sides(asked)
+    for path, content in files.items():
+        write_once(path, content)
+    return {path.stem: str(path) for path in files} or {"corpus": asked["corpus"]}
+
+
+def _sides(asked: Mapping[str, Any]) -> dict[Path, bytes]:
+    """The files of the two sides of --pairs, named as the options of `train.ddp`, and their content."""
     if not asked["pairs"]:
-        return {"corpus": asked["corpus"]}
+        return {}
     from train.evaluation.files import read_columns
-    from train.record.folder import write_file
 
     rows = [pair for _, pair in read_columns(Path(asked["pairs"]), (0, 1))]
     if not rows:
         raise InputError(f"{asked['pairs']}: holds no pairs; write one sentence<TAB>paraphrase a line")
-    files = _sides(Path(asked["output"]))
-    for side, path in enumerate(files.values()):
-        content = "".join(f"{pair[side]}\n" for pair in rows).encode()
-        if not path.is_file():
-            write_file(path, content)
-        elif path.read_bytes() != content:
-            raise InputError(f"{asked['pairs']}: has changed since {asked['output']} was begun: choose a new --output")
-    return {name: str(path) for name, path in files.items()}
-
-
-def _sides(output: Path) -> dict[str, Path]:
-    """The files of the two sides of --pairs, by the option of `train.ddp` that names them."""
-    return {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
+    files = (Path(asked["output"]) / f"{name}.txt" for name in ("corpus", "paraphrases"))
+    sides = ("".join(f"{text}\n" for text in side).encode() for side in zip(*rows, strict=True))
+    return dict(zip(files, sides, strict=True))
 
 
 def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:

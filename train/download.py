@@ -22,7 +22,7 @@ from train.evaluation.files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import link, open_regular, unwritable
+from una_fast.storage.files import link, open_regular, read_bytes, unwritable
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
@@ -151,7 +151,7 @@ def unpack(archive: Path, downstream: Path) -> None:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """A sentence for each problem of a part in `folder`: a missing task, a size not as published."""
+    """A sentence for each problem of a part in `folder`: a missing task, a size or a checksum not as published."""
     if part == "wiki":
         try:
             with open_regular(folder / "corpora" / WIKI) as file:
@@ -165,8 +165,11 @@ def check(part: str, folder: Path) -> list[str]:
     problems = []
     for name in names:
         try:
+            if part == "near-miss":
+                path = folder / NEAR_MISSES / f"{name}.json"
+                check_content(read_bytes(path), NEAR_MISS_CHECKSUMS[name], f"{path} (delete it)")
             sizes = read_task(downstream_folder(folder), name).sizes
-        except InputError as error:
+        except (InputError, OSError) as error:
             problems.append(f"{name}: {error}")
             continue
         wrong = {split: n for split, n in TASKS[name].sizes.items() if sizes[split] != n}

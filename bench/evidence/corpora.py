@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from train.evaluation.files import read_columns
-from train.record.folder import write_file
+from train.record.folder import write_once
 from una_fast.errors import InputError
 
 CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # a sentence a line; train.download fetches the second
@@ -29,15 +29,13 @@ def corpus_of(data: Path) -> Path:
 
 
 def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[int, int] | None = None) -> Path:
-    """Write `number` lines of `source` from line `first` on to `path`, if it is not there, and return it.
+    """Write `number` lines of `source` from line `first` on to `path`, or find them there, and return it.
 
     words: fewest and most words, between spaces, of a line that counts; None: every line counts.
 
     Raises:
-        InputError: `source` is damaged or has fewer lines.
+        InputError: `source` is damaged or has fewer lines, or `path` has other content.
     """
-    if path.is_file():
-        return path
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             kept = (line for line in file if words is None or words[0] <= len(line.split()) <= words[1])
@@ -47,7 +45,7 @@ def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[
     if len(lines) < number:
         which = " of that length" if words else ""
         raise InputError(f"{source}: has fewer than {first + number:,} lines{which}: give the whole file")
-    write_file(path, b"".join(lines))
+    write_once(path, b"".join(lines))
     return path
 
 
@@ -63,6 +61,5 @@ def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
     pairs += [pair for _, (score, *pair) in sts_b if float(score) >= PARAPHRASE]
     paths = folder / "paraphrases-1.txt", folder / "paraphrases-2.txt"
     for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
-        if not path.is_file():
-            write_file(path, "".join(f"{text}\n" for text in side).encode())
+        write_once(path, "".join(f"{text}\n" for text in side).encode())
     return paths

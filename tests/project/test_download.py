@@ -179,6 +179,14 @@ def test_a_flipped_bit_is_noticed_and_nothing_is_left(hub: Hub, tmp_path: Path) 
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_a_near_miss_file_with_another_letter_is_noticed(hub: Hub, tmp_path: Path) -> None:
+    fetch("near-miss", tmp_path)
+    path = tmp_path / NEAR_MISSES / "swap_att.json"
+    path.write_text(path.read_text().replace("swap", "swop"))
+    problems = "\n".join(check("near-miss", tmp_path))
+    assert problems.count("does not have the checksum") == 1 and f"swap_att: {path} (delete it): the file" in problems
+
+
 def test_a_near_miss_file_that_is_another_is_refused(hub: Hub, tmp_path: Path) -> None:
     hub.files["swap_att.json"] = b"[]"
     with pytest.raises(InputError, match=r"swap_att\.json: the file does not have the checksum"):

@@ -279,6 +279,9 @@ def test_paraphrases_are_the_positive_pairs(tmp_path) -> None:
 def test_sentences_may_be_of_some_lengths_alone(tmp_path) -> None:
     (tmp_path / "text.txt").write_text("a\na b\na b c\na b c d\n")
     assert write_lines(tmp_path / "text.txt", tmp_path / "some.txt", 0, 2, (2, 3)).read_text() == "a b\na b c\n"
+    (tmp_path / "some.txt").write_text("a b\na b d\n")
+    with pytest.raises(InputError, match=r"some.txt: was changed, or what it is made from: it stays"):
+        write_lines(tmp_path / "text.txt", tmp_path / "some.txt", 0, 2, (2, 3))
     with pytest.raises(InputError, match="has fewer than 3 lines of that length"):
         write_lines(tmp_path / "text.txt", tmp_path / "more.txt", 0, 3, (2, 3))
 

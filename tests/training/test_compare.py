@@ -11,6 +11,7 @@ from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
 from train.report.runs import read_run
+from una_fast.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +117,26 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys
     assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
     (tmp_path / "pairs.tsv").write_text("other\ttext\n")
     assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
-    assert "pairs.tsv: has changed since" in capsys.readouterr().err
+    assert "corpus.txt: was changed, or what it is made from" in capsys.readouterr().err
     shutil.rmtree(tmp_path / "out")
+
+
+def test_a_refused_start_deletes_no_file_of_the_user(words, tmp_path, monkeypatch, capsys):
+    """One that came while the command began, by the name of a file that it writes for --pairs."""
+    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+    (tmp_path / "pairs.tsv").write_text("one\ttwo\n")
+    mine = tmp_path / "out" / "corpus.txt"
+
+    def refuse(run):
+        mine.write_text("mine")
+        raise InputError("refused")
+
+    monkeypatch.setattr("train.launch.seeds.train_seeds", refuse)
+    for given in ({}, {"pairs": tmp_path / "pairs.tsv"}):
+        assert call(words, output=tmp_path / "out", **given) == 2
+        assert "refused" in capsys.readouterr().err and mine.read_text() == "mine"
+        assert not (tmp_path / "out" / "paraphrases.txt").exists()
+        shutil.rmtree(tmp_path / "out")
 
 
 def test_pairs_that_are_refused_are_not_in_the_way(words, tmp_path, monkeypatch, capsys):

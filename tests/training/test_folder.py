@@ -378,6 +378,10 @@ class TestTheRule:
         (tmp_path / "link").symlink_to(output)
         OutputFolder(tmp_path / "link", RUN, True).close()
 
+    def test_a_name_that_is_no_utf_8_is_refused(self, finished, capsys, tmp_path):
+        said = refusal(capsys, {**finished, "output": f"{tmp_path}/\udcff"})
+        assert "is no name in UTF-8: choose another folder" in said and not [*tmp_path.iterdir()]
+
     def test_resume_of_a_folder_without_a_run_says_so(self, capsys, precious):
         said = refusal(capsys, {"resume": True, "output": str(precious.parent)})
         assert f"--resume: {precious.parent} holds no run of train.ddp" in said

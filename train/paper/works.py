@@ -22,7 +22,7 @@ from train.launch.seeds import of_seed, train_seeds
 from train.paper.request import Request
 from train.paper.tables import AVERAGE, CHECKPOINT, DEV, PAIRS, RUN, Cell, Scores, Source
 from train.record.checkpoint import check_identity
-from train.record.folder import RUNS, SCORES, is_finished, is_own, read_object, read_summary
+from train.record.folder import RUNS, SCORES, check_inside, is_finished, is_own, read_object, read_summary
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.storage import is_saved
 
@@ -135,6 +135,7 @@ def drawing(request: Request, source: Source) -> Work:
     run = Run(**request.base | own)
 
     def do() -> int:
+        check_inside(Path(run.index))
         build_index_of(run).save(run.index)
         return 0
 

@@ -136,11 +136,14 @@ def check_own(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Refuse to begin in a folder that holds something."""
+    """Refuse to begin in a folder that holds something, or that has a name that TensorBoard cannot write."""
     try:
+        str(path).encode()
         names = sorted(entry.name for entry in {*path.iterdir()} - left_in(path, MARK))
     except FileNotFoundError:
         return
+    except UnicodeEncodeError:
+        raise InputError(f"--output {str(path)!r}: is no name in UTF-8: choose another folder") from None
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
@@ -167,7 +170,7 @@ def subfolder(output: Path, name: str) -> Path:
 def check_inside(folder: Path) -> None:
     """Refuse to write into a folder to which a link in a folder with a mark leads, so that it is not inside."""
     for link in _above(folder / "file"):
-        if link.is_symlink() and any(map(read_mark, link.parents)):
+        if os.path.islink(link) and any(map(read_mark, link.parents)):  # noqa: PTH114  which raises for a long name
             raise InputError(f"{link}: is a link, and a run writes into its own folder alone: put a folder there")
 
 
@@ -287,6 +290,21 @@ def write_file(path: Path, content: bytes, replace: bool = True) -> None:
             file.write(content)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file that is not there. Raises InputError as `write_file` does, and for a file with other content."""
+    if not os.path.lexists(path):
+        write_file(path, content, replace=False)
+    elif not has_content(path, content):
+        raise InputError(f"{path}: was changed, or what it is made from: it stays, choose a new --output")
+
+
+def has_content(path: Path, content: bytes) -> bool:
+    """True for a file with this content."""
+    with suppress(OSError):
+        return read_bytes(path) == content
+    return False
 
 
 def _in_use(path: Path) -> InputError:
