@@ -8,8 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerBase
 
 from support.tokenizer_families import BY_TEXT, FAMILIES, Family
-from una_fast.tokens.pipelines import PIPELINES, Ends
-from una_fast.tokens.regularity import NotByWordError
+from una_fast.tokens.pipelines import PIPELINES, Ends, NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 COMPARED = Path(__file__).parents[2] / "bench" / "results" / "tokenizers.json"
@@ -30,7 +29,7 @@ are compared with the tokenizer's own.
 `python tools/make_tokenizer_table.py` writes this page from the tokenizers of the tests, small ones with the pipelines
 of the models named here. "Lines compared" counts sentences of Wikipedia on which every id was equal, for tokenizers
 with these pipelines and some 32,000 sub-words; it is counted by
-`python -m bench.parity.check_anchors FILE --json bench/results/tokenizers.json`.
+`python -m bench.parity.check_anchors FILE --note`.
 
 {table}
 

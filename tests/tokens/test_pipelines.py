@@ -14,7 +14,7 @@ from support.decoder_tokenizers import LLAMA3, gemma, llama2, llama3, superbpe
 from support.tokenizer_families import roberta, training_lines, xlm_roberta
 from una_fast import InputError
 from una_fast.errors import InputWarning
-from una_fast.tokens.regularity import NotByWordError
+from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 KEYS = ("input_ids", "attention_mask")

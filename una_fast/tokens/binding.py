@@ -15,7 +15,7 @@ from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.layout import TOKENS
 from una_fast.storage.content import wrong_rows
-from una_fast.tokens.regularity import NotByWordError
+from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
 if TYPE_CHECKING:

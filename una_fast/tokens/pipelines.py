@@ -1,21 +1,50 @@
-"""The kinds of tokenizer pipeline that are known to begin a new word at each space: one row each, with the reason.
+"""What a tokenizer does at a space: when a chunk's sub-words do not depend on the chunks around it.
 
-A row says which pre-tokenizer it is for, which first and last characters of a chunk the reason holds for, and which
-normaliser steps may come before. If no row fits, the tokenizer encodes each text as a whole
-(see `una_fast.tokens.whole_text`).
+A text is chunks with one space between (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
+space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
+the whole text if
+
+1. the normalised text is the normalised chunks, one after the other, each with the space before it: every step of the
+   normaliser works on characters or on runs that a space ends (a space is a starter in Unicode normalisation and
+   composes with nothing). The steps that may look further (a SentencePiece character map works on grapheme clusters,
+   stripping and collapsing on runs of white space) are run on every chunk that is not plain ASCII, to test that what is
+   beside the chunk changes nothing;
+2. the pre-tokenizer, or the model's vocabulary, begins a new word at each of these spaces: one row of PIPELINES says
+   why, and what the ends of a chunk must be like;
+3. no added token ("[MASK]") is found: they are searched in the whole text and may eat the white space around them.
+
+`Pipeline.regular` says of each chunk whether 1 and 2 hold for it, and the ids of a chunk whether 3 does. A text of
+regular chunks only is encoded by chunks.
+
+A row of PIPELINES says which pre-tokenizer it is for, which first and last characters of a chunk the reason holds for,
+and which normaliser steps may come before. If no row fits, the tokenizer encodes each text as a whole (`WholeText`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from una_fast.arrays import StringTable
+from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Step = dict[str, Any]  # one step of a normaliser or pre-tokenizer, as tokenizer.json describes it
 SPACE_MARK = "▁"  # what SentencePiece writes for a space
 SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
+TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
+COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that make one space of a run of white space
+MODELS = {"BPE", "Unigram", "WordLevel", "WordPiece"}
+PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -132,3 +161,168 @@ PIPELINES = (
         own_normalizers=True,
     ),
 )
+
+
+class NotByWordError(InputError):
+    """A tokenizer whose ids cannot be made word by word. Its texts are encoded whole instead; `reason` says why."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
+        self.reason = reason
+
+
+class Pipeline:
+    """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
+
+    kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
+    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; added: the texts of the added
+    tokens; normalize: its normaliser, as a function of a text.
+
+    Raises:
+        NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
+        InputError: BPE dropout, whose ids are drawn anew at every call.
+    """
+
+    def __init__(self, backend: Tokenizer, description: dict[str, Any]):
+        normalizers = steps_of(description["normalizer"], "normalizers")
+        splits = steps_of(description["pre_tokenizer"], "pretokenizers")
+        _check_model(description["model"])
+        self.kind = _kind_of(splits, normalizers, description["model"])
+        if not self.kind.own_normalizers:
+            _check_normalizers(normalizers)
+        self.normalize = backend.normalizer.normalize_str if normalizers else str
+        self._alone = self.normalize("a")
+        self._rest = self.normalize("a a")[len(self._alone) :]  # what " a" adds to a text
+        self._tests_chunks = any(step["type"] in TESTED_NORMALIZERS for step in normalizers)
+        self._has_space_runs = False
+        self._read_added_tokens(description)
+        first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
+        self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
+        # chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk
+        if dependent := [c for c in PLAIN if not self._is_regular(c)]:
+            raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
+
+    def regular(self, table: StringTable) -> np.ndarray:
+        """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text.
+
+        A string that holds an added token may be among them; its ids show that (see `holds_added_token`).
+        """
+        regular = np.ones(len(table), dtype=bool)
+        if self._tests_chunks or self._has_space_runs or self.kind.ends != Ends.ANY:
+            not_plain = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
+            regular[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
+            regular &= np.diff(table.offsets) > 0
+            for row in np.flatnonzero(~regular).tolist():
+                regular[row] = all(map(self._is_regular, table[row].split(" ")))
+        regular[table.rows_with(*self._searched)] = False
+        return regular
+
+    def holds_added_token(self, ids: np.ndarray) -> np.ndarray:
+        """Where, as bool, the ids of added tokens: a chunk with one among its sub-words is not regular."""
+        return np.isin(ids, self._added_ids)
+
+    def _is_regular(self, chunk: str) -> bool:
+        first, after_word = self.normalize(chunk), self.normalize("a " + chunk)
+        later = after_word[len(self._alone) :]
+        if self._tests_chunks and not (
+            after_word.startswith(self._alone + self._rest[:1])
+            and self.normalize(chunk + " a") == first + self._rest
+            and self.normalize("a " + chunk + " a") == after_word + self._rest
+        ):
+            return False
+        return self._ends_fit(first, later[1:])
+
+    def _ends_fit(self, first: str, later: str) -> bool:
+        """Whether a chunk's ends are as its kind needs them. first, later: normalised, at the start and after a space.
+
+        A chunk that is empty once normalised leaves two spaces side by side.
+        """
+        if self.kind.ends == Ends.UNMARKED:
+            inner = later.strip(f" {SPACE_MARK}")
+            return bool(inner) and inner == later and first.endswith(inner)
+        if self.kind.ends == Ends.VISIBLE or self._has_space_runs:
+            return bool(first) and not first[0].isspace() and not first[-1].isspace() and later == first
+        return True
+
+    def _read_added_tokens(self, description: dict[str, Any]) -> None:
+        """Set the ids by which an added token in a text is found, and the texts that are searched for instead.
+
+        The model itself gives the id of the unknown token too, so that id does not show that the token was written:
+        texts are searched for it, unless it is matched after normalising; then its id counts like any other. To search
+        for all added tokens, which may be thousands, would take 0.8 ms a MB for each.
+        """
+        added = description["added_tokens"]
+        self.added = [token["content"] for token in added]
+        blank = [token for token in added if not token["content"].strip(" ")]
+        spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
+        if spaced or any(token["content"] == " " for token in blank):
+            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds a space")
+        self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
+        unknown = _unknown_token(description["model"])
+        self.unknown_id = next((token["id"] for token in added if token["content"] == unknown), -1)
+        searched = [token for token in added if token["content"] == unknown and not token["normalized"]]
+        self._searched = [token["content"].encode() for token in searched]
+        self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
+
+    def _spans_words(self, token: dict[str, Any]) -> bool:
+        """Whether an added token can be found across a space."""
+        content = token["content"]
+        if token["normalized"] and self.kind.ends == Ends.UNMARKED:
+            content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
+        return " " in content
+
+
+def steps_of(step: Step | None, key: str) -> list[Step]:
+    """The steps of a (nested) sequence in order."""
+    if step is None:
+        return []
+    if step["type"] == "Sequence":
+        return [inner for child in step[key] for inner in steps_of(child, key)]
+    return [step]
+
+
+def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> PipelineRow:
+    for kind in PIPELINES:
+        if kind.fits(splits, normalizers, model):
+            return kind
+    described = " then ".join(_described(step) for step in splits) or "none"
+    raise NotByWordError(f"its pre-tokenizer ({described}) is not known to begin a new word at each space")
+
+
+def _described(step: Step) -> str:
+    if step["type"] != "Split":
+        return str(step["type"])
+    (pattern,) = step["pattern"].values()
+    return f"Split by {pattern if len(pattern) <= 60 else pattern[:57] + '...'}"
+
+
+def _check_normalizers(steps: Sequence[Step]) -> None:
+    for step in steps:
+        known = step["type"] in (LOCAL_NORMALIZERS | TESTED_NORMALIZERS) - {"Prepend"}
+        if not known or (step["type"] == "Replace" and not _keeps_words_apart(step)):
+            raise NotByWordError(
+                f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends"
+            )
+
+
+def _keeps_words_apart(replace: Step) -> bool:
+    """Whether `replace` collapses runs of white space, or replaces characters other than spaces by such characters."""
+    pattern, content = replace["pattern"], replace["content"]
+    if "Regex" in pattern:
+        return pattern["Regex"] in COLLAPSING
+    return " " not in pattern["String"] and content.split() == [content]
+
+
+def _unknown_token(model: Step) -> str | None:
+    if model["type"] == "Unigram":
+        return None if model["unk_id"] is None else model["vocab"][model["unk_id"]][0]
+    return model.get("unk_token")
+
+
+def _check_model(model: Step) -> None:
+    if model["type"] not in MODELS:
+        raise NotByWordError(f"its model is of the type {model['type']!r}, which is none of {sorted(MODELS)}")
+    if model.get("dropout"):
+        raise InputError(
+            f"tokenizer: BPE dropout {model['dropout']} gives the same text other ids at every call; set it to None"
+        )

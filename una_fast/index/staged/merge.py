@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from una_fast.storage.content import wrong_bounds
 from una_fast.storage.packs import Pack, write_pack
 
 N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
+Key = tuple[float, int]  # what ranks are sorted by, lowest first: minus the score, then the first place
 STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "score"}  # in the index: in a hash range
 
 
@@ -108,13 +108,6 @@ def read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.nda
     return offsets, utf8
 
 
-class Key(NamedTuple):
-    """What ranks are sorted by, lowest first: minus the score, then the first place."""
-
-    minus_score: float
-    first: int
-
-
 def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
     """Keys between `n_ranges` ranges of about as many strings each, from the samples of the hash ranges."""
     keys: list[tuple[Key, float]] = []
@@ -122,7 +115,7 @@ def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
         with Pack(path) as pack:
             scores, firsts = pack.read("sample_score").tolist(), pack.read("sample_first").tolist()
             weight = pack.meta["n"] / max(len(scores), 1)
-            keys += [(Key(-score, first), weight) for score, first in zip(scores, firsts, strict=True)]
+            keys += [((-score, first), weight) for score, first in zip(scores, firsts, strict=True)]
     keys.sort()
     weights = np.cumsum([weight for _, weight in keys])
     targets = np.linspace(0, weights[-1] if len(weights) else 0, n_ranges + 1)[1:-1]
@@ -180,7 +173,7 @@ def _place(pack: Pack, key: Key) -> int:
     """How many strings of a hash range come before `key`."""
 
     def key_at(i: int) -> Key:
-        return Key(-pack.read("score", i, i + 1)[0], int(pack.read("first", i, i + 1)[0]))
+        return -pack.read("score", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
 
     return bisect_left(range(pack.meta["n"]), key, key=key_at)
 
