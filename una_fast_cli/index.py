@@ -18,7 +18,7 @@ from una_fast.errors import InputError, counted
 from una_fast.imports import naming_extras
 from una_fast.index.layout import KIND
 from una_fast.index.staged.work import work_folder
-from una_fast.storage import check_unused, is_saved, resolved
+from una_fast.storage import check_own, is_saved, resolved
 
 if TYPE_CHECKING:
     from una_fast import Index
@@ -69,7 +69,7 @@ def _build(values: dict[str, Any]) -> Index:
     output = resolved(values["output"])
     was_stopped = os.path.isdir(work_folder(output))  # noqa: PTH112  Path.is_dir raises for names that are too long
     if not was_stopped or (is_saved(output) and not _is_of_command(values)):
-        check_unused(output, KIND)
+        check_own(output, KIND, unused=True)
     import una_fast  # here, so that --help and errors of the command line do not wait for it
 
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:

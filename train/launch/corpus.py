@@ -23,7 +23,7 @@ from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.layout import KIND
-from una_fast.storage import check_unused, is_saved
+from una_fast.storage import check_own, is_saved
 from una_fast.tokens.ids import TokenIds
 
 
@@ -103,7 +103,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
     prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not is_saved(Path(run.index)):
-        check_unused(Path(run.index), KIND)
+        check_own(Path(run.index), KIND, unused=True)
         say(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written

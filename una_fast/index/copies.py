@@ -50,9 +50,7 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
     if scheme_of(str(address)) in WITHOUT_LISTS:
         raise InputError(f"{address}: cannot be written to over http; give an address of s3, gs or hdfs")
     files, place = _opened(address)
-    from fsspec.implementations.local import LocalFileSystem
-
-    if isinstance(files, LocalFileSystem):
+    if scheme_of(files.unstrip_protocol(place)) == "file":
         return fetch_index(folder, place, progress)
     with as_input_errors(str(address), "written", KEPT):
         files.makedirs(place, exist_ok=True)

@@ -15,13 +15,11 @@ says so (`save_arrays`, ``part_of``).
 from una_fast.storage.files import checked_path
 from una_fast.storage.load import Saved, load_arrays
 from una_fast.storage.manifest import is_saved, read_seal
-from una_fast.storage.save import adopt_arrays, check_own, check_unused, publish, resolved, save_arrays
+from una_fast.storage.save import check_own, publish, resolved, save_arrays
 
 __all__ = [
     "Saved",
-    "adopt_arrays",
     "check_own",
-    "check_unused",
     "checked_path",
     "is_saved",
     "load_arrays",

@@ -22,7 +22,7 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import Mapped, checked_path, identity_of, locked, map_file, mapped_array, verify_checksum
-from una_fast.storage.manifest import Manifest, array_file, part_place, read_manifest, read_seal
+from una_fast.storage.manifest import Manifest, array_file, read_manifest, read_seal
 
 CHECKS = 1  # version of the checks: after a new one all is read again
 SMALLEST = 1 << 26  # bytes; a smaller folder is verified each time, which takes 10 ms
@@ -64,7 +64,7 @@ def load_arrays(
     while True:
         manifest = read_manifest(folder, kind, version)
         try:
-            if part_of and manifest.part_of != part_place(folder, part_of):
+            if part_of and manifest.part_of != f"{part_of}/{folder.name}":
                 raise InputError(
                     f"{folder}: made under another name, or for another index; delete it, it is made again"
                 )

@@ -78,11 +78,6 @@ class Manifest:
         )
 
 
-def part_place(folder: Path, seal: str) -> str:
-    """The `part_of` of a folder that belongs to the folder above, whose seal is `seal`."""
-    return f"{seal}/{folder.name}"
-
-
 def is_outdated(folder: Path, seal: str) -> bool:
     """Whether a folder was saved as this part of the folder above, but of another content than the one of `seal`."""
     parts = [(manifest.part_of or "").partition("/") for manifest in find_manifests(folder)]

@@ -19,12 +19,10 @@ from una_fast.storage.files import (
     checksum_of,
     file_checksum,
     left_in,
-    link,
     locked,
     new_file,
     partial_of,
     remove_left,
-    sync_file,
     sync_folder,
     unwritable,
     write_bytes,
@@ -37,11 +35,9 @@ from una_fast.storage.manifest import (
     find_manifests,
     is_outdated,
     is_saved,
-    part_place,
     read_seal,
 )
 
-TAKEN = "exists already: choose another folder, or delete it"
 WRITERS = 4  # files of a save that are written at a time: one waits for the disk while the next one is copied
 
 
@@ -78,21 +74,8 @@ def save_arrays(
             file.writelines(array_parts(arrays[name]))
 
     checksums = {name: checksum_of(array_parts(array)) for name, array in arrays.items()}
-    place = part_of and part_place(folder, part_of)
+    place = part_of and f"{part_of}/{folder.name}"
     return publish(folder, Manifest(kind, version, meta, checksums, place), write, WRITERS)
-
-
-def adopt_arrays(built: Path, folder: Path, manifest: Manifest) -> str:
-    """Save the arrays whose files lie in the folder `built`, as `save_arrays` does; the files are not copied.
-
-    built: a folder on the file system of `folder`. If that has hard links, `built` keeps its files; else they are
-    moved. Returns the seal. Raises InputError as `save_arrays` does.
-    """
-
-    def write(name: str, path: Path) -> None:
-        link(built / f"{name}.npy", path)
-
-    return publish(folder, manifest, write)
 
 
 def publish(
@@ -118,64 +101,52 @@ def publish(
         with locked(folder) as held, locked(folder.parent) if manifest.part_of else nullcontext():
             if not held:
                 raise InputError(f"{folder}: is a link, or was deleted meanwhile; give another folder")
-            check_own(folder, manifest.kind)
-            before, done = find_manifest(folder), False
-            if is_copy and before not in (None, manifest):
-                raise InputError(f"{folder}: {TAKEN}")
+            before = find_manifest(folder)
+            check_own(folder, manifest.kind, unused=is_copy and before != manifest)
             missing = _missing(folder, manifest)
             try:
                 if missing or before != manifest:
                     new = replace(manifest, checksums={name: manifest.checksums[name] for name in missing})
                     for listed in (new, *([before] if before else [])):
-                        with partial_of(folder / MANIFEST).open("xb") as file:
-                            file.write(listed.encode())
-                            sync_file(file)
+                        write_bytes(partial_of(folder / MANIFEST), listed.encode())
                     with ThreadPoolExecutor(writers) as threads:
                         list(threads.map(write_one, missing))
-                    if manifest.part_of not in (None, part_place(folder, read_seal(folder.parent) or "")):
+                    if manifest.part_of not in (None, f"{read_seal(folder.parent)}/{folder.name}"):
                         raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
                     sync_folder(folder)
                     write_bytes(folder / MANIFEST, manifest.encode())
-                done = True
             finally:
-                if done or not is_copy:
+                if not is_copy or find_manifest(folder) == manifest:
                     _clean(folder)
-                if not done and is_new and not is_copy:
-                    with suppress(OSError):  # it holds files of others
+                if is_new:
+                    with suppress(OSError):  # it holds what was saved, or files of others
                         folder.rmdir()
     except OSError as error:
         raise unwritable(folder, error, "nothing was changed") from error
     return manifest.seal
 
 
-def check_own(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds something, unless una_fast saved it as this `kind`, or began to.
+def check_own(folder: Path, kind: str, unused: bool = False) -> None:
+    """Refuse a folder that holds something, unless una_fast saved it as this `kind`, or began to; `unused`: began to.
 
-    Raises:
-        InputError: with the name of the first entry.
-        OSError: the folder cannot be read.
+    Raises InputError: it holds something else, or cannot be read.
     """
-    if not os.path.lexists(folder):
+    try:
+        names = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
+    except FileNotFoundError:
         return
+    except OSError as error:
+        raise unwritable(folder, error, "give another folder") from error
     manifests = find_manifests(folder)
+    if names and not manifests:
+        raise InputError(
+            f"{folder}: holds {names[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
+        )
     for manifest in manifests:
         if manifest.kind != kind:
             raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
-    others = sorted(path.name for path in {*folder.iterdir()} - left_in(folder))
-    if others and not manifests:
-        raise InputError(
-            f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
-        )
-
-
-def check_unused(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds anything, except what a save of this `kind` left that was stopped."""
-    try:
-        check_own(folder, kind)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); give another folder") from error
-    if is_saved(folder):
-        raise InputError(f"{folder}: {TAKEN}")
+    if unused and is_saved(folder):
+        raise InputError(f"{folder}: exists already: choose another folder, or delete it")
 
 
 def resolved(folder: str | Path) -> Path:

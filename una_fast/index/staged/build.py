@@ -22,7 +22,8 @@ from una_fast.index.staged.output import ROWS, Piece, checksum_array, create_arr
 from una_fast.index.staged.plan import STRING_KINDS, Paths, Plan, Words
 from una_fast.index.staged.read import Reader, scan_tasks
 from una_fast.index.staged.work import MARK, delete_work, end_work, open_work
-from una_fast.storage import adopt_arrays, check_own, resolved
+from una_fast.storage import check_own, publish, resolved
+from una_fast.storage.files import link
 from una_fast.storage.manifest import Manifest
 from una_fast.storage.packs import read_meta, write_pack
 
@@ -57,7 +58,8 @@ def build_in_stages(
         checksums = stages.write()
         summaries = reader.summaries(stages.documents_of_sources())
         meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
-        adopt_arrays(plan.arrays, target, Manifest(KIND, VERSION, meta, checksums))
+        manifest = Manifest(KIND, VERSION, meta, checksums)
+        publish(target, manifest, lambda name, path: link(plan.arrays / f"{name}.npy", path))
         end_work(work)
 
 
