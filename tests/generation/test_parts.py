@@ -163,6 +163,11 @@ def test_files_and_links_of_a_user_stay(call, stopped, output, tmp_path):
     (stopped / "records").rename(tmp_path / "moved")
     (stopped / "records").symlink_to(tmp_path / "precious.txt")
     assert call("--resume")[0] == 2
+    stopped.rename(tmp_path / "elsewhere")
+    stopped.symlink_to(tmp_path / "elsewhere")
+    assert "is a link: move it away" in call("--resume")[1]
+    stopped.unlink()
+    (tmp_path / "elsewhere").rename(stopped)
     (stopped / "records").unlink()
     assert call("--resume")[0] == 0
     assert sorted(path.name for path in stopped.iterdir()) == [MARK, "mine"]

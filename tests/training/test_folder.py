@@ -34,7 +34,7 @@ def pointer(tmp_path):
     (tmp_path / "last").mkdir()
     progress = Progress(12, 0.5, 0.8123456789, 10, 0.8, 12)
     settings = {"temperature": 0.05, "corpus": ["a.txt"], "output": "runs/a", "index": "runs/a/index", "later": 1}
-    saved = Pointer("state-00000012.pt", "ab" * 16, progress, settings, {"corpus": {"x": "é"}}, NOTHING)
+    saved = Pointer(progress, settings, {"corpus": {"x": "é"}}, NOTHING, "state-00000012.pt", "ab" * 8)
     write_json(tmp_path / POINTER, {"version": VERSION, **dataclasses.asdict(saved)})
     return tmp_path
 
@@ -87,7 +87,7 @@ class TestMetrics:
         written = {"bytes": len(kept), "xxh3_64": checksum_of([kept])}
         write_json(
             tmp_path / POINTER,
-            {"version": VERSION, **dataclasses.asdict(Pointer("x.pt", "", Progress(2), {}, {}, written))},
+            {"version": VERSION, **dataclasses.asdict(Pointer(Progress(2), {}, {}, written))},
         )
         return tmp_path / "metrics.jsonl"
 
@@ -102,9 +102,7 @@ class TestMetrics:
             path.write_bytes(b"".join(self.LATER[:n]))
             assert read_metrics(path.parent) == b""
 
-    @pytest.mark.parametrize(
-        "line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 100_000 + b"\n", b"{}\n", b'{"step": "1"}\n']
-    )
+    @pytest.mark.parametrize("line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 5000 + b"\n", b"{}\n", b'{"step": "1"}\n'])
     def test_another_line_is_refused_wherever_it_is(self, path, line):
         lines = [*self.LINES, *self.LATER]
         for at in range(len(lines)):
@@ -448,7 +446,7 @@ class TestOneRun:
         shutil.copytree(Path(finished["output"]) / name, copy / name)
         with pytest.raises(InputError, match=f"{name}/.*is of another run") if name == "last" else nullcontext():
             outcome = train_here(_with_saved({**finished, "seed": 7, "output": str(copy), "resume": True}))
-            assert outcome.status == "failed" and "best.json: is not as this program wrote it" in outcome.message
+            assert outcome.status == "failed" and "best: is not as the run saved it" in outcome.message
 
 
 class TestWhatWasSaved:
@@ -554,11 +552,11 @@ class TestChangesOfTheUser:
         path.write_bytes(content := path.read_bytes().replace(b":", b": ", 1).replace(b"e", b"E", 1) + b" ")
         before = metrics(stopped["output"])
         outcome = train_here(stopped)
-        assert outcome.status == "failed" and "and stays: move it away" in outcome.message
+        advice = "and stays: move it away" if name == "run.json" else "put it back"
+        assert outcome.status == "failed" and advice in outcome.message
         assert path.read_bytes() == content and metrics(stopped["output"]) == before
         path.rename(path.with_name("mine"))
-        if name != "best/best.json":
-            assert train_here(stopped).status == "finished"
+        assert train_here(stopped).status == ("finished" if name == "run.json" else "failed")
 
     def test_changed_metrics_stay_and_the_run_goes_on_without_them(self, stopped, capsys):
         path = Path(stopped["output"]) / "metrics.jsonl"

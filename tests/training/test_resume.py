@@ -141,10 +141,10 @@ def test_a_checkpoint_is_written_after_the_lines_before_it(tmp_path, tiny_model,
     values = options(tmp_path, tiny_model, max_steps=4)
     plain, saved = loop.write_checkpoint, []
 
-    def write(output, settings, identity, progress, metrics_then, state):
+    def write(output, pointer, state):
         scored = [line["step"] for line in metrics(output) if "stsb_dev" in line]
-        saved.append((progress.step, progress.evaluated_step, scored))
-        return plain(output, settings, identity, progress, metrics_then, state)
+        saved.append((pointer.progress.step, pointer.progress.evaluated_step, scored))
+        return plain(output, pointer, state)
 
     monkeypatch.setattr(loop, "write_checkpoint", write)
     assert train_here(values).status == "finished"

@@ -99,6 +99,8 @@ def _check_new(output: Path, manifest: Path, resume: bool) -> None:
     for path in (output, manifest):
         if os.path.lexists(path) and not resume:
             raise InputError(f"--output {output}: {path} exists: choose another name, or delete it")
+    if folder_of(output).is_symlink():
+        raise InputError(f"--output {output}: {folder_of(output)} is a link: move it away")
     if os.path.lexists(output) and not manifest.exists():
         raise InputError(f"--output {output}: exists, and is not of this job: move it away")
 

@@ -34,9 +34,9 @@ from train.loop.loop import Loop, Outcome, Saves, dev_score
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.objective.registry import loss_row
-from train.record.best import NOTES, check_encoder, is_trained, with_best
+from train.record.best import check_encoder, with_best
 from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
-from train.record.folder import RUN, SUMMARY, OutputFolder, is_own, write_json
+from train.record.folder import LAST, RUN, SUMMARY, OutputFolder, is_own, write_json
 from train.record.metrics import read_metrics
 from train.record.resources import machine, peak_memory, versions
 from una_fast.augment.radius import resolve_radius
@@ -118,10 +118,9 @@ def _open(run: Run, ranks: Ranks) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
     job, output = Job.load(run, ranks), Path(run.output)
     if ranks.first:
-        for name in NOTES:
-            check_encoder(output, name)
+        check_encoder(output, LAST)
         job = dataclasses.replace(job, progress=with_best(output, job.progress))
-        read_metrics(output)  # so that another file there is refused
+        read_metrics(output)  # refuses another file
         write_summary(job, "running")
     return job
 
@@ -241,7 +240,7 @@ class Job:
         progress, state, output = Progress(), None, Path(run.output)
         # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
         # may be missing too, and rank 0 sends its own (`with_start_of_rank_0`)
-        if run.resume and (has_checkpoint(output) or (ranks.first and is_trained(output))):
+        if run.resume and has_checkpoint(output):
             progress, state = load_checkpoint(output, identity)
         return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, progress, state, other_index)
 

@@ -18,7 +18,7 @@ from train.loop.distributed import FAILED, Abandoned, StopAgreement
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.best import save_encoder
-from train.record.checkpoint import Progress, snapshot, write_checkpoint
+from train.record.checkpoint import Pointer, Progress, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from una_fast.errors import InputError
 
@@ -191,11 +191,9 @@ class Saves:
         self._begin(encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, metrics: dict[str, Any], finished: bool = False) -> None:
-        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows.
-
-        metrics: see `Pointer`.
-        """
-        write = partial(write_checkpoint, self._output, vars(self._trainer.run), self._identity, progress, metrics)
+        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
+        pointer = Pointer(progress, vars(self._trainer.run), self._identity, metrics)
+        write = partial(write_checkpoint, self._output, pointer)
         self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from train.encoder.encoder import SentenceEncoder
-from train.record.checkpoint import AGAIN, Progress
+from train.record.checkpoint import AGAIN, Progress, read_pointer
 from train.record.folder import BEST, LAST, check_json, folder_id, partial_folder, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, sync_folder, unwritable
@@ -45,18 +45,16 @@ def save_encoder(
         raise unwritable(folder, OSError(int(number[1]), os.strerror(int(number[1]))) if number else error) from error
 
 
-def is_trained(output: Path) -> bool:
-    """True if OUTPUT/best holds an encoder of a later step than the start."""
-    return read_sealed(output / NOTES[BEST]).get("step", 0) > 0
-
-
 def with_best(output: Path, progress: Progress) -> Progress:
     """`progress` with the best step of OUTPUT/best, which a killed process may have saved after its checkpoint.
 
     Raises:
-        InputError: OUTPUT/best holds neither the best encoder of the checkpoint nor a better one of a later step.
+        InputError: OUTPUT/best holds neither the best encoder of the checkpoint nor a better one of a later step, or
+            one of a later step than the start without a checkpoint.
     """
     note = read_sealed(output / NOTES[BEST])
+    if note.get("step"):
+        read_pointer(output)
     step, score = found = note.get("step"), note.get("stsb_dev")
     expected: tuple[Any, Any] = progress.best_step, progress.best_score
     if progress.evaluated_step is None:  # without dev pairs the newest encoder counts as the best
@@ -66,6 +64,7 @@ def with_best(output: Path, progress: Progress) -> Progress:
         return progress
     is_better = progress.best_score is None or (score is not None and score > progress.best_score)
     if found != expected and step is not None and step >= progress.step and is_better:
+        check_encoder(output, BEST)
         return progress if changed or score is None else replace(progress, best_step=step, best_score=score)
     raise InputError(
         f"{output / BEST}: is not as the run saved it at step {expected[0]} ({changed or 'best.json'} is missing or "

@@ -12,7 +12,7 @@ import json
 import re
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,25 +55,17 @@ def _copied(state: Any) -> Any:
     return state
 
 
-def write_checkpoint(
-    output: Path,
-    settings: dict[str, Any],
-    identity: dict[str, Any],
-    progress: Progress,
-    metrics: dict[str, Any],
-    state: dict[str, Any],
-) -> None:
-    """Write the state into last/, then the pointer to it, and delete earlier states.
+def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:
+    """Write the state into last/, then the pointer, which gets its name and checksum, and delete earlier states.
 
     A state without an optimiser, as a finished run needs it, gets a name that begins with "weights".
-    metrics: see `Pointer`.
 
     Raises:
         InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
     """
     folder, kind = subfolder(output, LAST), "state" if "optimizer" in state else "weights"
     own = folder_id(output / POINTER) or ""
-    path = folder / f"{kind}-{progress.step:08d}-{own}-{uuid.uuid4().hex[:8]}.pt"
+    path = folder / f"{kind}-{pointer.progress.step:08d}-{own}-{uuid.uuid4().hex[:8]}.pt"
     try:
         with path.open("xb") as file:
             torch.save(state, file)
@@ -84,8 +76,7 @@ def write_checkpoint(
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         path.unlink(missing_ok=True)
         raise unwritable(path, error) from error
-    pointer = Pointer(path.name, checksum, progress, settings, identity, metrics)
-    write_json(output / POINTER, {"version": VERSION, **asdict(pointer)})
+    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=path.name, checksum=checksum))})
     for old in folder.iterdir():  # the one before, and what killed processes left
         if re.fullmatch(STATE % own, old.name) and old != path:
             old.unlink(missing_ok=True)
@@ -129,18 +120,18 @@ class Progress:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The content of last/checkpoint.json. state: name of the state file in last/; checksum: its xxh3_128.
+    """The content of last/checkpoint.json. settings: every option; identity: what --resume must find unchanged.
 
-    settings: every option of the run; identity: what --resume must find unchanged; metrics: the "bytes" of
-    metrics.jsonl by then, and their "xxh3_64".
+    metrics: the "bytes" of metrics.jsonl by then, and their "xxh3_64". state: name of the state file in last/;
+    checksum: its xxh3_64.
     """
 
-    state: str
-    checksum: str
     progress: Progress
     settings: dict[str, Any]
     identity: dict[str, Any]
     metrics: dict[str, Any]
+    state: str = ""
+    checksum: str = ""
 
 
 def has_checkpoint(output: Path) -> bool:
