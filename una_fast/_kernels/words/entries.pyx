@@ -166,7 +166,7 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
                      const int64[:, ::1] entries, bint treebank):
-    """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `number_entries`.
+    """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `find_entries`.
 
     Chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``; spans: int64 (C, 2). treebank: whether to apply the rules of NLTK's
     tokenizer; otherwise entries are only cut at white space.
