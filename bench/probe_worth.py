@@ -24,7 +24,7 @@ import una_fast
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import table, write_between_marks
 from train.config.command import run_command
-from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.embed import Batches, rows_among
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
@@ -113,9 +113,9 @@ def measured(data: Path) -> dict[str, Any]:
 
 def score(task: Any, encode: Callable[[list[str]], NDArray]) -> float:
     """A task's score of an encoder."""
-    distinct = DistinctSentences()
-    rows = [distinct.add(texts) for texts in task.texts()]
-    return task.score(encode(distinct.texts), rows, EvaluationProtocol())[0]
+    distinct: dict[str, int] = {}
+    rows = [rows_among(distinct, texts) for texts in task.texts()]
+    return task.score(encode([*distinct]), rows, EvaluationProtocol())[0]
 
 
 def main() -> int:

@@ -27,9 +27,6 @@ class Evaluation:
     data: str | None = option(None, "folder that holds senteval/ or is one; default UNA_FAST_DATA", metavar="FOLDER")
     tasks: str = option("sts", choices(), metavar="NAME,NAME")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
-    threads: int | None = option(
-        None, "CPU threads, each of which encodes a batch of its own; default: PyTorch's choice", least=1
-    )
     trust_remote_code: bool = option(
         False, "run Python code that the model brings along; without it, such a model is refused"
     )
@@ -61,8 +58,6 @@ def _run(values: dict[str, Any]) -> int:
     from train.record.best import check_saved
 
     check_saved(Path(model))
-    if values["threads"]:
-        torch.set_num_threads(values["threads"])
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
     n_tasks = sum(map(len, results.scores.values()))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from train.config.command import run_command
-from train.generation.options import KINDS, read_job
+from train.generation.options import read_job
 from train.signals import handled, leave_at_once
 
 
@@ -22,20 +22,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ge
 
 
 def _run(words: list[str], prog: str) -> int:
-    if words and words[0] in ("-h", "--help"):
-        sys.stdout.write(overview(prog))
-        sys.exit(0)
     job = read_job(words, prog)
     # imported late: --help and errors of the command line should not wait for torch
     from train.generation.write import write_output
 
     return write_output(job)
-
-
-def overview(prog: str) -> str:
-    """The help text: one line for each kind of text that the command writes."""
-    lines = [f"  {name:<16}  {about}\n" for name, (about, _) in KINDS.items()]
-    return f"usage: {prog} KIND [options]\n\n{''.join(lines)}\n`{prog} KIND --help` shows the options.\n"
 
 
 if __name__ == "__main__":

@@ -217,7 +217,6 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, "--data", data, "--tasks", ","), "names no task"),
         (("--model", tiny_model, "--data", tmp_path / "none"), "is not a folder"),
         (("--model", tiny_model, *common, "--max-length", "2"), "at least 3"),
-        (("--model", tiny_model, *common, "--threads", "0"), "at least 1"),
         (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--model", tiny_model, *common, "--json", tmp_path), "choose another name"),
         (("--model", tiny_model, *common, "--json", kept), "holds the scores of another: choose another name"),

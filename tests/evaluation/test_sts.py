@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from train.encoder.pooling import POOLINGS
-from train.evaluation.embed import Batches, DistinctSentences, PairScorer, batch_bounds
+from train.evaluation.embed import Batches, PairScorer, batch_bounds, rows_among
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
@@ -205,9 +205,9 @@ def test_batches_cover_all_rows_within_the_budget(lengths: list[int], budget: in
 
 def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model: Path) -> None:
     model = load_model(str(tiny_model))
-    distinct = DistinctSentences()
-    assert distinct.add(["a b", "c", "a b"]).tolist() == [0, 1, 0]
-    assert distinct.add(["c", "d e f g"]).tolist() == [1, 2]
+    distinct = {}
+    assert rows_among(distinct, ["a b", "c", "a b"]).tolist() == [0, 1, 0]
+    assert rows_among(distinct, ["c", "d e f g"]).tolist() == [1, 2]
     seen = []
 
     def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -217,7 +217,7 @@ def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model
 
     for threads in (1, 2):
         seen.clear()
-        lengths = Batches(distinct.texts, model.tokenizer, batch_tokens=8).embed(encode, threads)
+        lengths = Batches([*distinct], model.tokenizer, batch_tokens=8).embed(encode, threads)
         assert lengths.flatten().tolist() == [4, 3, 6]
         assert len(seen) == 3
 

@@ -182,8 +182,8 @@ def test_bf16_writes_a_line_each(models, corpus, tmp_path):
 
 FILES = ["--corpus", "c.txt", "--output", "o.txt"]
 REFUSED = {
-    "needs the kind of text": [],
-    "did you mean paraphrase?": ["parafrase"],
+    "the kind is missing: choose from paraphrase, back-translation": [],
+    "unknown kind 'parafrase': did you mean paraphrase?": ["parafrase"],
     "--model is missing: a paraphrase takes pegasus, t5, or the name": ["paraphrase", *FILES],
     "--corpus is missing": ["paraphrase", "--model", "t5"],
     "--output is missing": ["paraphrase", "--model", "t5", "--corpus", "c.txt"],

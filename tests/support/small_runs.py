@@ -16,6 +16,7 @@ import torch
 
 from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
+from train.ddp import main
 from train.launch.run import prepare
 from train.launch.worker import work
 from train.record.checkpoint import has_checkpoint, read_pointer
@@ -140,6 +141,14 @@ def command(values):
         flag = "--" + name.replace("_", "-")
         line += [flag] if value is True else [flag, *map(str, value if isinstance(value, tuple) else [value])]
     return line
+
+
+def refusal(capsys, values):
+    """The message with which the command, in this process, refuses option values; its exit code must be 2."""
+    assert main(command(values)[3:]) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said
 
 
 def start_prepared(values):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import small_runs as training
-from support.small_runs import final_state, flat, metrics, options, train_here
+from support.small_runs import final_state, flat, metrics, options, refusal, train_here
 from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo.demo import demo_settings, free_folder, prepare_demo
@@ -123,11 +123,6 @@ class TestMetrics:
         path.write_text("my,own,metrics\n1,2,3\n")
         with pytest.raises(InputError, match="was changed since the run wrote it"):
             read_metrics(path.parent)
-
-
-def refusal(capsys, values):
-    assert main(training.command(values)[3:]) == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from transformers import AutoModel
 
 from support import small_runs as training
-from support.small_runs import assert_same_run, options, train_here
+from support.small_runs import assert_same_run, options, refusal, train_here
 from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
@@ -76,12 +76,6 @@ def finished(values, folder, stopped):
     assert code == 0, said
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     return folder / "runs", said
-
-
-def refusal(capsys, values):
-    """The message with which the command refuses `values`; its exit code must be 2."""
-    assert main(training.command(values)[3:]) == 2
-    return capsys.readouterr().err
 
 
 def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):

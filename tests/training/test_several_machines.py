@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -80,9 +81,10 @@ def test_a_stopped_run_goes_on_where_other_machines_have_no_checkpoint(values, t
 )
 def test_machines_that_differ_are_refused(monkeypatch, group, name, said):
     def gather(found, mine):
-        found[:] = [mine, mine, {**mine, group: {name: "b"}}]
+        identity, progress = mine
+        found[:] = [mine, mine, ({**identity, group: {name: "b"}}, progress)]
 
     monkeypatch.setattr(worker.dist, "all_gather_object", gather)
     identity = {"settings": {"learning_rate": "a"}, "corpus": {"fingerprint": "a"}, "model": {"digest": "a"}}
     with pytest.raises(InputError, match=re.escape(said)):
-        worker.check_one_job(Ranks(1, 3, 0, torch.device("cpu")), identity)
+        worker.agreed(Ranks(1, 3, 0, torch.device("cpu")), SimpleNamespace(identity=identity, progress=None))

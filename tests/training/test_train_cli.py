@@ -9,20 +9,11 @@ import pytest
 import torch
 
 from support import small_runs as training
-from support.small_runs import flat, metrics, options, train_here
+from support.small_runs import flat, metrics, options, refusal, train_here
 from support.staged import Killed, kill
 from train.config.run import make_run
-from train.ddp import main
 from train.launch.resolve import resolve_options
 from una_fast.errors import InputError
-
-
-def refusal(capsys, values):
-    """The message with which the command refuses `values`; its exit code must be 2."""
-    assert main(training.command(values)[3:]) == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return said
 
 
 class TestBadInput:

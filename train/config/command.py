@@ -110,6 +110,30 @@ def whole_numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers: write them as 42,0,1") from None
 
 
+def first_word(words: Sequence[str], prog: str, kind: str, about: Mapping[str, str]) -> str:
+    """The first word of a command line, which is the name of a `kind`. If it is --help, list them and exit.
+
+    about: what each name stands for.
+
+    Raises:
+        InputError: there is no such name.
+    """
+    name = words[0] if words else ""
+    if name in ("-h", "--help"):
+        width, usage = max(map(len, about)), f"{prog} {kind.upper()}"
+        lines = [f"  {one:<{width}}  {what}\n" for one, what in about.items()]
+        sys.stdout.write(f"usage: {usage} [options]\n\n{''.join(lines)}\n`{usage} --help` shows the options.\n")
+        sys.exit(0)
+    if name in about:
+        return name
+    import difflib  # takes 5 ms, and only a mistake needs it
+
+    close = difflib.get_close_matches(name, about, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(about)}"
+    is_missing = not name or name.startswith("-")
+    raise InputError(f"{f'the {kind} is missing' if is_missing else f'unknown {kind} {name!r}'}: {hint}")
+
+
 def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict[str, Any]:
     """Values of the known options in a YAML file, by field name; keys may be written with - or _.
 
@@ -122,7 +146,8 @@ def file_values(parser: Parser, path: Path, known: Mapping[str, Option]) -> dict
         for key, value in read_yaml(path).items():
             name = str(key).replace("-", "_")
             if name not in known:
-                raise InputError(unknown_key(str(key), [option.flag for option in known.values()]))
+                hint = _hint(f"--{key}", [option.flag for option in known.values()]).replace("mean --", "mean ")
+                raise InputError(f"unknown key {key}{hint.replace('-', '_') if '_' in str(key) else hint}")
             arguments += as_arguments(known[name], value)
         values = parser.given(arguments)
         for name, value in values.items():
@@ -253,12 +278,6 @@ def unknown_option(flag: str, known: Sequence[str]) -> str:
     if not flag.startswith("-"):
         return f"unexpected argument {flag!r}: options start with --"
     return f"unknown option {flag}{_hint(flag, known)}"
-
-
-def unknown_key(key: str, known: Sequence[str]) -> str:
-    """The message about a key of a config file that is not an option. known: flags, with their dashes."""
-    hint = _hint("--" + key, known).replace("did you mean --", "did you mean ")
-    return f"unknown key {key}{hint.replace('-', '_') if '_' in key else hint}"
 
 
 def _hint(flag: str, known: Sequence[str]) -> str:

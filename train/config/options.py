@@ -27,14 +27,15 @@ call: concerns one call of the command, so a --config file must not hold it. It 
 
 @dataclass(frozen=True)
 class Group:
-    """A heading of --help. about: what stands below it."""
+    """A heading of --help. about: what stands below it. role: of its options that state no other."""
 
     title: str
     about: str = ""
+    role: Role = "result"
 
     def option(self, default: Any, help: str, **stated: Any) -> Any:
         """As the function `option`, under this heading."""
-        return option(default, help, group=self, **stated)
+        return option(default, help, group=self, **{"role": self.role, **stated})
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def option(
 
 def options_of(kind: type, *groups: Group) -> dict[str, Option]:
     """The option of each field of a dataclass, by field name and in their order; with groups, the options of these."""
-    hints, own = typing.get_type_hints(kind), _heading(kind)
+    hints, (title, _, about) = typing.get_type_hints(kind), inspect.cleandoc(kind.__doc__ or "").partition("\n")
+    own = Group(title.rstrip("."), " ".join(about.split()))
     found = {field.name: _option(field, hints[field.name], own) for field in dataclasses.fields(kind)}
     return {name: option for name, option in found.items() if not groups or option.group in groups}
 
@@ -134,8 +136,3 @@ def _option(field: dataclasses.Field[Any], hint: Any, heading: Group) -> Option:
         choices, arms = typing.get_args(arms[0]), (str,)
     group = stated.group if stated.group.title else heading
     return dataclasses.replace(stated, name=field.name, kinds=arms, many=many, choices=choices, group=group)
-
-
-def _heading(kind: type) -> Group:
-    title, _, about = inspect.cleandoc(kind.__doc__ or "").partition("\n")
-    return Group(title.rstrip("."), " ".join(about.split()))

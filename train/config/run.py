@@ -37,7 +37,7 @@ NEAR_MISS_SETTINGS: dict[str, Any] = {
     **{"surface": "kept", "keep_punctuation": True},
 }
 
-DATA = Group("Data")
+DATA = Group("Data", role="source")
 FILES = Group("How files are read")
 WORDS = Group("Words")
 ENCODER = Group("Encoder")
@@ -48,8 +48,8 @@ OBJECTIVE = Group("Objective")
 NOISE = Group("Noise on embeddings")
 OPTIMISATION = Group("Optimisation")
 EVALUATION = Group("Evaluation")
-HUB = Group("The hub")
-RUNNING = Group("Running", "Where and how the run is carried out. --resume accepts other values of these.")
+HUB = Group("The hub", role="running")
+RUNNING = Group("Running", "Where and how the run is carried out. --resume accepts other values of these.", "running")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ class Run:
         (),
         "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
         "and globs of such files",
-        role="source",
         required=True,
         metavar="FILE",
     )
@@ -68,7 +67,6 @@ class Run:
         "",
         "file whose line i is the positive of the corpus' line i, or a folder or glob of several; without it, a "
         "sentence is its own positive",
-        role="source",
         metavar="FILE",
     )
     index: str = DATA.option(
@@ -299,38 +297,28 @@ class Run:
         "",
         "repository on the hub that gets best/ and its model card at the end, made where it is not there; with --seeds "
         "NAME-seed-N",
-        role="running",
         metavar="NAME",
     )
-    push_private: bool = HUB.option(False, "make the repository of --push-to a private one", role="running")
+    push_private: bool = HUB.option(False, "make the repository of --push-to a private one")
 
     output: str = RUNNING.option(
-        "",
-        "folder of the run: best/, last/, run.json, metrics.jsonl",
-        role="running",
-        required=True,
-        metavar="FOLDER",
+        "", "folder of the run: best/, last/, run.json, metrics.jsonl", required=True, metavar="FOLDER"
     )
     nproc: int = RUNNING.option(
-        1,
-        "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores",
-        least=1,
-        role="running",
+        1, "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores", least=1
     )
     device: Literal["auto", "cpu", "cuda"] = RUNNING.option(
-        "auto", "where to train; auto: on the GPUs if there are any", role="running"
+        "auto", "where to train; auto: on the GPUs if there are any"
     )
     compile: Literal["auto", "off", "graphs"] = RUNNING.option(
         "auto",
         "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: off, "
         "and on a GPU graphs if they give the first batch the loss and gradients that kernels started one by one give",
-        role="running",
     )
     save_every: int | None = RUNNING.option(
         None,
         "steps between two checkpoints in last/; default: a checkpoint at each dev evaluation, on a GPU at each tenth",
         least=1,
-        role="running",
     )
     resume: bool = RUNNING.option(
         False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call"

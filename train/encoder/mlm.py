@@ -114,7 +114,8 @@ class Masking:
         random = draws.below(self.n_tokens, width, TOKEN)
         put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
         masked = {**part, "input_ids": torch.from_numpy(np.where(chosen, put, ids))}
-        columns = _columns(part["attention_mask"])
+        used = part["attention_mask"].any(0).nonzero()[:, 0]  # columns in which some sentence has a token
+        columns = slice(int(used[0]), int(used[-1]) + 1)
         places = torch.from_numpy(chosen)[:, columns].flatten().nonzero()[:, 0]
         cut = {name: tensor[:, columns].contiguous() for name, tensor in masked.items()}
         return Masked(cut, places, part["input_ids"][:, columns].flatten()[places])
@@ -129,9 +130,3 @@ def masking_of(tokenizer: Any, seed: int) -> Masking:
     if tokenizer.mask_token_id is None:
         raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
     return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
-
-
-def _columns(mask: Tensor) -> slice:
-    """The columns from the first to the last in which some sentence has a token."""
-    used = mask.any(0).nonzero()[:, 0]
-    return slice(int(used[0]), int(used[-1]) + 1)

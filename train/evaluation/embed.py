@@ -27,21 +27,12 @@ GPU_BATCH_TOKENS = 65_536
 LONGEST = 8192  # tokens; a tokenizer saved without its limit says 10^30
 
 
-class DistinctSentences:
-    """Numbers sentences so that each distinct one is encoded once, whatever tasks and sides it occurs in."""
+def rows_among(distinct: dict[str, int], texts: Iterable[str]) -> NDArray[np.int64]:
+    """The row of each text among the distinct ones, int64 (n,), so that each is encoded once, wherever it occurs.
 
-    def __init__(self) -> None:
-        self._rows: dict[str, int] = {}
-
-    def add(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each text, int64 (n,)."""
-        rows = self._rows
-        return np.fromiter((rows.setdefault(text, len(rows)) for text in texts), np.int64)
-
-    @property
-    def texts(self) -> list[str]:
-        """The distinct sentences, by row."""
-        return list(self._rows)
+    distinct: the row of each text so far, to which new ones are added.
+    """
+    return np.fromiter((distinct.setdefault(text, len(distinct)) for text in texts), np.int64)
 
 
 class Batches:
@@ -135,9 +126,9 @@ class PairScorer:
         prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
         """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
-        distinct = DistinctSentences()
-        self._pairs, self._rows = pairs, (distinct.add(pairs.first), distinct.add(pairs.second))
-        self._batches = Batches(prepared(distinct.texts), tokenizer, max_length, batch_tokens, device)
+        distinct: dict[str, int] = {}
+        self._pairs, self._rows = pairs, [rows_among(distinct, side) for side in pairs.texts()]
+        self._batches = Batches(prepared([*distinct]), tokenizer, max_length, batch_tokens, device)
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
         """Spearman over all pairs; NaN if the encoder gives every pair the same similarity.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.embed import Batches, DistinctSentences
+from train.evaluation.embed import Batches, rows_among
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.similarity import whiten
@@ -76,10 +76,10 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
     """Score `model` on all tasks; each distinct sentence of them is encoded once."""
-    distinct = DistinctSentences()
-    rows = [[distinct.add(texts) for texts in task.texts()] for task in tasks]
+    distinct: dict[str, int] = {}
+    rows = [[rows_among(distinct, texts) for texts in task.texts()] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    embeddings = embed(distinct.texts, model, max_length)
+    embeddings = embed([*distinct], model, max_length)
     results = Results(model.name, describe(protocol, model, max_length))
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.command import Parser
+from train.config.command import Parser, first_word
 from train.config.options import Group, options_of
 from una_fast.errors import InputError
 
@@ -39,7 +38,7 @@ KINDS = {  # what each kind of text is, and how many models it takes
 }
 FILES = Group("Input and output")
 SEARCH = Group("How text is made", "By beam search without sampling: a sentence gives the same text each time.")
-RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.")
+RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.", "running")
 
 
 @dataclass(frozen=True)
@@ -79,14 +78,9 @@ class Job:
         None, f"tokens that are written at most; default: the preset's, else {MAX_LENGTH}", least=3
     )
     precision: Literal["fp32", "bf16"] = SEARCH.option("fp32", "number format of the weights and of the arithmetic")
-    device: str = RUNNING.option(
-        "auto", "auto, cpu, cuda or cuda:N; auto: the first GPU if there is one", role="running"
-    )
+    device: str = RUNNING.option("auto", "auto, cpu, cuda or cuda:N; auto: the first GPU if there is one")
     batch_tokens: int | None = RUNNING.option(
-        None,
-        "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768",
-        least=1,
-        role="running",
+        None, "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768", least=1
     )
     resume: bool = RUNNING.option(False, "go on with what an earlier call left in OUTPUT.parts", role="call")
 
@@ -105,13 +99,9 @@ def read_job(words: list[str], prog: str) -> Job:
     Raises:
         InputError: no such kind of text, an unknown option, a value that is missing or out of range.
     """
-    kind, *rest = words or [""]
-    if kind not in KINDS:
-        close = difflib.get_close_matches(kind, KINDS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(KINDS)}"
-        raise InputError(f"{prog} {kind or 'needs the kind of text to write'}: {hint}")
+    kind = first_word(words, prog, "kind", {name: about for name, (about, _) in KINDS.items()})
     about, n_models = KINDS[kind]
-    values = Parser(f"{prog} {kind}", about, OPTIONS).checked(rest)
+    values = Parser(f"{prog} {kind}", about, OPTIONS).checked(words[1:])
     names = tuple(values["model"])
     preset = PRESETS.get(names[0]) if len(names) == 1 else None
     preset = preset or Preset(names)

@@ -46,7 +46,7 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     write_json(output / EVALUATION, results.to_json(), SCORES)
     for note in results.notes:
         say(f"note: {note}")
-    if read_summary(output).get("progress", {}).get("best_step") == 0:
+    if read_summary(output)["progress"].get("best_step") == 0:
         say(f"note: best/ is the model that was given; `train.evaluate --model {output / LAST}` scores the last step")
     said = ", ".join(_average_in_words(results, kind) for kind, mean in results.averages.items() if mean is not None)
     say(f"{said or 'no score is defined'}: {output / EVALUATION}")
@@ -102,14 +102,11 @@ def push_best(run: Run, say: Callable[[str], None]) -> None:
             ignore_patterns=[".*"],  # partial files of a killed process
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, HfHubHTTPError):
+            reason = REMEDIES.get(error.response.status_code, reason)
         raise InputError(
-            f"--push-to {run.push_to}: {_reason(error)} ({endpoint}); {best} is complete, and the "
+            f"--push-to {run.push_to}: {reason} ({endpoint}); {best} is complete, and the "
             "same command with --resume pushes it again"
         ) from error
     say(f"pushed: {commit.commit_url}")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, HfHubHTTPError) and error.response.status_code in REMEDIES:
-        return REMEDIES[error.response.status_code]
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -128,9 +128,10 @@ def train_on_ranks(run: Run) -> tuple[Outcome, int]:
     start_fork_server([work.__module__, MODELS])
     signals: list[tuple[int, float]] = []  # the stop signals that came, and when
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
-    alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "WORLD_SIZE": str(run.nproc)}
-    alike |= {"LOCAL_WORLD_SIZE": str(run.nproc), "TORCHELASTIC_USE_AGENT_STORE": "True"}  # the store is here
-    environments = [{**alike, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(run.nproc)]  # as torchrun's
+    # what torchrun would set; the store is in the launcher, not in rank 0
+    alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    alike |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(run.nproc))
+    environments = [{**alike, **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))} for rank in range(run.nproc)]
     ranks = RankProcesses(work, [(run,)] * run.nproc, environments)
     with handled(lambda number: signals.append((number, time.monotonic()))):
         outcome = _watch(ranks, run.nproc, signals)

@@ -95,9 +95,7 @@ def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
-    job = run_on_all_ranks(ranks, lambda: _open(run, ranks))
-    check_one_job(ranks, job.identity)
-    job = with_start_of_rank_0(ranks, job)
+    job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks)))
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
     with contextlib.closing(StopAgreement(ranks)) as stop:
         score = partial(dev_score, trainer, job.scorer, stop) if job.scorer else None
@@ -137,22 +135,22 @@ def run_on_all_ranks(ranks: Ranks, action: Callable[[], T]) -> T:
     return cast(T, result)
 
 
-def check_one_job(ranks: Ranks, identity: dict[str, dict[str, Any]]) -> None:
-    """Refuse machines that would train on different sentences, from different weights, or with different settings."""
-    found = _of_all(ranks, identity)
-    for rank, other in enumerate(found):
-        if different := first_difference(found[0], other):
+def agreed(ranks: Ranks, job: Job) -> Job:
+    """The job with the progress and state of rank 0: a machine whose --output is not shared has no checkpoint.
+
+    Raises:
+        InputError: machines would train on different sentences, from different weights, or with different settings.
+    """
+    found = _of_all(ranks, (job.identity, job.progress))
+    identity, start = found[0]
+    for rank, (other, _) in enumerate(found):
+        if different := first_difference(identity, other):
             what, first, value = different
             raise InputError(
                 f"rank {rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the same "
                 "model, and the same index: copy one folder, or build it on each from the same corpus"
             )
-
-
-def with_start_of_rank_0(ranks: Ranks, job: Job) -> Job:
-    """The job with the progress and state of rank 0: a machine whose --output is not shared has no checkpoint."""
-    starts = _of_all(ranks, job.progress)
-    if all(start == starts[0] for start in starts):
+    if all(progress == start for _, progress in found):
         return job
     sent = [(job.progress, job.state) if ranks.first else None]
     dist.broadcast_object_list(sent, src=0)
@@ -239,7 +237,7 @@ class Job:
             )
         progress, state, output = Progress(), None, Path(run.output)
         # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
-        # may be missing too, and rank 0 sends its own (`with_start_of_rank_0`)
+        # may be missing too, and rank 0 sends its own (`agreed`)
         if run.resume and has_checkpoint(output):
             progress, state = load_checkpoint(output, identity)
         return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, progress, state, other_index)

@@ -107,14 +107,11 @@ def gather(views: Tensor, sizes: list[int], rank: int) -> Tensor:
 
     sizes: b of every rank.
     """
-    if len(sizes) == 1:
-        return views
-    rows = views.transpose(0, 1).contiguous()  # (b, V, D)
-    return _Gather.apply(rows, sizes, rank).transpose(0, 1)  # (V, B, D)
+    return gather_rows(views.transpose(0, 1), sizes, rank).transpose(0, 1)
 
 
 def gather_rows(own: Tensor, sizes: list[int], rank: int) -> Tensor:
-    """Rows of all ranks (B, D) from this rank's (b, D), without gradients."""
+    """Rows of all ranks (B, ...) from this rank's (b, ...)."""
     return own if len(sizes) == 1 else _Gather.apply(own.contiguous(), sizes, rank)
 
 

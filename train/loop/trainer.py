@@ -67,26 +67,6 @@ def noise_of(run: Run) -> StepNoise | None:
     return noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
 
 
-class Loss:
-    """The loss of a run: its function with the run's options, and the tie to the start's similarities.
-
-    needs_start: it takes the embeddings of the encoder as it was before training.
-    """
-
-    def __init__(self, run: Run) -> None:
-        row = loss_row(run.loss)
-        self._function = partial(row.load(), temperature=run.temperature, **row.arguments(run))
-        self._takes_start, self._tie_weight = row.start, run.tie_weight
-        self.needs_start = row.start or run.tie_weight > 0
-
-    def __call__(self, views: Tensor, start: Tensor | None) -> Tensor:
-        """A scalar. views: (V, B, D); start: (2, B, D), of the first and the last view, if it is needed."""
-        loss = self._function(views, start=start) if self._takes_start else self._function(views)
-        if loss.ndim:
-            raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
-        return loss + self._tie_weight * tie(views, start) if start is not None and self._tie_weight else loss
-
-
 class Trainer:
     """One rank's model and optimiser. state: the state of a checkpoint to go on from, or None for a new run."""
 
@@ -94,10 +74,13 @@ class Trainer:
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
         self.run, self.ranks, self.plan = run, ranks, plan
-        self.loss, self.noise = Loss(run), noise_of(run)
+        row = loss_row(run.loss)
+        self.loss, self.noise = partial(row.load(), temperature=run.temperature, **row.arguments(run)), noise_of(run)
+        self._loss_takes_start = row.start
+        self._needs_start = row.start or run.tie_weight > 0
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        if self.loss.needs_start or run.blend:
+        if self._needs_start or run.blend:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
@@ -206,16 +189,16 @@ class Trainer:
         with self.watch.phase("forward"):
             encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
             loss, of_views = self._compare(encoded, batch)
-        if batch.masked is None:
-            with self.watch.phase("backward"):
-                self.scaler.scale(loss).backward()
-            return Step(loss, of_views)
-        n_masked, whole = self._sums_over_ranks(batch.masked, masked_loss)
-        share = self.run.mlm_weight / n_masked
-        with self.watch.phase("backward"):
+        shown = loss
+        if batch.masked is not None:
+            n_masked, whole = self._sums_over_ranks(batch.masked, masked_loss)
+            share = self.run.mlm_weight / n_masked
+            shown = loss + share * whole
             # DDP averages gradients over the ranks; times their number, they belong to the mean over all masked tokens
-            self.scaler.scale(loss + self.ranks.world * share * masked_loss).backward()
-        return Step(loss + share * whole, of_views)
+            loss = loss + self.ranks.world * share * masked_loss
+        with self.watch.phase("backward"):
+            self.scaler.scale(loss).backward()
+        return Step(shown, of_views)
 
     def _backward_cached(self, batch: Batch) -> Step:
         """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
@@ -261,8 +244,13 @@ class Trainer:
         of_views = cosines(views.detach())
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        start = self._embeddings_of_start(batch) if self.loss.needs_start else None
-        return Step(self.loss(views, start), of_views)
+        start = self._embeddings_of_start(batch) if self._needs_start else None
+        loss = self.loss(views, **({"start": start} if self._loss_takes_start else {}))
+        if loss.ndim:
+            raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
+        if start is not None and self.run.tie_weight:
+            loss = loss + self.run.tie_weight * tie(views, start)
+        return Step(loss, of_views)
 
     def _embeddings_of_start(self, batch: Batch) -> Tensor:
         """Embeddings (2, B, D) of the first and the last view of the step by the encoder before training."""

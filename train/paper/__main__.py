@@ -21,9 +21,6 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.pa
 
 
 def _run(words: list[str], prog: str) -> int:
-    if words and words[0] in ("-h", "--help"):
-        sys.stdout.write(overview(prog))
-        sys.exit(0)
     from train.paper.request import read_request
 
     request = read_request(words, prog)
@@ -35,7 +32,7 @@ def _run(words: list[str], prog: str) -> int:
     cells = request.cells()
     works = works_of(request, cells)
     left = [work for work in works.values() if not work.done()]
-    if request.paper.dry_run:
+    if request.given.get("dry_run"):
         for work in works.values():
             print(f"{'to do' if work in left else 'done '}  {work.command}")
         print(f"{len(left)} of {len(works)} are to do")
@@ -59,14 +56,6 @@ def _run(words: list[str], prog: str) -> int:
         print(write_table())
     tell_user(f"{request.output / 'table.json'} and table.md hold it")
     return 0
-
-
-def overview(prog: str) -> str:
-    """The help text: one line per table."""
-    from train.paper.tables import contents
-
-    lines = [f"  {name:<14}table {table['number']}: {table['title']}\n" for name, table in contents().items()]
-    return f"usage: {prog} TABLE [options]\n\n{''.join(lines)}\n`{prog} TABLE --help` shows the options.\n"
 
 
 if __name__ == "__main__":

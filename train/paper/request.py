@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser
+from train.config.command import Parser, first_word
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
-from train.paper.tables import BERT, ROBERTA, Cell, Source, cells_of, table_of
+from train.paper.tables import BERT, ROBERTA, Cell, Source, cells_of, contents
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
@@ -48,10 +48,9 @@ class Paper:
 
 @dataclass(frozen=True)
 class Request:
-    """A call of the command: its table, its own options, and by name the options of `train.ddp` that were given."""
+    """A call of the command: its table, and by name the options that were given, its own and those of `train.ddp`."""
 
     table: str
-    paper: Paper
     given: dict[str, Any]
 
     @property
@@ -62,12 +61,12 @@ class Request:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds of every run: the user's, else the paper's."""
-        return self.given.get("seeds") or tuple(table_of(self.table).get("seeds", [42]))
+        return self.given.get("seeds") or tuple(contents()[self.table].get("seeds", [42]))
 
     @cached_property
     def downstream(self) -> Path:
         """SentEval's `downstream` folder."""
-        return downstream_folder(self.paper.data or None)
+        return downstream_folder(self.given.get("data") or None)
 
     @cached_property
     def corpus(self) -> tuple[str, ...]:
@@ -86,14 +85,15 @@ class Request:
     @property
     def base(self) -> dict[str, Any]:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
-        given = {name: value for name, value in self.given.items() if name != "paraphrases"}
+        own = {"paraphrases", *options_of(Paper)}
+        given = {name: value for name, value in self.given.items() if name not in own}
         own_radius = {"corpus", "radius", "window"} & {*given}
         return PAPER_SETTINGS | ({} if own_radius else {"radius": RADIUS}) | given
 
     def _texts(self, kind: str) -> str:
         """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
         name, preset = TEXTS[kind]
-        file, flag = self.given.get(name) or vars(self.paper).get(name, ""), f"--{name.replace('_', '-')}"
+        file, flag = self.given.get(name), f"--{name.replace('_', '-')}"
         if not file:
             raise InputError(
                 f"{flag} is missing: rows of this table train with a {kind} of every sentence: write one with "
@@ -137,13 +137,13 @@ class Request:
                 for cell in cells
                 if cell.source.name != ROBERTA
             ]
-        rows = _named("--rows", self.paper.rows, [cell.row for cell in cells])
-        columns = _named("--columns", self.paper.columns, [cell.column for cell in cells])
+        rows = _named("--rows", self.given.get("rows", ""), [cell.row for cell in cells])
+        columns = _named("--columns", self.given.get("columns", ""), [cell.column for cell in cells])
         return [cell for cell in cells if cell.row in rows and cell.column in columns]
 
     def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
-        table, own = table_of(self.table), {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}
+        table, own = contents()[self.table], {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}
         words = {name: one if isinstance(one := self.given[name], tuple) else (one,) for name in sorted(own)}
         named = {name: " ".join(Path(str(one)).name for one in some) for name, some in words.items()}
         changed = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in named.items())
@@ -172,13 +172,15 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     Raises:
         InputError: no such table, an unknown option, a value that is missing or out of range.
     """
-    name = words[0] if words and not words[0].startswith("-") else ""
-    table = table_of(name)
+    tables = contents()
+    name = first_word(
+        words, prog, "table", {one: f"table {row['number']}: {row['title']}" for one, row in tables.items()}
+    )
+    table = tables[name]
     about = f"Table {table['number']} of the paper: {table['title']}, with the paper's figures beside."
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
     given = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
     values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
     if not values.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
-    paper = Paper(**{key: values.pop(key) for key in options_of(Paper) if key in values})
-    return Request(name, paper, values)
+    return Request(name, values)

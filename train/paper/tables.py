@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import statistics
@@ -14,7 +13,6 @@ from typing import Any
 from train.config.command import read_yaml
 from train.evaluation.tasks.registry import TASKS, suite
 from train.record.folder import TABLES, write_json, write_page
-from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
@@ -64,18 +62,9 @@ def contents() -> dict[str, dict[str, Any]]:
     return read_yaml(Path(__file__).with_name("tables.yaml"))
 
 
-def table_of(name: str) -> dict[str, Any]:
-    """The entry of a table in tables.yaml. InputError if there is no such table."""
-    if name in contents():
-        return contents()[name]
-    close = difflib.get_close_matches(name, contents(), n=1)
-    hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(contents())}"
-    raise InputError(f"{f'unknown table {name!r}' if name else 'the table is missing'}: {hint}")
-
-
 def cells_of(name: str, seeds: Sequence[int] = ()) -> list[Cell]:
     """The cells of a table, row by row. seeds: of the rows that show one seed, if not the paper's."""
-    table = table_of(name)
+    table = contents()[name]
     columns = STS if table["columns"] == "sts" else table["columns"]
     columns = columns if isinstance(columns, dict) else {score: {"score": score} for score in columns}
     rows = table["rows"]

@@ -121,7 +121,7 @@ def _without_folders(word: str) -> str:
 def _scores(summary: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, float]:
     """The dev score by which best/ was chosen, and Spearman correlations of STS tasks; those that are defined."""
     dev, how = summary["settings"]["dev"], (evaluation.get("protocol") or {}).get("aggregate")
-    scores = {f"dev ({Path(dev).name})": (summary.get("scores") or {}).get("stsb_dev")}
+    scores = {f"dev ({Path(dev).name})": summary["scores"].get("stsb_dev")}
     scores |= {task: one["spearman"].get(how) for task, one in (evaluation.get("sts") or {}).items()}
     return {task: score for task, score in scores.items() if isinstance(score, float)}
 
@@ -157,7 +157,7 @@ def _about(summary: Mapping[str, Any]) -> str:
             "contrastive learning with UNA's hard negatives, in which words that matter are replaced by words of like "
             "importance"
         )
-    if (summary.get("progress") or {}).get("best_step") == 0:
+    if summary["progress"].get("best_step") == 0:
         return (
             f"The model from which a training began, unchanged: no step of the training ({method}, with una_fast) had "
             "a higher dev score."
@@ -167,15 +167,16 @@ def _about(summary: Mapping[str, Any]) -> str:
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """The card's facts about the training, by name, as Markdown."""
-    settings, corpus, progress = summary["settings"], summary.get("corpus") or {}, summary.get("progress") or {}
-    base = hub_name(settings["model"])
+    settings, corpus, progress = (summary[part] for part in ("settings", "corpus", "progress"))
+    base, taken, best = hub_name(settings["model"]), progress.get("step", 0), progress.get("best_step")
     files = ", ".join(f"`{Path(file).name}`" for file in settings["corpus"]) or "a demonstration"
-    identity = (summary.get("identity") or {}).get("corpus") or {}
+    identity = summary["identity"].get("corpus") or {}
+    steps = f"{taken:,}" if best in (None, taken) else f"{best:,} of {taken:,}, after which the dev score was best"
     facts = {
         "started from": f"[{base}](https://huggingface.co/{base})" if base else f"`{Path(settings['model']).name}`",
         "data": f"{files}, {counted(corpus['trained_on'], 'sentence')}" if "trained_on" in corpus else files,
         "fingerprint of the index": f"`{identity.get('fingerprint', 'not known')}`",
-        "steps": _steps(progress),
+        "steps": f"0 of {taken:,}, because the start had the best dev score" if best == 0 else steps,
         "seed": str(settings["seed"]),
         "ranks": str(summary.get("ranks", "not known")),
     }
@@ -184,13 +185,6 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
             facts[f"dev score {name}"] = f"{100 * score:.2f}"
     facts["hard negatives"] = _negatives(settings)
     if facts["hard negatives"].startswith("una,"):
-        radius = (summary.get("resolved") or {}).get("radius", settings["radius"])
+        radius = summary["resolved"].get("radius", settings["radius"])
         facts |= {"beta": str(settings["beta"]), "radius": str(radius), "surface": settings["surface"]}
     return facts
-
-
-def _steps(progress: Mapping[str, Any]) -> str:
-    taken, best = progress.get("step", 0), progress.get("best_step")
-    if best == 0:
-        return f"0 of {taken:,}, because the start had the best dev score"
-    return f"{taken:,}" if best in (None, taken) else f"{best:,} of {taken:,}, after which the dev score was best"

@@ -44,6 +44,7 @@ POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
 COMPARISON = "train.compare"
 SCORES, PROBED = "scores", "probe"  # what files of JSON that a user names are about
+PARTS = ("settings", "resolved", "corpus", "identity", "progress", "scores")  # of run.json
 PAGE_SEAL = re.compile(rb"<!-- una_fast ([0-9a-f]{32}) -->\n\Z")
 
 
@@ -212,10 +213,9 @@ def read_sealed(path: Path, about: str = "") -> dict[str, Any]:
 
 
 def read_summary(output: Path) -> dict[str, Any]:
-    """run.json; where there is none, or a damaged one, only "settings", which always is a dictionary."""
+    """run.json, where there is a whole one; each of PARTS is there in any case, as a dictionary."""
     summary = read_object(output / SUMMARY)
-    settings = summary.get("settings")
-    return {**summary, "settings": settings if isinstance(settings, dict) else {}}
+    return {**summary, **{name: one if isinstance(one := summary.get(name), dict) else {} for name in PARTS}}
 
 
 def is_finished(output: Path) -> bool:

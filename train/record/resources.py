@@ -14,20 +14,16 @@ from typing import Any
 
 import torch
 
+import una_fast
 from una_fast.parallel import n_cores
 
-PACKAGES = ("una_fast", "torch", "transformers", "tokenizers", "numpy")
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide a result."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "una_fast": una_fast.__version__, **packages}
 
 
 def machine() -> dict[str, Any]:

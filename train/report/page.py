@@ -40,7 +40,16 @@ def make_page(runs: Sequence[RunRecord], baseline: Path | None = None, notes: Se
     groups, marked = groups_with_baseline(runs, baseline, said)
     members = [(i, run) for i, group in enumerate(groups) for run in group.runs]
     every = [run for _, run in members]
-    parts = [_part(i, group, marked) for i, group in enumerate(groups)]
+    parts: list[dict[str, Any]] = [
+        {
+            "i": i,
+            "group": group,
+            "is_baseline": group is marked,
+            "spreads": group.spreads(),
+            "differences": differences(group, marked) if marked and group is not marked else {},
+        }
+        for i, group in enumerate(groups)
+    ]
     names = list(dict.fromkeys(name for part in parts for name in part["spreads"]))
     return (
         templates()
@@ -61,17 +70,6 @@ def make_page(runs: Sequence[RunRecord], baseline: Path | None = None, notes: Se
             plotly=get_plotlyjs(),
         )
     )
-
-
-def _part(i: int, group: Group, baseline: Group | None) -> dict[str, Any]:
-    """What the template shows of group i."""
-    return {
-        "i": i,
-        "group": group,
-        "is_baseline": group is baseline,
-        "spreads": group.spreads(),
-        "differences": differences(group, baseline) if baseline and group is not baseline else {},
-    }
 
 
 def _name(groups: Sequence[Group]) -> str:
