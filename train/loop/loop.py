@@ -33,24 +33,20 @@ class Outcome:
     message: str = ""
 
 
+@dataclass
 class Loop:
     """Takes the steps of a run from `progress` on. All ranks make the same calls in the same order.
 
     score: gives the dev score of the trainer's encoder, by all ranks together; None if the run has no dev pairs.
     """
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        maker: BatchMaker,
-        progress: Progress,
-        score: Callable[[], float] | None,
-        saves: Saves,
-        telemetry: Telemetry,
-        stop: StopAgreement,
-    ) -> None:
-        self.trainer, self.maker, self.progress, self.score = trainer, maker, progress, score
-        self.saves, self.telemetry, self.stop = saves, telemetry, stop
+    trainer: Trainer
+    maker: BatchMaker
+    progress: Progress
+    score: Callable[[], float] | None
+    saves: Saves
+    telemetry: Telemetry
+    stop: StopAgreement
 
     def run(self) -> Outcome:
         """Train until the end of the run, a signal or an error."""
