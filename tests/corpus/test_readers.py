@@ -93,6 +93,11 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
+def test_capitals_in_the_ending_of_a_file_change_nothing(tmp_path: Path) -> None:
+    assert read(written(tmp_path, "A.TSV", b"other\ttext\n1, 2\ta, b\n")) == ["a, b"]
+    assert read(written(tmp_path, "A.CSV", b'other,text\n1,"a, b"\n')) == ["a, b"]
+
+
 def test_an_index_of_a_tsv_knows_its_quoting(tmp_path: Path) -> None:
     path = written(tmp_path, "a.tsv", b'text\n"a b"\nc\n')
     una_fast.build_index(path, quoting=True).save(tmp_path / "index")

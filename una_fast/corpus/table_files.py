@@ -33,7 +33,7 @@ class CsvFile(FileSource):
 
     @property
     def _tabs(self) -> bool:
-        return ".tsv" in Path(self.name).suffixes[-2:]
+        return ".tsv" in Path(self.name.lower()).suffixes[-2:]
 
     @property
     def _quoting(self) -> bool:
