@@ -22,7 +22,7 @@ from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder, with_best
 from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
 from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
-from train.record.metrics import NOTHING, read_metrics
+from train.record.metrics import NOTHING, Recorder, read_metrics
 from train.report.runs import find_runs
 from una_fast.errors import InputError
 from una_fast.storage.files import checksum_of, new_file
@@ -87,42 +87,50 @@ class TestMetrics:
         written = {"bytes": len(kept), "xxh3_64": checksum_of([kept])}
         write_json(
             tmp_path / POINTER,
-            {"version": VERSION, **dataclasses.asdict(Pointer(Progress(2), {}, {}, written))},
+            {"version": VERSION, **dataclasses.asdict(Pointer(Progress(2, evaluated_step=0), {}, {}, written))},
         )
         return tmp_path / "metrics.jsonl"
 
     def test_lines_after_the_checkpoint_are_written_again(self, path):
         for n in range(len(self.LATER) + 1):
             path.write_bytes(b"".join([*self.LINES, *self.LATER[:n]]))
-            assert read_metrics(path.parent) == b"".join(self.LINES)
+            assert read_metrics(path.parent) == (b"".join(self.LINES), True)
 
     def test_lines_that_were_moved_away_are_missing(self, path):
-        assert read_metrics(path.parent) == b""
+        assert read_metrics(path.parent) == (b"", True)
         for n in range(len(self.LATER) + 1):
             path.write_bytes(b"".join(self.LATER[:n]))
-            assert read_metrics(path.parent) == b""
+            assert read_metrics(path.parent) == (b"", True)
 
     @pytest.mark.parametrize("line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 5000 + b"\n", b"{}\n", b'{"step": "1"}\n'])
-    def test_another_line_is_refused_wherever_it_is(self, path, line):
+    def test_another_line_is_told_wherever_it_is(self, path, line):
         lines = [*self.LINES, *self.LATER]
         for at in range(len(lines)):
-            path.write_bytes(content := b"".join([*lines[:at], line, *lines[at:]]))
-            with pytest.raises(InputError, match="metrics.jsonl: was changed since the run wrote it, and stays: move"):
-                read_metrics(path.parent)
-            assert path.read_bytes() == content
+            path.write_bytes(b"".join([*lines[:at], line, *lines[at:]]))
+            assert read_metrics(path.parent) == (b"".join(self.LINES), False)
 
-    def test_a_changed_figure_and_a_missing_line_are_refused(self, path):
+    def test_a_changed_figure_and_a_missing_line_are_told(self, path):
         whole = b"".join(self.LINES)
         for content in (whole.replace(b"0.5", b"0.6"), whole[:-1], b"".join(self.LINES[1:])):
             path.write_bytes(content)
-            with pytest.raises(InputError, match="was changed since the run wrote it"):
-                read_metrics(path.parent)
+            found, is_intact = read_metrics(path.parent)
+            assert not is_intact and found.split(b"\n")[:-1] == content.split(b"\n")[: found.count(b"\n")]
         (path.parent / POINTER).unlink()  # without a checkpoint, any lines of a run may stand there, and no others
         path.write_bytes(whole)
-        assert read_metrics(path.parent) == b""
+        assert read_metrics(path.parent) == (b"", True)
         path.write_text("my,own,metrics\n1,2,3\n")
         with pytest.raises(InputError, match="was changed since the run wrote it"):
             read_metrics(path.parent)
+
+    def test_a_changed_file_is_kept_and_its_lines_go_on(self, path, capsys):
+        path.write_bytes(changed := self.LINES[0] + b"\xff" + self.LINES[1] + self.LINES[2])
+        recorder = Recorder(path.parent, Progress(2), 4)
+        recorder.step(2, 0.5, 1e-5, False, 10.0)
+        recorder.close()
+        assert "warning" in (said := capsys.readouterr().err) and "was changed: it is now metrics-" in said
+        (aside,) = path.parent.glob("metrics-*.jsonl")
+        assert aside.read_bytes() == changed
+        assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1, 2]
 
 
 @pytest.fixture(scope="module")
@@ -553,12 +561,17 @@ class TestChangesOfTheUser:
         path.rename(path.with_name("mine"))
         assert train_here(stopped).status == ("finished" if name == "run.json" else "failed")
 
-    def test_changed_metrics_stay_and_the_run_goes_on_without_them(self, stopped, capsys):
+    def test_changed_metrics_stay_and_the_run_goes_on(self, stopped, capsys):
         path = Path(stopped["output"]) / "metrics.jsonl"
         path.write_bytes(content := b"# mine\n" + path.read_bytes())
-        outcome = train_here(stopped)
-        assert outcome.status == "failed" and "metrics.jsonl: was changed since the run wrote it" in outcome.message
-        assert path.read_bytes() == content
+        assert train_here(stopped).status == "finished"
+        assert "metrics.jsonl was changed: it is now metrics-" in capsys.readouterr().err
+        (aside,) = path.parent.glob("metrics-*.jsonl")
+        assert aside.read_bytes() == content
+        assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(6)]
+
+    def test_without_its_metrics_a_run_goes_on(self, stopped, capsys):
+        path = Path(stopped["output"]) / "metrics.jsonl"
         path.rename(path.with_name("mine.jsonl"))
         assert train_here(stopped).status == "finished"
         assert "was moved away: a new one begins with step 2" in capsys.readouterr().err

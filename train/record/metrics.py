@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import time
+import uuid
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,36 +31,45 @@ LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed
 NOTHING: dict[str, Any] = {"bytes": 0, "xxh3_64": checksum_of([])}
 
 
-def read_metrics(output: Path) -> bytes:
-    """metrics.jsonl up to the checkpoint; later lines, which the resumed run writes again, are left out.
+def read_metrics(output: Path) -> tuple[bytes, bool]:
+    """Metrics.jsonl up to the checkpoint, and whether that part is as the run wrote it; later lines are written again.
+
+    Of a part that was changed, the lines that can be read.
 
     Raises:
-        InputError: it is not as the run wrote it, or cannot be read.
+        InputError: it holds lines of something else, and there is no checkpoint; or it cannot be read.
     """
-    path, step, written = output / METRICS, 0, NOTHING
+    path, progress, written = output / METRICS, Progress(), NOTHING
     if has_checkpoint(output):
         pointer = read_pointer(output)
-        step, written = pointer.progress.step, pointer.metrics
+        progress, written = pointer.progress, pointer.metrics
     try:
         content = read_bytes(path)
     except FileNotFoundError:
-        return b""
+        return b"", True
     except OSError as error:
         raise unwritable(path, error) from error
     kept = content[: written["bytes"]]
     if checksum_of([kept]) != written["xxh3_64"]:
         kept = b""  # if the earlier lines were moved away, all lines are later ones
-    if not all(_is_of_step(line, step) for line in content[len(kept) :].split(b"\n")[:-1]):
+    lines = content[len(kept) :].split(b"\n")[:-1]
+    if not [line for line in lines if _is_earlier(line, progress) is not False]:
+        return kept, True
+    if not has_checkpoint(output):
         raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
-    return kept
+    return b"".join(line + b"\n" for line in content.split(b"\n") if _is_earlier(line, progress)), False
 
 
-def _is_of_step(line: bytes, step: int) -> bool:
-    """True for a line that a run writes at `step` or later."""
+def _is_earlier(line: bytes, progress: Progress) -> bool | None:
+    """Whether a run has written a line by the time of its checkpoint; None for a line that no run writes."""
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         record = json.loads(line)
-        return record["step"] >= step and ("loss" in record or "stsb_dev" in record)
-    return False
+        step = record["step"] + 0
+        if "loss" in record:
+            return step < progress.step
+        if "stsb_dev" in record:
+            return progress.evaluated_step is not None and step <= progress.evaluated_step
+    return None
 
 
 class _StandardError:
@@ -98,17 +108,23 @@ class Recorder:
     def __init__(self, output: Path, start: Progress, n_steps: int) -> None:
         from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
 
-        path, kept = output / METRICS, read_metrics(output)
+        path, changed = output / METRICS, output / f"metrics-{uuid.uuid4().hex[:8]}.jsonl"
+        kept, is_intact = read_metrics(output)
         try:
+            if not is_intact:
+                path.rename(changed)
             self._file = open(path, "ab", opener=own_file)
-            self._file.truncate(len(kept))
+            self._file.truncate(len(kept) if is_intact else 0)
+            self._file.write(b"" if is_intact else kept)
         except OSError as error:
             raise unwritable(path, error) from error
         self._bytes, self._checksum = len(kept), xxhash.xxh3_64(kept)  # no save reads the lines again
         self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)
         self._bar = Bar(start.step, n_steps, "step")
         self._stepped, self._flushed = False, time.monotonic()
-        if start.step and not kept:
+        if not is_intact:
+            self.say(f"warning: {path} was changed: it is now {changed.name}, and the lines that can be read go on")
+        elif start.step and not kept:
             self.say(f"warning: {path} was moved away: a new one begins with step {start.step:,}")
 
     def step(
