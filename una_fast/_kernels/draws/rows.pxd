@@ -33,8 +33,9 @@ cdef class RowKernel:
     cdef Respelled respelled
     cdef bint is_spelled(self, int64_t row) noexcept nogil
     cdef int64_t spell(self, int64_t row, int64_t place, Workspace work, bint* is_left) noexcept nogil
-    cdef bint write(self, int64_t row, int64_t place, Workspace work, int64_t* ids, int64_t* mask,
-                    int64_t width) noexcept nogil
+    cdef bint has_exceptions
+    cdef bint rewrite(self, int64_t row, int64_t place, Workspace work, int64_t* ids, int64_t* mask,
+                      int64_t width) noexcept nogil
     cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil
     cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,

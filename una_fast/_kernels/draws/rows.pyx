@@ -13,7 +13,7 @@ import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
 
-from una_fast._kernels.ids.emit cimport TermTokens, line_length, write_row
+from una_fast._kernels.ids.emit cimport TermTokens, line_length, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.draws.random cimport row_key, stream_key
 
@@ -112,6 +112,7 @@ cdef class RowKernel:
     def __init__(self, words, uint64_t seed, TermTokens tokens=None, Respelled respelled=None):
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
         self.read_first, self.respelled = self.values, respelled
+        self.has_exceptions = respelled is not None or (tokens is not None and tokens.irregular.shape[0] > 0)
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t draw_set=0):
@@ -128,9 +129,11 @@ cdef class RowKernel:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
                 self.block(rows, begin, stop, key, work)
+                write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
+                           &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
-                    left[begin + k] = self.write(rows[begin + k], k, work, &input_ids[begin + k, 0],
-                                                 &attention_mask[begin + k, 0], width)
+                    left[begin + k] = self.has_exceptions and self.rewrite(
+                        rows[begin + k], k, work, &input_ids[begin + k, 0], &attention_mask[begin + k, 0], width)
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out, uint64_t draw_set=0):
@@ -176,17 +179,20 @@ cdef class RowKernel:
         is_left[0] = opened and not self.respelled.parts_openings
         return n
 
-    cdef bint write(self, int64_t row, int64_t place, Workspace work, int64_t* ids, int64_t* mask,
-                    int64_t width) noexcept nogil:
-        """Write the token ids of row `place` of the block, which is `row` of the index; returns whether it is left."""
+    cdef bint rewrite(self, int64_t row, int64_t place, Workspace work, int64_t* ids, int64_t* mask,
+                      int64_t width) noexcept nogil:
+        """Write the token ids of row `place` of the block, which is `row` of the index, again if words are respelled.
+
+        Returns whether the row is left to the caller.
+        """
         cdef const int32_t* words = &work.terms[0] + work.ends[place]
-        cdef int64_t n = work.ends[place + 1] - work.ends[place]
+        cdef int64_t[2] bounds = [0, work.ends[place + 1] - work.ends[place]]
         cdef bint is_left = self.respelled is not None and self.respelled.kinds[row] == BY_TEXT
         if self.is_spelled(row):
-            n = self.spell(row, place, work, &is_left)
+            bounds[1] = self.spell(row, place, work, &is_left)
             words = &work.spelled[0]
-        write_row(self.tokens, words, n, &work.line[0], width, ids, mask)
-        return is_left or self.tokens.holds_irregular(words, n)
+            write_rows(self.tokens, words, bounds, 1, &work.line[0], width, ids, mask)
+        return is_left or self.tokens.holds_irregular(words, bounds[1])
 
     cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
                    Workspace work) except -1 nogil:

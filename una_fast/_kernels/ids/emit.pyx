@@ -47,18 +47,20 @@ cdef class TermTokens:
 
 
 cdef int64_t line_length(int64_t width) noexcept nogil:
-    """The int32 that `line` of `write_row` needs for `width` columns: a whole record may be copied to the end."""
+    """The int32 that `line` of `write_rows` needs for `width` columns: a whole record may be copied to the end."""
     return width + RECORD
 
 
-cdef void write_row(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line, int64_t width,
-                    int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
-    """Write the token ids of the text of `terms` to `input_ids` and `attention_mask`, `width` columns.
+cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
+                     int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
+    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
 
     The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch.
     """
-    cdef int64_t room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
-    tokens.frame.write(line, join_terms(tokens, terms, n_terms, line, room), input_ids, attention_mask, width)
+    cdef int64_t row, n, room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
+    for row in range(n_rows):
+        n = join_terms(tokens, terms + bounds[row], bounds[row + 1] - bounds[row], line, room)
+        tokens.frame.write(line, n, input_ids + row * width, attention_mask + row * width, width)
 
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
