@@ -93,6 +93,14 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
+def test_the_folder_of_a_run_is_no_corpus(tmp_path: Path) -> None:
+    written(tmp_path, "a.txt", b"one\n")
+    (tmp_path / "run" / "best").mkdir(parents=True)
+    written(tmp_path / "run" / "best", "config.json", b"{}")
+    written(tmp_path / "run", ".una_fast.json", b"{}")
+    assert read(tmp_path) == ["one"]
+
+
 def test_capitals_in_the_ending_of_a_file_change_nothing(tmp_path: Path) -> None:
     assert read(written(tmp_path, "A.TSV", b"other\ttext\n1, 2\ta, b\n")) == ["a, b"]
     assert read(written(tmp_path, "A.CSV", b'other,text\n1,"a, b"\n')) == ["a, b"]

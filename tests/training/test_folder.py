@@ -25,7 +25,8 @@ from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_s
 from train.record.metrics import NOTHING, Recorder, read_metrics
 from train.report.runs import find_runs
 from una_fast.errors import InputError
-from una_fast.storage.files import checksum_of, new_file
+from una_fast.storage.files import checksum_of, new_file, partial_of, write_bytes
+from una_fast.storage.manifest import Manifest
 
 
 @pytest.fixture
@@ -122,6 +123,14 @@ class TestMetrics:
         with pytest.raises(InputError, match="was changed since the run wrote it"):
             read_metrics(path.parent)
 
+    @pytest.mark.parametrize("tail", [b"mine", b"my precious note", b"{}"])
+    def test_a_text_without_a_line_end_is_told(self, path, tail):
+        for before in (b"", b"".join(self.LINES), b"".join([*self.LINES, *self.LATER[:2]])):
+            path.write_bytes(before + tail)
+            assert not read_metrics(path.parent)[1]
+        path.write_bytes(b"".join(self.LINES) + b'{"st')  # which a kill cut short
+        assert read_metrics(path.parent) == (b"".join(self.LINES), True)
+
     def test_a_changed_file_is_kept_and_its_lines_go_on(self, path, capsys):
         path.write_bytes(changed := self.LINES[0] + b"\xff" + self.LINES[1] + self.LINES[2])
         recorder = Recorder(path.parent, Progress(2), 4)
@@ -131,6 +140,26 @@ class TestMetrics:
         (aside,) = path.parent.glob("metrics-*.jsonl")
         assert aside.read_bytes() == changed
         assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1, 2]
+
+
+def test_what_a_stopped_save_left_is_the_indexs(tmp_path):
+    """Its notes say which arrays are its own: a --resume that deleted them would be refused for ever."""
+    with OutputFolder(tmp_path / "run", RUN, False):
+        pass
+    manifest = Manifest("index", 1, {}, {"idf": "0" * 16})
+    (tmp_path / "run" / "index").mkdir()
+    write_bytes(note := partial_of(tmp_path / "run" / "index" / "manifest.json"), manifest.encode())
+    (left := partial_of(tmp_path / "run" / "run.json")).write_bytes(b"")
+    with OutputFolder(tmp_path / "run", RUN, True):
+        assert note.exists() and not left.exists()
+
+
+def test_a_run_whose_mark_cannot_be_opened_is_told(tmp_path, monkeypatch):
+    with OutputFolder(tmp_path / "run", RUN, False):
+        pass
+    monkeypatch.setattr(Path, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
+        OutputFolder(tmp_path / "run", RUN, False)
 
 
 @pytest.fixture(scope="module")

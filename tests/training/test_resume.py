@@ -243,6 +243,15 @@ class TestRefusals:
         model.save_pretrained(other)
         assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(other)}))
 
+    def test_another_tokenizer(self, stopped, tiny_model, tmp_path):
+        other = shutil.copytree(tiny_model, tmp_path / "other")
+        content = json.loads((other / "tokenizer.json").read_text())
+        words = content["model"]["vocab"]
+        first, second = list(words)[-2:]
+        words[first], words[second] = words[second], words[first]
+        (other / "tokenizer.json").write_text(json.dumps(content))
+        assert "--resume: model (xxh3_128 of its vocabulary) was" in refusal({**stopped, "model": str(other)})
+
     def test_a_checkpoint_cut_short(self, stopped):
         state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))
         content = state.read_bytes()

@@ -12,6 +12,7 @@ from typing import Any
 
 from train.config.run import Run
 from train.demo.demo import prepare_demo
+from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import make_index
 from train.launch.resolve import resolve_options
 from train.launch.run import EXIT_NOT_PUSHED, launch
@@ -72,7 +73,10 @@ def of_seed(run: Run, seed: int) -> Run:
 
 def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
-    identity = identify(runs[0], make_index(runs[0], tell_user), encoder_of(runs[0])) if runs else {}
+    identity = {}
+    if runs:
+        indexes, first = make_index(runs[0], tell_user), runs[0]
+        identity = identify(first, indexes, encoder_of(first), load_tokenizer(first.model, first.trust_remote_code))
     for one in runs:
         output = Path(one.output)
         check_identity(output, read_pointer(output).identity, {**identity, "settings": one.identity()})

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 import torch.distributed as dist
+import xxhash
 
 from train.config.run import SAME, Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
@@ -191,13 +192,17 @@ def encoder_of(run: Run) -> SentenceEncoder:
     return encoder
 
 
-def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder) -> dict[str, Any]:
+def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
     """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
+    vocabulary = repr(sorted(tokenizer.get_vocab().items())).encode()
     fingerprints = [index.fingerprint for index in indexes if index]
     return {
         "settings": run.identity(),
         "corpus": {"fingerprint": ", negatives from ".join(fingerprints)},
-        "model": {"xxh3_128 of its weights": weights_digest(encoder.backbone)},
+        "model": {
+            "xxh3_128 of its weights": weights_digest(encoder.backbone),
+            "xxh3_128 of its vocabulary": xxhash.xxh3_128_hexdigest(vocabulary),
+        },
     }
 
 
@@ -227,7 +232,7 @@ class Job:
         index, other_index = indexes = open_indexes(run)
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
-        identity = identify(run, indexes, encoder)
+        identity = identify(run, indexes, encoder, tokenizer)
         rows = TrainingRows.of(run, index)
         scorer = None
         if run.dev:

@@ -135,8 +135,11 @@ class Pointer:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds last/checkpoint.json; its content is not checked."""
-    return (output / POINTER).is_file()
+    """True if `output` holds last/checkpoint.json; its content is not checked. Raises InputError if nobody may look."""
+    try:
+        return (output / POINTER).is_file()
+    except OSError as error:  # Python 3.11 raises it for a folder without rights
+        raise InputError(f"{output / POINTER}: cannot be read: {error.strerror}") from error
 
 
 def read_pointer(output: Path) -> Pointer:

@@ -35,6 +35,7 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import left_in, lock, new_file, read_bytes, remove_left, unwritable
+from una_fast.storage.manifest import find_manifests
 
 MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
@@ -148,7 +149,7 @@ def check_new(path: Path, command: str) -> None:
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
-        with (path / MARK).open("r+b") as mark:
+        with suppress(OSError), (path / MARK).open("r+b") as mark:  # a mark of another user cannot be opened so
             if not lock(mark.fileno()):
                 raise _in_use(path)
         advice = "give --resume to go on with it, " if owner == command else ""
@@ -316,8 +317,12 @@ def _changed(path: Path) -> InputError:
 
 
 def _remove_left(path: Path) -> None:
-    """Remove the temporary files and folders that killed processes left in an own folder and in its folders."""
-    for folder in (path, *(one for one in path.iterdir() if one.is_dir() and not one.is_symlink())):
+    """Remove the temporary files and folders that killed processes left in an own folder and in its folders.
+
+    Folders with a mark of their own, and those of an index, are cleaned by the commands that write them.
+    """
+    inner = [one for one in path.iterdir() if one.is_dir() and not one.is_symlink()]
+    for folder in (path, *(one for one in inner if not (read_mark(one) or find_manifests(one)))):
         remove_left(folder)
         for left in left_in(folder):
             if left.is_dir() and not left.is_symlink():

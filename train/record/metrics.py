@@ -28,6 +28,7 @@ FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other p
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
+BEGINNING = b'{"step": '  # of a line of metrics.jsonl; a kill may cut the last one short
 NOTHING: dict[str, Any] = {"bytes": 0, "xxh3_64": checksum_of([])}
 
 
@@ -52,8 +53,9 @@ def read_metrics(output: Path) -> tuple[bytes, bool]:
     kept = content[: written["bytes"]]
     if checksum_of([kept]) != written["xxh3_64"]:
         kept = b""  # if the earlier lines were moved away, all lines are later ones
-    lines = content[len(kept) :].split(b"\n")[:-1]
-    if not [line for line in lines if _is_earlier(line, progress) is not False]:
+    *lines, cut_short = content[len(kept) :].split(b"\n")
+    is_own = cut_short.startswith(BEGINNING) or BEGINNING.startswith(cut_short)
+    if is_own and all(_is_earlier(line, progress) is False for line in lines):
         return kept, True
     if not has_checkpoint(output):
         raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")

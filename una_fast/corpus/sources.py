@@ -166,16 +166,21 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """The files of a folder and of the folders in it, links to folders, hidden names and indexes left out."""
+    """The files of a folder and of the folders in it. Links to folders, hidden names, indexes and runs are left out."""
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
 
     found = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not (name.startswith(".") or is_saved(Path(parent, name)))]
+        folders[:] = [name for name in folders if not (name.startswith(".") or _is_output(Path(parent, name)))]
         found += [str(Path(parent) / name) for name in names if not name.startswith(".")]
     return list(map(Path, sorted(found)))
+
+
+def _is_output(folder: Path) -> bool:
+    """True for the folder of an index, and for one that a command of training marked as its own."""
+    return is_saved(folder) or (folder / ".una_fast.json").is_file()
 
 
 def _known(files: Sequence[Path | RemoteFile], given: str) -> list[Path | RemoteFile]:
