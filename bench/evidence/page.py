@@ -74,9 +74,10 @@ def base_table(conditions: Evidence, base: str, tasks: Sequence[str]) -> str:
     """One row a setting of a base: its mean scores, and how far they lie from the scores without hard negatives."""
     listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
     rows = []
-    for one in listed:
+    for one in sorted(listed, key=lambda one: one != one.reference):
         found = [difference(conditions, one, task) for task in tasks]
-        shown = [f"{at.with_it:.2f} ({at.difference:+.2f}, {cells(at)[1]})" for at in found if at]
+        apart = [f"{at.difference:+.2f}, {cells(at)[1]}".removesuffix(", ") for at in found if at]
+        shown = [f"{at.with_it:.2f} ({text})" for at, text in zip(filter(None, found), apart, strict=True)]
         if one == one.reference:
             shown = [f"{at.with_it:.2f}" for at in found if at]
         rows.append([one.variation, len(conditions[one.name]["seeds"]), *shown])
