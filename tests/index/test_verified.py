@@ -223,3 +223,9 @@ def test_a_relative_cache_folder_is_not_used(monkeypatch, tmp_path: Path) -> Non
     monkeypatch.setenv("HOME", str(tmp_path))
     assert marks_folder() == tmp_path / ".cache" / "una_fast" / "verified"
     assert not Path("here").exists()
+
+
+def test_what_an_earlier_version_left_beside_the_marks_is_no_hindrance(cache: Path) -> None:
+    folder = marks_folder()
+    (cache / "una_fast" / "verify.lock").touch()
+    assert folder is not None and marks_folder() == folder

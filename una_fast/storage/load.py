@@ -108,7 +108,7 @@ def marks_folder() -> Path | None:
     """The user's folder of marks: ``verified`` in ``$XDG_CACHE_HOME/una_fast`` or ``~/.cache/una_fast``.
 
     None on Windows, where it cannot be made, and where one of the two is not as it is made here: a link, another
-    user's, one that others may write to, or a folder ``una_fast`` that holds anything else.
+    user's, one that others may write to, or a folder ``una_fast`` that holds something, and no ``verified``.
     """
     if os.name == "nt":
         return None
@@ -117,7 +117,8 @@ def marks_folder() -> Path | None:
         cache = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
         cache.mkdir(parents=True, exist_ok=True)
         folder = cache / "una_fast" / "verified"
-        is_own = _is_private(folder.parent) and {*folder.parent.iterdir()} <= {folder} and _is_private(folder)
+        may_be_made = _is_private(folder.parent) and (folder.is_dir() or not any(folder.parent.iterdir()))
+        is_own = may_be_made and _is_private(folder)
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a user without a home
         return None
     return folder if is_own else None
