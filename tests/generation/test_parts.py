@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+from contextlib import suppress
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_a_flipped_bit_of_a_record_is_noticed(tmp_path):
         flipped = bytearray(whole)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
-        with Records(tmp_path) as records:
+        with suppress(InputError), Records(tmp_path) as records:
             assert {*records.made.values()} <= {Record(1, "one", ("cut",))}
 
 
@@ -112,12 +113,42 @@ def test_the_records_of_another_job_do_not_count(tmp_path):
         assert not records.made
 
 
-@pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b'[9, "x", []]\n', b"[1, 2, []]\n", b"[1]\n", b"7\n", b"\xff\n"])
+@pytest.mark.parametrize("damage", [b"\0\0\0\0\n", b"7\n", b"8\0\0", b"0123456789abcdef [9", b"%016d \xff\n" % 0])
 def test_a_damaged_record_is_made_again(call, stopped, output, damage):
     with (stopped / "records").open("ab") as file:
         file.write(damage)
     assert call("--resume")[0] == 0
     assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n"
+
+
+@pytest.mark.parametrize("note", [b"my precious notes", b"notes\n", b"[1]\n", b"\xff\n"])
+def test_a_line_of_somebody_else_among_the_records_stays(call, stopped, note):
+    path = stopped / "records"
+    for content in (path.read_bytes() + note, note):
+        path.write_bytes(content)
+        code, said = call("--resume")
+        assert code == 2 and "records: holds lines that this job did not write: move them away" in said
+        assert path.read_bytes() == content
+
+
+def test_a_finished_output_that_was_changed_is_refused_and_stays(call, output):
+    assert call()[0] == 0
+    for content in (output.read_bytes()[:9], output.read_bytes().lower()):
+        output.write_bytes(content)
+        code, said = call("--resume")
+        assert code == 2 and "out.txt: was changed since it was written, and stays: choose another name" in said
+        assert output.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["output", "stopped"])
+def test_a_manifest_that_was_changed_is_refused_at_once(call, output, name, request, monkeypatch):
+    request.getfixturevalue(name)
+    if name == "output":
+        assert call()[0] == 0
+    monkeypatch.setattr(write, "make_records", None)
+    manifest_of(output).write_text('{"lines": 6}')
+    code, said = call("--resume")
+    assert code == 2 and "out.txt.manifest: is not as this program wrote it, and stays" in said
 
 
 def interrupted(said):

@@ -161,6 +161,20 @@ def test_what_others_put_into_the_work_folder_stays(build, tmp_path, n_syncs, mo
     assert sorted(path.name for path in work.rglob("*notes*")) == ["merge-notes", "notes.txt", "notes.txt"]
 
 
+def test_names_like_those_of_a_build_stay_and_the_next_build_goes_on(build, tmp_path, n_syncs, monkeypatch):
+    work = work_folder(tmp_path / "index")
+    stopped_at(0.9, build, n_syncs, monkeypatch)
+    (arrays,) = work.glob("arrays-*")
+    backup = work / "backup-2026112308123700"
+    backup.mkdir()
+    mine = {backup / "idf.npy", work / "idf.npy", work / "thesis-2026112308123700", arrays / "thesis.txt"}
+    for path in mine:
+        path.write_text("mine")
+    for _ in range(2):
+        build()
+        assert {path for path in work.rglob("*") if path.is_file()} == {*mine, work / MARK}
+
+
 def test_a_folder_of_others_in_place_of_the_work_folder_stays(build, tmp_path):
     work = work_folder(tmp_path / "index")
     work.mkdir()

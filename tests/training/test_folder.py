@@ -21,7 +21,17 @@ from train.encoder.pretrained import load_config, load_tokenizer
 from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder, with_best
 from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
-from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_sealed, read_summary, write_json
+from train.record.folder import (
+    MARK,
+    POINTER,
+    RUN,
+    OutputFolder,
+    check_inside,
+    is_own,
+    read_sealed,
+    read_summary,
+    write_json,
+)
 from train.record.metrics import NOTHING, Recorder, read_metrics
 from train.report.runs import find_runs
 from una_fast.errors import InputError
@@ -217,6 +227,18 @@ def test_files_of_other_software_are_left_alone(finished, capsys, tmp_path):
         said = refusal(capsys, {**finished, "output": str(output)})
         assert f"holds {name.split('/')[0]}: give a folder that is new or empty" in said
         assert (output / name).read_text() == "mine"
+
+
+def test_two_dots_after_a_link_lead_to_the_same_mark(tmp_path):
+    (tmp_path / "far" / "sub").mkdir(parents=True)
+    (tmp_path / "L").symlink_to(tmp_path / "far" / "sub")
+    output = tmp_path / "L" / ".." / "run"
+    with OutputFolder(output, RUN, False):
+        write_json(output / POINTER, {"step": 1})
+    assert read_sealed(tmp_path / "far" / "run" / POINTER) == {"step": 1}
+    (output / "tensorboard").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="tensorboard: is a link"):
+        check_inside(output / "tensorboard")
 
 
 def test_refused_runs_leave_no_folders(finished, capsys, tmp_path):

@@ -2,8 +2,8 @@
 
 While a job runs, OUTPUT.parts/records has a line for each sentence that is done, synced with its batch, so a job that
 ends for any reason, kill -9 included, loses one batch: a checksum, and [row, text, notes] as JSON. A line that is cut
-short or damaged does not count. At the end OUTPUT gets a line for each sentence, and OUTPUT.manifest says from what and
-how it was made.
+short or damaged does not count, and a file with lines of another form is refused. At the end OUTPUT gets a line for
+each sentence, and OUTPUT.manifest says from what and how it was made, and holds the checksum of OUTPUT.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from train.record.checkpoint import check_identity
 from train.record.folder import (
     GENERATION,
     OutputFolder,
+    check_json,
     folder_id,
     is_own,
     read_mark,
@@ -41,13 +43,14 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import new_file, own_file, sync_file, unwritable
+from una_fast.storage.files import checksum_of, file_checksum, new_file, own_file, sync_file, unwritable
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
+OWN_LINE = re.compile(rb"([0-9a-f]{0,16}|[0-9a-f]{16} .*)\0*\n?", re.DOTALL)  # a kill cuts it, a power cut adds zeros
 NOTES = {
     "cut": "longer than --max-source-length and cut",
     "folded": "with line breaks in the text, now spaces",
@@ -76,8 +79,8 @@ def write_output(job: Job) -> int:
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
     identity = {"settings": job.settings(), "corpus": {"xxh3_128": digest}, "models": models}
     output, folder, manifest = Path(job.output), folder_of(Path(job.output)), manifest_of(Path(job.output))
-    if job.resume and not is_own(folder, GENERATION) and output.exists() and manifest.exists():
-        check_identity(output, read_sealed(manifest), identity)
+    if job.resume and check_json(manifest) and not is_own(folder, GENERATION) and output.exists():
+        _check_finished(output, read_sealed(manifest), identity)
         tell_user(f"{output}: already finished")
         return 0
     _check_new(output, manifest, job.resume)
@@ -92,6 +95,17 @@ def write_output(job: Job) -> int:
         if code == 0 or not records.made:
             own.remove()
     return code
+
+
+def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Refuse an output that another job wrote, or that was changed since. saved: its manifest."""
+    check_identity(output, saved, identity)
+    try:
+        checksum = file_checksum(output)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be read: {error.strerror or error}") from error
+    if saved.get("xxh3_64", checksum) != checksum:  # earlier versions have not written it
+        raise InputError(f"--output {output}: was changed since it was written, and stays: choose another name")
 
 
 def _check_new(output: Path, manifest: Path, resume: bool) -> None:
@@ -199,7 +213,10 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
 
 
 class Records:
-    """The records of a job in the folder of its parts, to be used in a with statement. made: those so far, by row."""
+    """The records of a job in the folder of its parts, to be used in a with statement. made: those so far, by row.
+
+    Raises InputError for a file that cannot be read or written, or that holds a line of somebody else.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "records"
@@ -207,7 +224,13 @@ class Records:
             self._file = open(self._path, "ab+", opener=own_file)
             self._file.seek(0)
             self._own = (folder_id(self._path) or "").encode()
-            self.made = {one.row: one for line in self._file if (one := _parsed(line, self._own))}
+            self.made: dict[int, Record] = {}
+            for line in self._file:
+                if one := _parsed(line, self._own):
+                    self.made[one.row] = one
+                elif not OWN_LINE.fullmatch(line):
+                    self._file.close()
+                    raise InputError(f"{self._path}: holds lines that this job did not write: move them away")
         except OSError as error:
             raise unwritable(self._path, error) from error
 
@@ -254,9 +277,9 @@ def _finish(output: Path, manifest: Path, identity: dict[str, Any], texts: list[
     notes = Counter(note for one in records.made.values() for note in one.notes)
     blank = len(texts) - len(records.made)
     counts = {"lines": len(texts), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
-    write_json(manifest, identity | counts)
     lines = (records.made[row].text if row in records.made else "" for row in range(len(texts)))
     content = "".join(f"{line}\n" for line in lines).encode()
+    write_json(manifest, identity | counts | {"xxh3_64": checksum_of([content])})
     try:
         with new_file(output, replace=False) as file:
             file.write(content)

@@ -120,8 +120,10 @@ def folder_id(path: Path) -> str | None:
 
 
 def _above(path: Path) -> Sequence[Path]:
-    """The folders above a file, nearest first."""
-    return Path(os.path.abspath(path)).parents  # noqa: PTH100  resolve() would follow links
+    """The folders above a file, nearest first. Links are followed up to the last ".." alone."""
+    parts = path.absolute().parts
+    end = len(parts) - parts[::-1].index("..") if ".." in parts else 0
+    return Path(os.path.realpath(Path(*parts[:end])), *parts[end:]).parents
 
 
 def is_own(path: Path, command: str) -> bool:

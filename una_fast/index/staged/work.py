@@ -14,7 +14,12 @@ from una_fast.storage.files import PARTIAL, locked, read_bytes, unwritable, writ
 from una_fast.storage.packs import GO_ON
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
-OWN = re.compile(rf"[a-z]+(-[a-z0-9]+)*-[0-9a-f]{{16,32}}|({'|'.join(DTYPES)})\.npy|{PARTIAL.pattern}")
+FILE = re.compile(
+    r"(segment|(read|digest|rows|runs(-all)?|ranked-all|written-rows|(merge|label|rank)-(terms|chunks)(-\d+)?)-\d+"
+    rf"|checksum-[a-z0-9]+-0)-[0-9a-f]{{16}}|{PARTIAL.pattern}"
+)
+FOLDER = re.compile("arrays-[0-9a-f]{16}|gone-[0-9a-f]{32}")
+ARRAYS = frozenset(f"{name}.npy" for name in DTYPES)
 NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
 
 
@@ -63,7 +68,7 @@ def _claim(work: Path) -> None:
         if not names:
             write_bytes(work / MARK, MARKED)
         is_own = not names or (MARK in names and read_bytes(work / MARK) == MARKED)
-        found = [path for path in work.rglob("*") if OWN.fullmatch(path.name)]
+        found = [path for path in work.rglob("*") if _is_own(path)]
         odd = [path for path in found if path.is_symlink() or (path.suffix == ".npy" and not path.is_file())]
     except OSError as error:
         raise unwritable(work, error, GO_ON) from error
@@ -73,24 +78,35 @@ def _claim(work: Path) -> None:
         raise InputError(f"{odd[0]}: is a link, or no file, so no build made it; move it, and delete {work}")
 
 
+def _is_own(path: Path) -> bool:
+    """True for the name of a file or folder of a build."""
+    is_array = path.name in ARRAYS and FOLDER.fullmatch(path.parent.name)
+    return bool(is_array or FILE.fullmatch(path.name) or FOLDER.fullmatch(path.name))
+
+
 def delete_work(work: Path, keep: Callable[[str], bool] = lambda name: name == MARK) -> None:
     """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
-    for path in list(work.iterdir()):
-        if keep(path.name) or not OWN.fullmatch(path.name):
+    for path in sorted(work.iterdir(), key=lambda path: path.name in ARRAYS):  # after what is said of them
+        if keep(path.name) or not _is_own(path):
             continue
-        if path.is_dir():
-            # the arrays and what is said of them go in one step, so that no build finds a part of that
-            gone = path.rename(path.with_name(f"gone-{uuid.uuid4().hex}"))
-            delete_work(gone, lambda _: False)
-            with suppress(OSError):
-                gone.rmdir()
-        else:
+        if not path.is_dir():
             path.unlink(missing_ok=True)
+        elif FOLDER.fullmatch(path.name):
+            if all(map(_is_own, path.iterdir())):
+                # the arrays and what is said of them go in one step, so that no build finds a part of that
+                path = path.rename(path.with_name(f"gone-{uuid.uuid4().hex}"))
+            delete_work(path, lambda _: False)
+            with suppress(OSError):
+                path.rmdir()
 
 
 def end_work(work: Path) -> None:
-    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build. Files of others stay."""
+    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build.
+
+    Files of others stay, and the mark with them, so that the next build of this index can work there.
+    """
     with suppress(OSError):
         delete_work(work)
-        (work / MARK).unlink()
-        work.rmdir()
+        if [path.name for path in work.iterdir()] == [MARK]:
+            (work / MARK).unlink()
+            work.rmdir()
