@@ -119,7 +119,7 @@ def torn(records, batch):
     add(records, batch)
     count.append(1)
     if len(count) == 3:
-        records._file.write(b'[39, "half')
+        records._file.write(b'0123456789abcdef [39, "half')
         records._file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
 Records.add = torn
