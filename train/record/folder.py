@@ -35,9 +35,9 @@ import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import left_in, lock, new_file, read_bytes, remove_left, unwritable
+from una_fast.storage.manifest import COMMAND_MARK as MARK
 from una_fast.storage.manifest import find_manifests
 
-MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
 TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"

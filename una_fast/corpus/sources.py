@@ -36,7 +36,7 @@ from una_fast.corpus.source import FileSource, Source
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import COMPRESSIONS, TextFile
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.storage import is_saved
+from una_fast.storage.manifest import COMMAND_MARK, is_saved
 
 SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".txt": TextFile,
@@ -180,7 +180,7 @@ def _files_in(folder: str) -> list[Path]:
 
 def _is_output(folder: Path) -> bool:
     """True for the folder of an index, and for one that a command of training marked as its own."""
-    return is_saved(folder) or (folder / ".una_fast.json").is_file()
+    return is_saved(folder) or (folder / COMMAND_MARK).is_file()
 
 
 def _known(files: Sequence[Path | RemoteFile], given: str) -> list[Path | RemoteFile]:

@@ -15,6 +15,7 @@ from una_fast.errors import InputError
 from una_fast.storage.files import GIVE_READABLE, REBUILD, left_in, read_bytes
 
 MANIFEST = "manifest.json"
+COMMAND_MARK = ".una_fast.json"  # in the folder of a command of training, which is no text
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_]+")  # with the checksum a file of the folder, never a path out of it
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
 
