@@ -117,7 +117,8 @@ def marks_folder() -> Path | None:
         cache = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
         cache.mkdir(parents=True, exist_ok=True)
         folder = cache / "una_fast" / "verified"
-        may_be_made = _is_private(folder.parent) and (folder.is_dir() or not any(folder.parent.iterdir()))
+        # in this order: another process may make it between the two questions
+        may_be_made = _is_private(folder.parent) and (not any(folder.parent.iterdir()) or folder.is_dir())
         is_own = may_be_made and _is_private(folder)
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a user without a home
         return None
