@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.conftest import _processor
+from bench.conftest import processor
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results" / "mutation.json"
@@ -250,7 +250,7 @@ def save(name: str, part: dict[str, Any]) -> None:
     saved["measured"][name] = part
     for one in saved["measured"].values():
         one["survivors"] = explain(one["survivors"])
-    saved["tables"] = [{**as_table(saved["measured"]), "machine": _processor()}]
+    saved["tables"] = [{**as_table(saved["measured"]), "machine": processor()}]
     RESULTS.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

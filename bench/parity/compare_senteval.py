@@ -25,7 +25,7 @@ from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import evaluate, read_tasks
 from train.evaluation.tasks.registry import TASKS, task_names
-from train.evaluation.tasks.transfer import settings_of
+from train.evaluation.tasks.transfer import SETTINGS
 from una_fast.errors import InputError
 
 
@@ -50,7 +50,7 @@ def load_senteval(folder: Path):
     sys.path.insert(0, str(folder))
     if not hasattr(inspect, "getargspec"):
         fields = namedtuple("ArgSpec", "args varargs keywords defaults")
-        inspect.getargspec = lambda function: fields(*inspect.getfullargspec(function)[:4])
+        inspect.getargspec = lambda function: fields(*inspect.getfullargspec(function)[:4])  # type: ignore[attr-defined]
     senteval = importlib.import_module("senteval")
     if not torch.cuda.is_available():
         torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_: self
@@ -63,7 +63,7 @@ def load_senteval(folder: Path):
 
 def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
     """SentEval's result of one task under SimCSE's parameters, and its time."""
-    settings = settings_of(mode)
+    settings = SETTINGS[mode]
     params = {"task_path": str(data), "usepytorch": True, "kfold": settings.folds}
     params["classifier"] = {
         "nhid": 0,

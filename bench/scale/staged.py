@@ -65,14 +65,14 @@ class Stages:
             self.enter(stage)
             run(runner, stage, tasks)
 
-        Runner.run = timed  # type: ignore[method-assign]
+        Runner.run = timed
         opened = Index.open
 
         def opening(*arguments: Any) -> Index:
             self.enter("open")  # mapped arrays: their pages count as memory once read, but the system may drop them
             return opened(*arguments)
 
-        Index.open = opening  # type: ignore[method-assign, assignment]
+        Index.open = opening
         Thread(target=self._sample, daemon=True).start()
 
     def enter(self, stage: str) -> None:

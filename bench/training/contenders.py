@@ -211,7 +211,7 @@ def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -
     if folder not in sys.path:
         sys.path.insert(0, folder)
     logger = types.SimpleNamespace(logger=logging.getLogger("released"))
-    sys.modules.setdefault("loguru", logger)  # type: ignore[arg-type]  # a logger is all they take from it
+    sys.modules.setdefault("loguru", logger)
     from model.models import SimcseModelUnsup
     from una import SimCSE
 
