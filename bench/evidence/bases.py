@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch.nn import functional
 from bench.evidence.conditions import BASES
 from bench.evidence.corpora import write_lines
 from train.record.folder import partial_folder
+from una_fast.errors import InputError
 
 MLM_SEED = 42
 MLM_BATCH = 64
@@ -37,7 +39,9 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     if not steps:
         return Path(get_model_path())
     folder = work / "bases" / f"mlm-{steps}"
-    if not folder.is_dir():
+    if not (folder / LOSSES).is_file():
+        if os.path.lexists(folder):
+            raise InputError(f"{folder}: is no encoder that this command made, and stays: move it away")
         corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
         with partial_folder(folder) as beside:
             train_language_model(Path(get_model_path()), corpus, steps, beside)

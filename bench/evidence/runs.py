@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +26,6 @@ from train.record.resources import machine, versions
 from train.report.runs import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved
-from una_fast.storage.files import own_file
 
 
 class Workplace:
@@ -122,12 +122,14 @@ def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Call
         try:
             say(f"{condition.name}, seed {seed}: starts")
             folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
-            code = _on_cores(place.command(condition, seed), share, folder)
-            code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, folder)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
+            code = _on_cores(place.command(condition, seed), share, log)
+            code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, log)
         finally:
             shares.put(share)
         if code:
-            return f"{condition.name}, seed {seed}: exit code {code}; see {place.run_folder(condition, seed)}.log"
+            return f"{condition.name}, seed {seed}: exit code {code}; see {log}"
         say(f"{condition.name}, seed {seed}: done")
         return None
 
@@ -139,11 +141,10 @@ def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Call
             raise
 
 
-def _on_cores(command: Sequence[str], cores: set[int], folder: Path) -> int:
-    """Run a command on some cores alone; what it prints is added to a log beside the folder."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+def _on_cores(command: Sequence[str], cores: set[int], path: Path) -> int:
+    """Run a command on some cores alone; what it prints is added to the log at `path`."""
     taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
-    with open(folder.with_name(f"{folder.name}.log"), "ab", opener=own_file) as log:
+    with path.open("ab") as log:
         return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
 
 

@@ -15,13 +15,14 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import una_fast
 from bench.evidence import __main__ as evidence
+from bench.evidence import bases
 from bench.evidence.bases import IGNORED, masked, masked_loss
 from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditions
 from bench.evidence.controls import OtherSentence
 from bench.evidence.corpora import write_lines, write_pairs
 from bench.evidence.hardness import cosines
 from bench.evidence.page import base_table, regimes_table, summary_table, task_table
-from bench.evidence.runs import with_average
+from bench.evidence.runs import Workplace, run_all, with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
@@ -245,6 +246,28 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
         assert evidence.main() == 2
         assert said in capsys.readouterr().err
     lock.close()
+
+
+def test_an_encoder_of_somebody_else_is_refused_before_the_training(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(bases, "train_language_model", lambda *arguments: pytest.fail("a training was started"))
+    name, steps = next((name, base.mlm_steps) for name, base in BASES.items() if base.mlm_steps)
+    (tmp_path / "bases").mkdir()
+    (tmp_path / "bases" / f"mlm-{steps}").write_text("mine")
+    with pytest.raises(InputError, match="is no encoder that this command made, and stays: move it away"):
+        bases.base_folder(name, tmp_path / "none.txt", tmp_path)
+
+
+def test_a_log_of_somebody_else_stays(tmp_path, monkeypatch) -> None:
+    class Place(Workplace):
+        command = evaluate = lambda *_: ["false"]
+
+    place = Place(tmp_path, tmp_path, tmp_path / "none.txt", 1)
+    condition = Condition("minilm-cls", "una")
+    mine = place.run_folder(condition, 1).with_name("seed-1.log")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    (said,) = run_all(place, [(condition, 1)], lambda line: None)
+    assert mine.read_text() == "mine" and Path(said.rpartition("see ")[2]).is_file()
 
 
 def test_sentences_come_from_a_whole_file(tmp_path) -> None:

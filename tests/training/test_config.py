@@ -172,6 +172,15 @@ def test_what_is_suggested_is_there():
         assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
 
 
+def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    (tmp_path / "run.yaml").write_text("model: ~/model\n")
+    words = [f"--config={tmp_path}/run.yaml", "--output=~/run", "--corpus", "~/a.txt", "b~.txt", "--column", "~/x"]
+    assert option_values(words) == {
+        "model": "/home/me/model", "output": "/home/me/run", "corpus": ["/home/me/a.txt", "b~.txt"], "column": "~/x",
+    }  # fmt: skip
+
+
 def test_defaults_are_by_name():
     assert defaults().keys() == options().keys() and defaults()["beta"] == 0.3
 

@@ -88,8 +88,10 @@ def test_a_summary_of_wrong_types_is_no_traceback(tmp_path, tiny_model, wrong):
 class TestMetrics:
     """metrics.jsonl up to the checkpoint has to be as the run wrote it; lines after it are written again."""
 
-    LINES = (b'{"step": 0, "stsb_dev": 0.5}\n', b'{"step": 0, "loss": 1}\n', b'{"step": 1, "loss": 1}\n')
-    LATER = (b'{"step": 2, "loss": 1}\n', b'{"step": 4, "stsb_dev": null}\n', b'{"step": 5, "lo')
+    STEP = b'{"step": %d, "loss": 1.5e-05, "negatives": true, "lr": 3e-05, "cosine_positive": 0.9, '
+    STEP += b'"sentences_per_second": 10.0}\n'
+    LINES = (b'{"step": 0, "stsb_dev": 0.5}\n', STEP % 0, STEP % 1)
+    LATER = (STEP % 2, b'{"step": 3, "stsb_dev": null}\n', STEP % 3, b'{"step": 4, "lo')
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -113,7 +115,9 @@ class TestMetrics:
             path.write_bytes(b"".join(self.LATER[:n]))
             assert read_metrics(path.parent) == (b"", True)
 
-    @pytest.mark.parametrize("line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 5000 + b"\n", b"{}\n", b'{"step": "1"}\n'])
+    @pytest.mark.parametrize(
+        "line", [b"# mine\n", b"7\n", b"\xff\n", b"[" * 5000 + b"\n", b"{}\n", b'{"step": "1"}\n', STEP % 7]
+    )
     def test_another_line_is_told_wherever_it_is(self, path, line):
         lines = [*self.LINES, *self.LATER]
         for at in range(len(lines)):
@@ -126,12 +130,14 @@ class TestMetrics:
             path.write_bytes(content)
             found, is_intact = read_metrics(path.parent)
             assert not is_intact and found.split(b"\n")[:-1] == content.split(b"\n")[: found.count(b"\n")]
-        (path.parent / POINTER).unlink()  # without a checkpoint, any lines of a run may stand there, and no others
+        (
+            path.parent / POINTER
+        ).unlink()  # without a checkpoint, the first lines of a run may stand there, and no others
         path.write_bytes(whole)
         assert read_metrics(path.parent) == (b"", True)
-        path.write_text("my,own,metrics\n1,2,3\n")
-        with pytest.raises(InputError, match="was changed since the run wrote it"):
-            read_metrics(path.parent)
+        for mine in (b"my,own,metrics\n1,2,3\n", self.STEP % 1, whole + b'{"step": 2, "loss": 1, "note": "mine"}\n'):
+            path.write_bytes(mine)
+            assert read_metrics(path.parent) == (b"", False)
 
     @pytest.mark.parametrize("tail", [b"mine", b"my precious note", b"{}"])
     def test_a_text_without_a_line_end_is_told(self, path, tail):
@@ -531,6 +537,15 @@ class TestWhatWasSaved:
         if name in ("best/model.safetensors", "changed"):
             assert evaluate.main(["--model", str(copy / "best"), "--data", str(data), *words[2:]]) == 2
             assert "model.safetensors: is missing, or was changed since the run saved it" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "weights-*.pt"])
+    def test_a_finished_run_with_another_last_step_says_so(self, finished, capsys, tmp_path, name):
+        copy = Path(shutil.copytree(finished["output"], tmp_path / "copy"))
+        (path,) = (copy / "last").glob(name)
+        path.write_bytes(path.read_bytes()[:-1])
+        assert main(["--resume", "--output", str(copy)]) == 2
+        said = capsys.readouterr().err
+        assert path.name in said and ("was changed since the run saved it" in said or "cut short or altered" in said)
 
     @pytest.mark.parametrize("name", DAMAGES)
     def test_a_stopped_run_does_not_go_on_without_its_best_encoder(self, finished, tmp_path, name):

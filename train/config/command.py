@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, takewhile
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,7 @@ from una_fast.imports import missing_package
 
 DEEPEST = 5  # levels of lists and mappings in a YAML file; options need two
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths
 STANDS_FOR = {str: "TEXT", int: "N", float: "X"}  # the placeholder of a value in --help
 
 
@@ -52,7 +54,12 @@ class Parser(argparse.ArgumentParser):
         found, unknown = self.parse_known_args(words)
         if unknown:
             raise InputError(unknown_option(unknown[0], self.flags))
-        return vars(found)
+        values = vars(found)
+        for action in self._actions:  # a shell leaves the ~ of --output=~/run, or in quotation marks, as it is
+            if action.metavar in PATHS and (value := values.get(action.dest)):
+                value, *more = map(expanduser, [value] if isinstance(value, str) else value)
+                values[action.dest] = [value, *more] if action.nargs else value
+        return values
 
     def checked(self, arguments: Sequence[str] | None) -> dict[str, Any]:
         """The value of every option, by field name: from the command line, else its default.

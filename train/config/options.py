@@ -18,8 +18,8 @@ Role = Literal["result", "source", "running", "call"]
 """How an option affects a run.
 
 result: the run computes something else if it changes, so --resume refuses another value.
-source: names a corpus, a model or a dev set. A checkpoint knows corpus and model by their content, so the name may
-    change on --resume (a folder that was moved); runs of different sources are different runs in a report.
+source: names a corpus, a model or a dev set. A checkpoint knows them by their content, so the name may change on
+    --resume (a folder that was moved); runs of different sources are different runs in a report.
 running: says where and how the run is carried out. It may change on --resume, and a report compares runs without it.
 call: concerns one call of the command, so a --config file must not hold it. It may change on --resume.
 """

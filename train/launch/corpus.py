@@ -108,6 +108,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
+        check_inside(Path(run.index))
         index.save(run.index)
     index, other = open_indexes(run)
     if other is None:

@@ -18,9 +18,9 @@ from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
 from train.launch.worker import work
 from train.loop.loop import Outcome
-from train.record.best import with_best
+from train.record.best import check_saved, with_best
 from train.record.card import write_card
-from train.record.checkpoint import Progress, check_identity, has_checkpoint, read_pointer
+from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint, read_pointer
 from train.record.folder import BEST, LAST, RUN, OutputFolder, is_finished, is_own
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
@@ -37,9 +37,9 @@ def launch(run: Run) -> int:
             if run.resume and is_own(Path(run.output), RUN) and is_finished(Path(run.output)):
                 run = resolve_options(run)
                 output = Path(run.output)
-                pointer = read_pointer(output)
-                check_identity(output, pointer.identity, {"settings": run.identity()})
-                with_best(output, pointer.progress)  # refuses another encoder
+                progress, _ = load_checkpoint(output, {"settings": run.identity()})
+                with_best(output, progress)  # refuses another encoder
+                check_saved(output / LAST)
                 tell_user(f"{run.output}: already finished")
             else:
                 run = prepare(run, tell_user)

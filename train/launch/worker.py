@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import xxhash
+from transformers.utils.hub import cached_file
 
 from train.config.run import SAME, Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
@@ -38,13 +39,13 @@ from train.objective.registry import loss_row
 from train.record.best import check_encoder, with_best
 from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import LAST, RUN, SUMMARY, OutputFolder, is_own, write_json
-from train.record.metrics import read_metrics
 from train.record.resources import machine, peak_memory, versions
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import make_augmentation
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds, token_tensors
 
 T = TypeVar("T")
@@ -100,7 +101,7 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
     with contextlib.closing(StopAgreement(ranks)) as stop:
         score = partial(dev_score, trainer, job.scorer, stop) if job.scorer else None
-        telemetry = Telemetry(trainer, job.progress, stop)
+        telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))
         saves = Saves(trainer, job.tokenizer, job.identity, stop)
         loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
         started()
@@ -119,7 +120,6 @@ def _open(run: Run, ranks: Ranks) -> Job:
     if ranks.first:
         check_encoder(output, LAST)
         job = dataclasses.replace(job, progress=with_best(output, job.progress))
-        read_metrics(output)  # refuses another file
         write_summary(job, "running")
     return job
 
@@ -195,6 +195,7 @@ def encoder_of(run: Run) -> SentenceEncoder:
 def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
     """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
     vocabulary = repr(sorted(tokenizer.get_vocab().items())).encode()
+    config = cast(str, cached_file(run.model, "config.json"))
     fingerprints = [index.fingerprint for index in indexes if index]
     return {
         "settings": run.identity(),
@@ -202,7 +203,9 @@ def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEnc
         "model": {
             "xxh3_128 of its weights": weights_digest(encoder.backbone),
             "xxh3_128 of its vocabulary": xxhash.xxh3_128_hexdigest(vocabulary),
+            "xxh3_64 of its config.json": file_checksum(Path(config)),
         },
+        "dev pairs": {"xxh3_64": file_checksum(Path(run.dev)) if run.dev else None},
     }
 
 

@@ -102,7 +102,7 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
-VERSION = 4
+VERSION = 5
 AGAIN = "start again without --resume in a new --output"
 
 

@@ -4,7 +4,8 @@ A command writes into a folder that is missing or empty, or that is its own and 
 the mark, which is made with the folder, never rewritten, and locked while a process writes there. Anything else is
 refused before a byte is written. A file that a command replaces holds a seal, the checksum of its content: one that the
 user changed, or wrote, stays. The mark has a random id, which is in the folder's other files too, so that a file of
-another folder is noticed; a folder that is moved or copied as a whole keeps it. A folder of train.ddp holds:
+another folder is noticed; a folder that is moved or copied as a whole keeps it. Before every write `check_inside` makes
+sure that the locked mark still lies there. A folder of train.ddp holds:
 
 .una_fast.json         the command, its settings and the folder's id
 run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
@@ -62,7 +63,7 @@ class OutputFolder:
     def __init__(self, path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> None:
         check_inside(path)
         (check_own if resume else check_new)(path, command)
-        self._path, self._new = path, not resume
+        self._path, self._place, self._new = path, _above(path / MARK)[0], not resume
         self._made = [path] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
         try:
             if not resume:
@@ -70,8 +71,7 @@ class OutputFolder:
                 with new_file(path / MARK, replace=False) as file:
                     file.write(_sealed({"command": command, "settings": settings or {}, "id": uuid.uuid4().hex}))
             self._mark = (path / MARK).open("r+b")
-            is_locked = lock(self._mark.fileno())  # but perhaps another file lies there by now
-            if not (is_locked and os.path.samestat(os.fstat(self._mark.fileno()), (path / MARK).lstat())):
+            if not (lock(self._mark.fileno()) and self._is_there()):  # perhaps another mark lies there by now
                 raise _in_use(path)
             if resume:
                 _remove_left(path)
@@ -80,6 +80,7 @@ class OutputFolder:
             if os.path.lexists(path / MARK) and isinstance(error, FileExistsError):
                 raise _in_use(path) from None
             raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
+        _HELD.append(self)
 
     def __enter__(self) -> OutputFolder:
         return self
@@ -93,7 +94,7 @@ class OutputFolder:
         """Remove the mark, and the folders that were made for it, if nothing else is there."""
         with suppress(OSError):
             ours = {self._path / MARK, *left_in(self._path, MARK)}
-            if {*self._path.iterdir()} == ours:
+            if self._is_there() and {*self._path.iterdir()} == ours:
                 for file in ours:
                     file.unlink()
                 self._remove_empty()
@@ -105,7 +106,24 @@ class OutputFolder:
 
     def close(self) -> None:
         """Unlock the folder."""
+        _HELD.remove(self)
         self._mark.close()
+
+    def check(self, above: Sequence[Path]) -> None:
+        """Refuse to write below the folder's name, by the folders `above` a file, once another folder has that name."""
+        if self._place in above and not self._is_there():
+            raise InputError(
+                f"--output {self._path}: is no longer the folder that this command began to write: where it was moved "
+                "to, go on with --resume"
+            )
+
+    def _is_there(self) -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(self._mark.fileno()), (self._path / MARK).lstat())
+        return False
+
+
+_HELD: list[OutputFolder] = []  # by this process
 
 
 def read_mark(path: Path) -> dict[str, Any]:
@@ -172,8 +190,14 @@ def subfolder(output: Path, name: str) -> Path:
 
 
 def check_inside(folder: Path) -> None:
-    """Refuse to write into a folder to which a link in a folder with a mark leads, so that it is not inside."""
-    for link in _above(folder / "file"):
+    """Refuse to write into a folder to which a link in a folder with a mark leads, so that it is not inside.
+
+    Nor into what lies where a folder of this process was moved away.
+    """
+    above = _above(folder / "file")
+    for own in _HELD:
+        own.check(above)
+    for link in above:
         if os.path.islink(link) and any(map(read_mark, link.parents)):  # noqa: PTH114  which raises for a long name
             raise InputError(f"{link}: is a link, and a run writes into its own folder alone: put a folder there")
 

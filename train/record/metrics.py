@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
+import os
+import re
+import socket
 import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from train.record.checkpoint import Progress, has_checkpoint, read_pointer
-from train.record.folder import METRICS, TENSORBOARD, subfolder
+from train.record.folder import METRICS, TENSORBOARD, check_inside, subfolder
 from una_fast.errors import InputError
 from una_fast.storage.files import checksum_of, own_file, read_bytes, unwritable
 
@@ -28,17 +32,19 @@ FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other p
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
-BEGINNING = b'{"step": '  # of a line of metrics.jsonl; a kill may cut the last one short
+NUMBER = rb"(?:NaN|[-+.e\d]+)"
+LINE = re.compile(  # of metrics.jsonl, as `Recorder` writes it
+    rb'\{"step": (\d{1,18}), (?:"stsb_dev": (?:null|%b)|("loss": )%b, "negatives": (?:true|false), "lr": %b, '
+    rb'(?:"cosine_\w+": %b, )*"sentences_per_second": %b)\}' % ((NUMBER,) * 5)
+)
+BEGINNING = b'{"step": '  # a kill may cut the last line short
 NOTHING: dict[str, Any] = {"bytes": 0, "xxh3_64": checksum_of([])}
 
 
 def read_metrics(output: Path) -> tuple[bytes, bool]:
-    """Metrics.jsonl up to the checkpoint, and whether that part is as the run wrote it; later lines are written again.
+    """Metrics.jsonl up to the checkpoint, and whether all of it is as the run wrote it; later lines are written again.
 
-    Of a part that was changed, the lines that can be read.
-
-    Raises:
-        InputError: it holds lines of something else, and there is no checkpoint; or it cannot be read.
+    If it is not, the lines up to the checkpoint that can be read. Raises InputError for a file that cannot be read.
     """
     path, progress, written = output / METRICS, Progress(), NOTHING
     if has_checkpoint(output):
@@ -54,24 +60,15 @@ def read_metrics(output: Path) -> tuple[bytes, bool]:
     if checksum_of([kept]) != written["xxh3_64"]:
         kept = b""  # if the earlier lines were moved away, all lines are later ones
     *lines, cut_short = content[len(kept) :].split(b"\n")
+    later = [LINE.fullmatch(line) for line in lines]
+    taken = itertools.accumulate((bool(line and line[2]) for line in later), initial=progress.step)
     is_own = cut_short.startswith(BEGINNING) or BEGINNING.startswith(cut_short)
-    if is_own and all(_is_earlier(line, progress) is False for line in lines):
+    if is_own and all(line and int(line[1]) == step for line, step in zip(later, taken, strict=False)):
         return kept, True
-    if not has_checkpoint(output):
-        raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
-    return b"".join(line + b"\n" for line in content.split(b"\n") if _is_earlier(line, progress)), False
-
-
-def _is_earlier(line: bytes, progress: Progress) -> bool | None:
-    """Whether a run has written a line by the time of its checkpoint; None for a line that no run writes."""
-    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-        record = json.loads(line)
-        step = record["step"] + 0
-        if "loss" in record:
-            return step < progress.step
-        if "stsb_dev" in record:
-            return progress.evaluated_step is not None and step <= progress.evaluated_step
-    return None
+    found = [line for line in map(LINE.fullmatch, content.split(b"\n")) if line]
+    n_scored = -1 if progress.evaluated_step is None else progress.evaluated_step
+    earlier = [line for line in found if int(line[1]) < (progress.step if line[2] else n_scored + 1)]
+    return b"".join(line[0] + b"\n" for line in earlier), False
 
 
 class _StandardError:
@@ -105,23 +102,26 @@ class Bar(tqdm):
 
 
 class Recorder:
-    """metrics.jsonl, TensorBoard events and the bar of a run. start: where the run goes on."""
+    """metrics.jsonl, TensorBoard events and the bar of a run. start: where the run goes on.
+
+    Raises:
+        InputError: a file cannot be written; in `flush` also if the folder was moved away.
+    """
 
     def __init__(self, output: Path, start: Progress, n_steps: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter  # takes 1 s to import, and only rank 0 needs it
-
-        path, changed = output / METRICS, output / f"metrics-{uuid.uuid4().hex[:8]}.jsonl"
+        self._output, path, changed = output, output / METRICS, output / f"metrics-{uuid.uuid4().hex[:8]}.jsonl"
+        board = subfolder(output, TENSORBOARD)
         kept, is_intact = read_metrics(output)
         try:
+            self._board = Events(board, start.step)
             if not is_intact:
                 path.rename(changed)
             self._file = open(path, "ab", opener=own_file)
             self._file.truncate(len(kept) if is_intact else 0)
             self._file.write(b"" if is_intact else kept)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable(Path(error.filename or path), error) from error
         self._bytes, self._checksum = len(kept), xxhash.xxh3_64(kept)  # no save reads the lines again
-        self._board = SummaryWriter(str(subfolder(output, TENSORBOARD)), purge_step=start.step)
         self._bar = Bar(start.step, n_steps, "step")
         self._stepped, self._flushed = False, time.monotonic()
         if not is_intact:
@@ -135,8 +135,7 @@ class Recorder:
         """Record one optimiser step; `step` counts from 0. cosines: their means over the step."""
         curves = {"lr": lr, **cosines, "sentences_per_second": round(sentences_per_second, 2)}
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
-        for name, value in {"loss/negatives" if negatives else "loss/plain": loss, **curves}.items():
-            self._board.add_scalar(name, value, step)
+        self._board.add(step, {"loss/negatives" if negatives else "loss/plain": loss, **curves})
         self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{sentences_per_second:.0f}"}, refresh=False)
         if not self._stepped:  # so that an evaluation before the first step does not count
             self._stepped = True
@@ -148,7 +147,7 @@ class Recorder:
     def evaluation(self, step: int, score: float, best: bool) -> None:
         """Record a dev score after `step` steps."""
         self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
-        self._board.add_scalar("stsb_dev", score, step)
+        self._board.add(step, {"stsb_dev": score})
         self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
 
     def say(self, message: str) -> None:
@@ -169,6 +168,7 @@ class Recorder:
     def flush(self) -> None:
         """Flush all lines to the operating system, so that they survive a killed process."""
         self._flushed = time.monotonic()
+        check_inside(self._output)
         self._file.flush()
         self._board.flush()
 
@@ -177,6 +177,39 @@ class Recorder:
         self._bar.close()
         self._file.close()
         self._board.close()
+
+
+class Events:
+    """Figures by step for TensorBoard, in a file that is opened once; torch's writer opens its file at each event.
+
+    folder: what is there stays; TensorBoard leaves out its figures from step `start` on. Raises OSError.
+    """
+
+    def __init__(self, folder: Path, start: int) -> None:
+        from tensorboard.compat.proto import event_pb2, summary_pb2  # only rank 0 needs them
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
+        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        self._writer = RecordWriter((folder / name).open("xb"))
+        self._write(file_version="brain.Event:2")
+        self._write(step=start, session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START))
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Add the figures of a step."""
+        figures = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._write(step=step, summary=self._summary(value=figures))
+
+    def _write(self, **event: Any) -> None:
+        self._writer.write(self._event(wall_time=time.time(), **event).SerializeToString())
+
+    def flush(self) -> None:
+        """Flush all figures to the operating system."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
 
 
 class LateLosses:
