@@ -114,7 +114,7 @@ def measured(data: Path) -> dict[str, Any]:
 def score(task: Any, encode: Callable[[list[str]], NDArray]) -> float:
     """A task's score of an encoder."""
     distinct: dict[str, int] = {}
-    rows = [rows_among(distinct, texts) for texts in task.texts()]
+    rows = [rows_among(distinct, texts) for texts in task.texts]
     return task.score(encode([*distinct]), rows, EvaluationProtocol())[0]
 
 

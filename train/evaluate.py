@@ -12,7 +12,7 @@ from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
 from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.tasks.registry import choices, task_names
+from train.evaluation.tasks.registry import CHOICES, KINDS, task_names
 from train.record.folder import SCORES, check_json, read_sealed, write_json
 from una_fast.errors import InputError
 
@@ -25,7 +25,7 @@ class Evaluation:
         "", "encoder to score: its name on the Hugging Face hub, or its folder", required=True, metavar="NAME"
     )
     data: str | None = option(None, "folder that holds senteval/ or is one; default UNA_FAST_DATA", metavar="FOLDER")
-    tasks: str = option("sts", choices(), metavar="NAME,NAME")
+    tasks: str = option("sts", CHOICES, metavar="NAME,NAME")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
     trust_remote_code: bool = option(
         False, "run Python code that the model brings along; without it, such a model is refused"
@@ -45,12 +45,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ev
 def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
-    model = model_folder(values["model"])
-    if values["json"]:
-        check_json(Path(values["json"]), SCORES)
-        other = read_sealed(Path(values["json"]), SCORES).get("model", model)
+    model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
+    if file and check_json(file, SCORES):
+        other = read_sealed(file, SCORES).get("model", model)
         if Path(other).resolve() != Path(model).resolve():
-            raise InputError(f"--json {values['json']}: holds the scores of {other}: choose another name")
+            raise InputError(f"--json {file}: holds the scores of {other}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
@@ -60,10 +59,10 @@ def _run(values: dict[str, Any]) -> int:
     check_saved(Path(model))
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
-    n_tasks = sum(map(len, results.scores.values()))
-    print(f"\n{n_tasks} of {len(names)} tasks in {results.seconds:.1f} s on {torch.get_num_threads()} threads")
-    if values["json"]:
-        write_json(Path(values["json"]), results.to_json(), SCORES)
+    n_tasks = sum(len(results[kind]) for kind in KINDS)
+    print(f"\n{n_tasks} of {len(names)} tasks in {results['seconds']:.1f} s on {torch.get_num_threads()} threads")
+    if file:
+        write_json(file, results, SCORES)
     return 0
 
 

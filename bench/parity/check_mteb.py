@@ -34,14 +34,15 @@ def all_of_sick(downstream: Path) -> StsTask:
     files = [downstream / "SICK" / name for name in SICK_FILES]
     rows = [(path, line, row) for path in files for line, row in read_columns(path, (3, 1, 2), skip=1)]
     gold = np.array([number_in(row[0], path, line) for path, line, row in rows])
-    first, second = (normalise_spaces(row[side] for _, _, row in rows) for side in (1, 2))
-    return StsTask("SICK, all splits", first, second, gold)
+    sides = [normalise_spaces(row[side] for _, _, row in rows) for side in (1, 2)]
+    return StsTask("SICK, all splits", sides, {"test": len(rows)}, gold)
 
 
 def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[int, float]:
     """Pairs that mteb's own data has, and cosine Spearman x 100 of its task `name` on our pairs."""
     theirs = mteb.get_task(name)
-    pairs = Dataset.from_dict({"sentence1": task.first, "sentence2": task.second, "score": task.gold.tolist()})
+    first, second = task.texts
+    pairs = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": task.gold.tolist()})
     theirs.dataset, theirs.data_loaded = DatasetDict(test=pairs), True
     result = mteb.evaluate(model, theirs, cache=None, co2_tracker=False, show_progress_bar=False)
     score = result.task_results[0].scores["test"][0]["cosine_spearman"]
@@ -57,7 +58,7 @@ def main() -> int:
     try:
         downstream = downstream_folder(options.data)
         tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]
-        ours = evaluate(load_model(options.model, device="cpu"), tasks, EvaluationProtocol()).scores["sts"]
+        ours = evaluate(load_model(options.model, device="cpu"), tasks, EvaluationProtocol())["sts"]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -69,7 +70,7 @@ def main() -> int:
         n_pairs, theirs = mtebs_score(model, task, name)
         score = 100 * ours[task.name]["spearman"]["all"]
         far |= abs(theirs - score) > TOLERANCE
-        print(f"{task.name:<18}{n_pairs:>14,}{len(task):>8,}{theirs:>10.4f}{score:>10.4f}{theirs - score:>+12.4f}")
+        print(f"{task.name:<18}{n_pairs:>14,}{len(task.gold):>8,}{theirs:>10.4f}{score:>10.4f}{theirs - score:>+12.4f}")
     return int(far)
 
 

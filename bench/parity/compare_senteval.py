@@ -90,9 +90,9 @@ def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
 
 def our_score(results, task: str, split: str) -> tuple[float, int]:
     """Our score x 100, and its number of pairs or examples."""
-    if pairs := results.scores["sts"].get(task):
+    if pairs := results["sts"].get(task):
         return 100 * pairs["spearman"]["all"], pairs["pairs"]
-    scores = results.scores["transfer"][task]
+    scores = results["transfer"][task]
     examples = scores["examples"]
     return scores["dev_accuracy" if split == "dev" else "accuracy"], examples.get(split, examples["train"])
 

@@ -119,11 +119,11 @@ def test_entailments_and_contradictions_of_sick(data: Path, tiny_model: Path) ->
     model = load_model(str(tiny_model), device="cpu")
     for split, n in (("test", 10), ("dev", 6)):
         task = read_task(downstream, "sick_auc", split)
-        assert task.sizes == {split: n} and [*map(len, task.texts())] == [n // 2] * 4
+        assert task.sizes == {split: n} and [*map(len, task.texts)] == [n // 2] * 4
         pairs = [(entry(i)["caption"], entry(3 * i)["caption2"]) for i in range(3 * n // 2)]
         cosines = [plain_cosines(model, *pair)[0] for pair in pairs]
         plain = np.mean([x > y for x, y in product(cosines[0::3], cosines[2::3])])
-        found = evaluate(model, [task], EvaluationProtocol()).scores["near-miss"]["sick_auc"]
+        found = evaluate(model, [task], EvaluationProtocol())["near-miss"]["sick_auc"]
         assert found == pytest.approx(plain)
 
 
@@ -186,5 +186,5 @@ def test_minilm_has_the_known_figure(data_dir: Path, minilm: Path) -> None:
     if not (data_dir / "near_miss").is_dir():
         pytest.skip("needs near_miss/ in UNA_FAST_DATA: python -m train.download --only near-miss")
     task = read_task(data_dir / "senteval" / "downstream", "replace_att")
-    scores = evaluate(load_model(str(minilm), device="cpu"), [task], EvaluationProtocol()).scores["near-miss"]
+    scores = evaluate(load_model(str(minilm), device="cpu"), [task], EvaluationProtocol())["near-miss"]
     assert 100 * scores["replace_att"] == pytest.approx(65.1, abs=0.3)

@@ -35,7 +35,7 @@ def read(folder, name, split):
     path = folder / name / f"{split}.tsv"
     rows = list(read_columns(path, (0, 1, 2)))
     gold = np.array([number_in(row[0], path, line) for line, row in rows])
-    return StsTask(name, [row[1] for _, row in rows], [row[2] for _, row in rows], gold, split=split)
+    return StsTask(name, [[row[1] for _, row in rows], [row[2] for _, row in rows]], {split: len(rows)}, gold)
 '''
 
 

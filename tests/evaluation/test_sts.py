@@ -38,8 +38,7 @@ def write_pairs(path: Path, rows: list[str]) -> Path:
 def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path: Path) -> None:
     plain = load_dev(write_pairs(tmp_path / "plain.tsv", ["1.5\ta  b\tc", "4\td\te f "]))
     stsb = load_dev(write_pairs(tmp_path / "stsb.csv", ["g\tf\ty\t1\t1.5\ta b\tc", "g\tf\ty\t2\t4\td\te f"]))
-    assert plain.first == stsb.first == ["a b", "d"]
-    assert plain.second == stsb.second == ["c", "e f"]
+    assert plain.texts == stsb.texts == [["a b", "d"], ["c", "e f"]]
     assert plain.gold.tolist() == stsb.gold.tolist() == [1.5, 4.0]
 
 
@@ -62,7 +61,7 @@ def test_bad_pairs_are_named_by_file_and_line(tmp_path: Path, rows: list[str], m
 def test_missing_empty_and_binary_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="missing"):
         load_dev(tmp_path / "none.tsv")
-    with pytest.raises(InputError, match="a folder where a file was expected"):
+    with pytest.raises(InputError, match="Is a directory"):
         load_dev(tmp_path)
     empty = tmp_path / "empty.tsv"
     empty.touch()
@@ -86,7 +85,7 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
     write_year(tmp_path, "OnWN", ["i\tj"], ["0"])
     task = sts.read(tmp_path, "STS13")
     assert task.gold.tolist() == [1, 2, 5, 0]
-    assert task.first == ["a", "c", "g", "i"]
+    assert task.texts == [["a", "c", "g", "i"], ["b", "d", "h", "j"]]
     assert task.subsets == {"FNWN": slice(0, 2), "headlines": slice(2, 3), "OnWN": slice(3, 4)}
 
 
@@ -96,9 +95,7 @@ def test_a_gold_file_of_another_length_is_refused_with_both_names(tmp_path: Path
         sts.read(tmp_path, "STS13")
 
 
-def test_unknown_tasks_splits_and_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown STS task 'STS11'"):
-        sts.read(tmp_path, "STS11")
+def test_unknown_splits_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="STS12 has no dev split"):
         sts.read(tmp_path, "STS12", "dev")
     with pytest.raises(InputError, match="is not a folder"):
@@ -122,8 +119,8 @@ def test_the_data_folder_may_be_named_at_three_depths(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("name", suite("sts"))
 def test_real_tasks_hold_the_pairs_of_the_papers_table(data_dir: Path, name: str) -> None:
     task = sts.read(downstream_folder(data_dir), name)
-    assert len(task) == len(task.first) == len(task.second) == TASKS[name].sizes["test"]
-    assert sum(part.stop - part.start for part in task.subsets.values()) in (0, len(task))
+    assert task.sizes == TASKS[name].sizes and {len(task.gold), *map(len, task.texts)} == {*task.sizes.values()}
+    assert sum(part.stop - part.start for part in task.subsets.values()) in (0, len(task.gold))
 
 
 # --- correlations ---
@@ -187,7 +184,7 @@ def test_alignment_and_uniformity_equal_their_definitions() -> None:
 
 def test_a_task_scores_the_alignment_of_its_positives_and_the_uniformity_of_its_distinct_sentences() -> None:
     embeddings = np.array([[1, 0], [0, 2], [-3, 0], [5, 5]], np.float32)
-    task = StsTask("t", ["a", "b", "c"], ["b", "a", "a"], np.array([4.0, 5.0, 3.9]))
+    task = StsTask("t", [["a", "b", "c"], ["b", "a", "a"]], {"test": 3}, np.array([4.0, 5.0, 3.9]))
     scores, _ = task.score(embeddings, [np.array([0, 1, 2]), np.array([1, 0, 0])], EvaluationProtocol())
     assert scores["alignment"] == pytest.approx(2.0)  # two pairs at right angles; the third is no positive
     assert scores["uniformity"] == pytest.approx(np.log((2 * np.exp(-4) + np.exp(-8)) / 3))  # without the last row
@@ -263,7 +260,7 @@ def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> 
     model = load_model(str(tiny_model))
     first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
     second = ["a man is playing", "a dog", "it rains on the old town", "one more sentence there"]
-    task = StsTask("pairs", first, second, np.array([4.0, 2.5, 3.0, 4.5]))
+    task = StsTask("pairs", [first, second], {"test": 4}, np.array([4.0, 2.5, 3.0, 4.5]))
 
     def embed(text: str) -> np.ndarray:
         with torch.inference_mode():

@@ -22,7 +22,7 @@ from train.evaluation.classifier import (
 from train.evaluation.files import downstream_folder
 from train.evaluation.tasks import transfer
 from train.evaluation.tasks.registry import TASKS, suite
-from train.evaluation.tasks.transfer import Split, TransferTask, f1
+from train.evaluation.tasks.transfer import TransferTask, f1
 from una_fast.errors import InputError
 
 SMALL = FitSettings(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)
@@ -112,9 +112,9 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
     first = [f"{i}" for i in range(0, 120, 2)]
     second = [f"{i}" if i % 4 else f"{i + 1}" for i in range(0, 120, 2)]  # equal to first in every other pair
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
-    split = Split([first, second], labels)
-    task = TransferTask("MRPC", {"train": split, "test": split}, 2)
-    accuracies = task.classify([np.array([vectors[text] for text in texts]) for texts in task.texts()], BRISK)
+    texts = [first, second] * 2
+    task = TransferTask("MRPC", texts, {"train": 60, "test": 60}, {"train": labels, "test": labels})
+    accuracies = task.classify([np.array([vectors[text] for text in side]) for side in texts], BRISK)
     assert accuracies.test > 75 and accuracies.predicted is not None
     assert f1(accuracies.predicted, labels) > 75
 
@@ -132,9 +132,9 @@ def test_examples_are_sorted_by_words_then_class(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "custrev.pos").write_text("good  thing here\nfine\n")
     (folder / "custrev.neg").write_text("bad\nworse still\n")
-    split = transfer.read(tmp_path, "CR").splits["train"]
-    assert split.texts[0] == ["bad", "fine", "worse still", "good thing here"]
-    assert split.labels.tolist() == [0, 1, 0, 1]
+    task = transfer.read(tmp_path, "CR")
+    assert task.texts == [["bad", "fine", "worse still", "good thing here"]]
+    assert task.labels["train"].tolist() == [0, 1, 0, 1]
 
 
 def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
@@ -143,18 +143,16 @@ def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
     (folder / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
     (folder / "TREC_10.label").write_bytes(b"NUM:dist How far ?\n")
     task = transfer.read(tmp_path, "TREC")
-    assert task.splits["train"].texts[0] == ["Where is the café ?"]
-    assert task.splits["test"].labels.tolist() == [5]
+    assert task.texts == [["Where is the café ?"], ["How far ?"]]
+    assert task.labels["test"].tolist() == [5]
 
 
-def test_unknown_classes_and_tasks_are_named(tmp_path: Path) -> None:
+def test_unknown_classes_and_empty_files_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "SST" / "binary"
     folder.mkdir(parents=True)
     (folder / "sentiment-train").write_text("fine\t1\nbad\t2\n")
     with pytest.raises(InputError, match="sentiment-train, line 2: class '2' is none of 0, 1"):
         transfer.read(tmp_path, "SST2")
-    with pytest.raises(InputError, match="unknown transfer task 'SST5'"):
-        transfer.read(tmp_path, "SST5")
     (folder / "sentiment-train").write_text("")
     with pytest.raises(InputError, match="sentiment-train: holds no examples"):
         transfer.read(tmp_path, "SST2")
@@ -164,7 +162,8 @@ def test_unknown_classes_and_tasks_are_named(tmp_path: Path) -> None:
 def test_real_tasks_have_sentevals_sizes(data_dir: Path, name: str) -> None:
     task = transfer.read(downstream_folder(data_dir), name)
     assert task.sizes == TASKS[name].sizes
-    assert set(task.splits["train"].labels.tolist()) == set(range(task.n_classes))
+    classes = {tuple(sorted({*labels.tolist()})) for labels in task.labels.values()}
+    assert classes == {(0, 1, 2, 3, 4, 5) if name == "TREC" else (0, 1)}
 
 
 def test_protocols_are_simcses() -> None:

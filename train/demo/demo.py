@@ -54,7 +54,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 def score_table(encoders: dict[str, str | Path]) -> str:
     """A text table of Spearman x 100 on the demo's pairs. encoders: label -> folder, which decides the pooling."""
     task = load_dev(PAIRS)
-    lines = [f"Spearman x 100 of the {len(task)} demo pairs"]
+    lines = [f"Spearman x 100 of the {len(task.gold)} demo pairs"]
     for label, folder in encoders.items():
         model = load_model(str(folder), device="cpu")
         scorer = PairScorer(task, model.tokenizer, model.max_length, prepared=model.layout.prepared)

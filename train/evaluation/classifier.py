@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,11 @@ SEED = 1111
 MAX_PASSES = 200
 
 
-@dataclass(frozen=True)
-class FitSettings:
-    """How SimCSE has SentEval fit a classifier. passes: over the training rows between two checks of the dev accuracy.
+class FitSettings(NamedTuple):
+    """How SimCSE has SentEval fit a classifier.
 
-    tenacity: how many checks without a gain, in total, a fit survives.
+    tenacity: how many checks without a gain, in total, a fit survives. passes: over the training rows between two
+    checks of the dev accuracy.
     """
 
     folds: int
@@ -43,26 +43,19 @@ FAST = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, pas
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
-@dataclass(frozen=True)
-class Labelled:
+class Labelled(NamedTuple):
     """Features float32 (n, D) with classes int64 (n,)."""
 
     features: Tensor
     labels: Tensor
 
 
-@dataclass(frozen=True)
-class Fits:
+class Fits(NamedTuple):
     """Fitted models: dev accuracy float64 (R, F), weights (R, F, D, C), biases (R, F, 1, C)."""
 
     accuracy: NDArray[np.float64]
     weights: Tensor
     biases: Tensor
-
-    def predict(self, features: Tensor, regularisation: int = 0) -> NDArray[np.int64]:
-        """Classes (m,) of features (m, D) under a model of the first fold."""
-        logits = features @ self.weights[regularisation, 0] + self.biases[regularisation, 0]  # (m, C)
-        return logits.argmax(dim=1).numpy()
 
 
 def fit_folds(
@@ -150,8 +143,7 @@ def _accuracy(data: Labelled, rows: NDArray[np.int64], weights: Tensor, biases: 
 HELD_OUT = 0.05  # share of the training rows that stops the final fit early
 
 
-@dataclass(frozen=True)
-class Accuracies:
+class Accuracies(NamedTuple):
     """Accuracy in percent on dev and on test, and the predicted classes of the test set if there is one."""
 
     dev: float
@@ -164,12 +156,11 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = (Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split))
-        accuracies = validated(train, test, n_classes, settings)
-        return accuracies.dev, accuracies.test
+        return validated(train, test, n_classes, settings)[:2]
 
     # one thread per outer fold, because its matrix products are too small to be shared by several threads
-    threads = torch.get_num_threads()
-    with one_thread_an_operation(), ThreadPoolExecutor(threads) as pool:
+    workers = torch.get_num_threads()  # before it is 1
+    with one_thread_an_operation(), ThreadPoolExecutor(workers) as pool:
         dev, test = zip(*pool.map(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
 
@@ -194,10 +185,15 @@ def validated(
     accuracy = np.concatenate([one.accuracy for one in fits], axis=1)  # (R, folds)
     scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=1)]
     best = int(np.argmax(scores))
-    if dev is None:
-        predicted = _final_fit(train, n_classes, settings, REGULARISATIONS[best]).predict(test.features)
-    else:
-        predicted = fits[0].predict(test.features, best)
+    chosen = fits[0]
+    if dev is None:  # a random share stops the fit on all of train: it is drawn first, then the order of the others
+        generator = np.random.RandomState(SEED)
+        drawn = generator.permutation(len(train.labels))[None]
+        held = int(HELD_OUT * len(train.labels))
+        decay, best = REGULARISATIONS[best], 0
+        chosen = fit_folds(train, drawn[:, held:], drawn[:, :held], n_classes, settings, (decay,), generator)
+    logits = test.features @ chosen.weights[best, 0] + chosen.biases[best, 0]  # (m, C)
+    predicted = logits.argmax(dim=1).numpy()
     right = float((predicted == test.labels.numpy()).mean())
     return Accuracies(max(scores), round(100 * right, 2), predicted)
 
@@ -206,11 +202,3 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
     """SentEval's stratified folds: (training rows, held-out rows) of each."""
     splitter = StratifiedKFold(n_splits=n_folds, shuffle=True, random_state=SEED)
     return list(splitter.split(np.zeros(len(labels)), labels))
-
-
-def _final_fit(data: Labelled, n_classes: int, settings: FitSettings, regularisation: float) -> Fits:
-    """Fit on all rows but a random share of HELD_OUT, which stops the fit; the share is drawn first, then the order."""
-    generator = np.random.RandomState(SEED)
-    rows = generator.permutation(len(data.labels))[None]
-    held = int(HELD_OUT * len(data.labels))
-    return fit_folds(data, rows[:, held:], rows[:, :held], n_classes, settings, (regularisation,), generator)

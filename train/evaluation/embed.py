@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 
 Encode = Callable[[dict[str, Tensor]], Tensor]
@@ -100,17 +102,13 @@ def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int
     Once a batch holds a quarter of the budget, it ends where the length changes: a batch of several lengths has
     padding, while more and smaller batches need more calls.
     """
-    bounds = []
-    start = 0
+    ends = [0]
     for stop in range(1, len(lengths)):
-        full = int(lengths[stop]) * (stop + 1 - start) > budget
-        changes = lengths[stop] != lengths[stop - 1] and int(lengths[stop - 1]) * (stop - start) * 4 >= budget
+        full = int(lengths[stop]) * (stop + 1 - ends[-1]) > budget
+        changes = lengths[stop] != lengths[stop - 1] and int(lengths[stop - 1]) * (stop - ends[-1]) * 4 >= budget
         if full or changes:
-            bounds.append((start, stop))
-            start = stop
-    if len(lengths):
-        bounds.append((start, len(lengths)))
-    return bounds
+            ends.append(stop)
+    return list(pairwise([*ends, len(lengths)])) if len(lengths) else []
 
 
 class PairScorer:
@@ -127,7 +125,7 @@ class PairScorer:
     ) -> None:
         """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
         distinct: dict[str, int] = {}
-        self._pairs, self._rows = pairs, [rows_among(distinct, side) for side in pairs.texts()]
+        self._rows, self._gold = [rows_among(distinct, side) for side in pairs.texts], pairs.gold
         self._batches = Batches(prepared([*distinct]), tokenizer, max_length, batch_tokens, device)
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
@@ -138,4 +136,4 @@ class PairScorer:
         (None: as many as PyTorch has threads), which must be 1 if `encode` communicates with other ranks.
         """
         embeddings = self._batches.embed(encode, threads).cpu().numpy()
-        return self._pairs.correlations(self._pairs.similarity(embeddings, self._rows))["spearman"]["all"]
+        return spearman(cosine(*(embeddings[side] for side in self._rows)), self._gold)

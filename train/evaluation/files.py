@@ -22,16 +22,13 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     if not named:
         raise InputError("no evaluation data: give --data FOLDER, or name the folder in UNA_FAST_DATA")
     root = Path(named)
-    if not root.is_dir():
-        raise InputError(f"evaluation data: {root} is not a folder; `python -m train.download --to {root}` fetches it")
     for candidate in (root / "senteval" / "downstream", root / "downstream", root):
         if candidate.name == "downstream" and candidate.is_dir():
             return candidate
     if (root / NEAR_MISSES).is_dir():
         return root / "senteval" / "downstream"
-    raise InputError(
-        f"evaluation data: {root} holds no senteval/downstream; `python -m train.download --to {root}` fetches it"
-    )
+    what = "holds no senteval/downstream" if root.is_dir() else "is not a folder"
+    raise InputError(f"evaluation data: {root} {what}; `python -m train.download --to {root}` fetches it")
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
@@ -39,14 +36,10 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
     try:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
-    except FileNotFoundError:
-        raise InputError(f"{path}: missing") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: a folder where a file was expected") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(f"{path}: {'missing' if isinstance(error, FileNotFoundError) else error.strerror}") from None
 
 
 def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterator[tuple[int, list[str]]]:

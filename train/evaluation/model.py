@@ -16,7 +16,7 @@ from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by the names of protocol.Precision
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
 
 
 @dataclass(frozen=True)

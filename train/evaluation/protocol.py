@@ -8,8 +8,6 @@ from typing import Literal
 from train.config.options import option
 from train.encoder.pooling import AUTO, POOLINGS
 
-Precision = Literal["fp32", "bf16"]
-
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
@@ -48,7 +46,7 @@ class EvaluationProtocol:
         False, "near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth"
     )
     whiten: bool = option(False, "whiten embeddings on each task's own sentences")
-    precision: Precision = option("fp32", "number format of the encoder's arithmetic")
+    precision: Literal["fp32", "bf16"] = option("fp32", "number format of the encoder's arithmetic")
 
     @property
     def split(self) -> str:

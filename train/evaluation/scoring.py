@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +15,16 @@ from train.evaluation.embed import Batches, rows_among
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import KINDS, TASKS, Column, Scores, Task, kind_of, mean_of, read_task, suite
+from train.evaluation.tasks.registry import FULL, KINDS, TASKS, Column, Scores, Task, kind_of, read_task, suite
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
+Results = dict[str, Any]
+"""The content of evaluation.json, of JSON types.
 
-@dataclass
-class Results:
-    """Scores by kind of task, then by task, of JSON types; None is an undefined score."""
-
-    model: str
-    protocol: dict[str, Any]
-    scores: dict[str, dict[str, Scores]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    averages: dict[str, float | None] = field(default_factory=dict)  # by kind, where a mean says something
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0  # of encoding and scoring, without loading the model
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary of JSON types, in which each kind of task is a key."""
-        rest = {"averages": self.averages, "notes": self.notes, "seconds": self.seconds}
-        return {"model": self.model, "protocol": self.protocol, **self.scores, **rest}
+"model"; "protocol": the settings by name; each kind of KINDS: the scores by task; "averages": of each kind of FULL;
+"notes": sentences; "seconds": of encoding and scoring, without loading the model. None is an undefined score.
+"""
 
 
 def score_model(
@@ -55,15 +44,12 @@ def score_model(
     model = load_model(name, protocol.pooling, protocol.precision, device, trust)
     started = time.perf_counter()
     results = evaluate(model, tasks, protocol)
-    results.seconds = round(time.perf_counter() - started, 3)
-    results.notes[:0] = notes
-    return results
+    return {**results, "notes": notes + results["notes"], "seconds": round(time.perf_counter() - started, 3)}
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
     """The tasks whose files could be read, and a note for each of the others. InputError if none could be read."""
-    tasks: list[Task] = []
-    notes = []
+    tasks, notes = [], []
     for name in names:
         try:
             tasks.append(read_task(downstream, name, split))
@@ -77,19 +63,21 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
     """Score `model` on all tasks; each distinct sentence of them is encoded once."""
     distinct: dict[str, int] = {}
-    rows = [[rows_among(distinct, texts) for texts in task.texts()] for task in tasks]
+    rows = [[rows_among(distinct, texts) for texts in task.texts] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     embeddings = embed([*distinct], model, max_length)
-    results = Results(model.name, describe(protocol, model, max_length))
+    described = describe(protocol, model, max_length)
+    for kind in {task.kind: None for task in tasks}:
+        described |= kind_of(kind).stated(protocol)
+    scores: dict[str, dict[str, Scores]] = {kind: {} for kind in KINDS}
+    notes = []
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
-        results.scores[task.kind][task.name], notes = task.score(space, task_rows, protocol)
-        results.notes += notes
-    for kind, scores in results.scores.items():
-        headline, *_ = kind_of(kind).columns(results.protocol)
-        if headline.averaged:
-            results.averages[kind] = mean_of(headline, scores)
-    return results
+        scores[task.kind][task.name], said = task.score(space, task_rows, protocol)
+        notes += said
+    headlines = {kind: kind_of(kind).columns(described)[0] for kind in FULL if scores[kind]}
+    averages = {kind: _mean(headlines[kind], scores[kind]) if kind in headlines else None for kind in FULL}
+    return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
 
 
 def embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
@@ -116,32 +104,33 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
         "whitening": "each task's own sentences" if protocol.whiten else "none",
         "precision": protocol.precision,
         "device": str(model.device),
-        **{name: line for kind in KINDS for name, line in kind_of(kind).stated(protocol).items()},
     }
 
 
 def format_results(results: Results) -> str:
     """All tables of `results`, then the protocol, then the notes."""
-    protocol = results.protocol
-    parts = []
-    hidden: set[str] = set()
-    for name, scores in results.scores.items():
-        kind = kind_of(name)
-        if scores:
-            parts += [_table(column, scores, name) for column in kind.columns(protocol)]
-        else:
-            hidden |= {*kind.stated(EvaluationProtocol())}
-    lines = [f"  {name}: {value}" for name, value in protocol.items() if name not in hidden]
-    parts.append("\n".join([f"model: {results.model}", "protocol", *lines]))
-    parts += [f"note: {note}" for note in results.notes]
-    return "\n\n".join(parts)
+    parts = [
+        _table(column, results[kind], kind)
+        for kind in KINDS
+        if results[kind]
+        for column in kind_of(kind).columns(results["protocol"])
+    ]
+    lines = [f"  {name}: {value}" for name, value in results["protocol"].items()]
+    parts.append("\n".join([f"model: {results['model']}", "protocol", *lines]))
+    return "\n\n".join([*parts, *(f"note: {note}" for note in results["notes"])])
 
 
 def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
     heads = [TASKS[name].title if name in TASKS else name for name in tasks]
     values = [column.value(scores) for scores in tasks.values()]
-    if len(tasks) > 1 and column.averaged:
+    if len(tasks) > 1 and kind in FULL:
         heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")
-        values.append(mean_of(column, tasks))
+        values.append(_mean(column, tasks))
     cells = ["-" if value is None else f"{value * column.scale:.2f}" for value in values]
     return "\n".join([column.title, *aligned([heads, cells])])
+
+
+def _mean(column: Column, tasks: Mapping[str, Scores]) -> float | None:
+    """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
+    defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
+    return sum(defined) / len(defined) if defined else None

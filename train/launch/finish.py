@@ -43,21 +43,21 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     check_json(output / EVALUATION, SCORES)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
-    write_json(output / EVALUATION, results.to_json(), SCORES)
-    for note in results.notes:
+    write_json(output / EVALUATION, results, SCORES)
+    for note in results["notes"]:
         say(f"note: {note}")
     if read_summary(output)["progress"].get("best_step") == 0:
         say(f"note: best/ is the model that was given; `train.evaluate --model {output / LAST}` scores the last step")
-    said = ", ".join(_average_in_words(results, kind) for kind, mean in results.averages.items() if mean is not None)
+    said = ", ".join(_average_in_words(results, kind) for kind, mean in results["averages"].items() if mean is not None)
     say(f"{said or 'no score is defined'}: {output / EVALUATION}")
 
 
 def _average_in_words(results: Results, name: str) -> str:
     """The mean score of a kind of task in words, called "average" only over the tasks that papers average."""
-    kind, tasks = kind_of(name), results.scores[name]
-    headline, *_ = kind.columns(results.protocol)
+    kind, tasks = kind_of(name), results[name]
     title = f"{kind.label} average" if {*tasks} == {*suite(name)} else f"mean of some {kind.label} tasks"
-    return f"{title} {headline.scale * (results.averages[name] or 0):.2f} ({len(tasks)} tasks)"
+    scale = kind.columns(results["protocol"])[0].scale
+    return f"{title} {scale * results['averages'][name]:.2f} ({len(tasks)} tasks)"
 
 
 def check_push(name: str) -> None:

@@ -55,27 +55,15 @@ Measure = Callable[[Sequence[NDArray]], float]  # of the embeddings (n, D) of a 
 
 @dataclass(frozen=True)
 class NearMissTask(Task):
-    """Lists of texts and the measure of their embeddings; n: entries, or pairs of SICK.
+    """Texts and the measure of their embeddings.
 
+    texts: captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions.
     dev: bool (n,), entries whose image is for tuning; None where entries have no image.
     """
 
     kind = "near-miss"
-    name: str
-    lists: list[list[str]]
     measure: Measure
-    n: int
     dev: NDArray[np.bool_] | None = None
-    split: str = "test"
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Entries, or pairs of SICK, of the split that was read."""
-        return {self.split: self.n}
-
-    def texts(self) -> list[list[str]]:
-        """Captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions."""
-        return self.lists
 
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
@@ -104,21 +92,17 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
     if name == "sick_auc":
         return _read_sick(downstream / "SICK" / SICK_FILES[split], name, split)
     subsets = (name,) if name in SUBSETS else REPLACED
-    folder = near_miss_folder(downstream)
+    folder = _near_miss_folder(downstream)
     entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
     kept = [entry for entry in entries if split != "dev" or is_dev(entry["filename"])]
     dev = np.array([is_dev(entry["filename"]) for entry in kept], bool)
     measure = recall_at_5 if name == "recall_at_5" else hits
-    lists = [[entry[column] for entry in kept] for column in COLUMNS]
-    return NearMissTask(name, lists, measure, len(kept), dev, split)
+    texts = [[entry[column] for entry in kept] for column in COLUMNS]
+    return NearMissTask(name, texts, {split: len(kept)}, measure, dev)
 
 
-def near_miss_folder(downstream: Path) -> Path:
-    """The folder of SugarCrepe++: beside senteval/, else in the folder that UNA_FAST_DATA names.
-
-    Raises:
-        InputError: neither holds one.
-    """
+def _near_miss_folder(downstream: Path) -> Path:
+    """The folder of SugarCrepe++: beside senteval/, else in the folder that UNA_FAST_DATA names."""
     beside = downstream.parent.parent
     for root in (beside, Path(os.environ.get("UNA_FAST_DATA") or beside)):
         if (root / NEAR_MISSES).is_dir():
@@ -154,17 +138,14 @@ def _read_sick(path: Path, name: str, split: str) -> NearMissTask:
     for _, (first, second, judgement) in read_columns(path, (1, 2, 4), skip=1):
         if judgement.strip() in pairs:
             pairs[judgement.strip()].append(normalise_spaces([first, second]))
-    lists = [[pair[side] for pair in judged] for judged in pairs.values() for side in (0, 1)]
-
-    def measure(sides: Sequence[NDArray]) -> float:
-        return auc(cosine(*sides[:2]), cosine(*sides[2:]))
-
-    return NearMissTask(name, lists, measure, sum(map(len, pairs.values())), split=split)
+    texts = [[pair[side] for pair in judged] for judged in pairs.values() for side in (0, 1)]
+    sizes = {split: sum(map(len, pairs.values()))}
+    return NearMissTask(name, texts, sizes, lambda sides: auc(cosine(*sides[:2]), cosine(*sides[2:])))
 
 
 def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     images = {"dev": "dev images", "test": "held-out images" if protocol["held_out"] else "all images"}
-    return [Column(f"Near-misses x 100, {images[protocol['split']]}", lambda score: score, 100, averaged=False)]
+    return [Column(f"Near-misses x 100, {images[protocol['split']]}", lambda score: score, 100)]
 
 
 KIND = Kind("near-miss", _columns, lambda protocol: {"held_out": protocol.held_out})

@@ -12,10 +12,10 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from train.evaluation.protocol import EvaluationProtocol
 from una_fast.errors import InputError
@@ -28,32 +28,25 @@ KINDS = {
     "transfer": "train.evaluation.tasks.transfer",
     "near-miss": "train.evaluation.tasks.near_miss",
 }
-FULL = ("sts", "transfer")  # the sets of tasks that papers report; together, "full"
+FULL = ("sts", "transfer")  # the suites of which papers report the mean; together, "full"
 
 
-@dataclass(frozen=True)
-class TaskRow:
+class TaskRow(NamedTuple):
     """One task.
 
-    short: the name in tables. aliases: other names that --tasks takes. sizes: number of pairs or examples of each
-    split, by which `train.download` checks the files; a task of a suite needs it.
-    dev: it has a dev score. suite: --tasks gives it by the name of its kind; the mean over such a set in FULL is what
-    papers call the average; another task is scored only if named. module: the module with `read`; "" for the module of
-    the kind.
+    sizes: number of pairs or examples of each split, by which `train.download` checks the files. short: the name in
+    tables. aliases: other names that --tasks takes. dev: it has a dev score. module: the module with `read`; "" for the
+    module of the kind, whose tasks --tasks takes together by the name of the kind, while a task of another module is
+    scored only if it is named.
     """
 
     name: str
     kind: str
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int]
     short: str = ""
     aliases: tuple[str, ...] = ()
-    dev: bool = False
-    suite: bool = False
+    dev: bool = True
     module: str = ""
-
-    def __post_init__(self) -> None:
-        if self.suite and not self.sizes:
-            raise ValueError(f"task {self.name}: a task of a suite needs the sizes of its splits")
 
     @property
     def title(self) -> str:
@@ -61,61 +54,40 @@ class TaskRow:
         return self.short or self.name
 
 
-def _sts(name: str, pairs: int, **more: object) -> TaskRow:
-    """The row of an STS task. pairs: the size of its test split."""
-    return TaskRow(name, "sts", {"test": pairs}, suite=True, **more)  # type: ignore[arg-type]
-
-
-def _transfer(name: str, aliases: tuple[str, ...] = (), **sizes: int) -> TaskRow:
-    """The row of a transfer task. sizes: the number of examples of each split as SentEval's readers load them."""
-    return TaskRow(name, "transfer", sizes, aliases=aliases, dev=True, suite=True)
-
-
-def _near_miss(name: str, n: int, short: str = "") -> TaskRow:
-    """The row of a score on near-misses. n: entries or pairs of its test split."""
-    return TaskRow(name, "near-miss", {"test": n}, short=short, dev=True, suite=True)
-
-
 TASKS = {
     row.name: row
     for row in (
-        _sts("STS12", 3108),
-        _sts("STS13", 1500),
-        _sts("STS14", 3750),
-        _sts("STS15", 3000),
-        _sts("STS16", 1186),
-        _sts("STSBenchmark", 1379, short="STS-B", dev=True),
-        _sts("SICKRelatedness", 4927, short="SICK-R", aliases=("SICK",), dev=True),
-        _transfer("MR", train=10662),
-        _transfer("CR", train=3775),
-        _transfer("SUBJ", train=10000),
-        _transfer("MPQA", train=10606),
-        _transfer("SST2", aliases=("SST",), train=67349, dev=872, test=1821),
-        _transfer("TREC", train=5452, test=500),
-        _transfer("MRPC", train=4076, test=1725),
-        _near_miss("replace_obj", 1652),
-        _near_miss("replace_att", 788),
-        _near_miss("replace_rel", 1406),
-        _near_miss("swap_obj", 245),
-        _near_miss("swap_att", 666),
-        _near_miss("replace", 3846, short="replace_*"),
-        _near_miss("recall_at_5", 3846, short="recall at 5 %"),
-        _near_miss("sick_auc", 2134, short="SICK AUC"),
+        TaskRow("STS12", "sts", {"test": 3108}, dev=False),
+        TaskRow("STS13", "sts", {"test": 1500}, dev=False),
+        TaskRow("STS14", "sts", {"test": 3750}, dev=False),
+        TaskRow("STS15", "sts", {"test": 3000}, dev=False),
+        TaskRow("STS16", "sts", {"test": 1186}, dev=False),
+        TaskRow("STSBenchmark", "sts", {"test": 1379}, "STS-B"),
+        TaskRow("SICKRelatedness", "sts", {"test": 4927}, "SICK-R", ("SICK",)),
+        TaskRow("MR", "transfer", {"train": 10662}),
+        TaskRow("CR", "transfer", {"train": 3775}),
+        TaskRow("SUBJ", "transfer", {"train": 10000}),
+        TaskRow("MPQA", "transfer", {"train": 10606}),
+        TaskRow("SST2", "transfer", {"train": 67349, "dev": 872, "test": 1821}, aliases=("SST",)),
+        TaskRow("TREC", "transfer", {"train": 5452, "test": 500}),
+        TaskRow("MRPC", "transfer", {"train": 4076, "test": 1725}),
+        TaskRow("replace_obj", "near-miss", {"test": 1652}),
+        TaskRow("replace_att", "near-miss", {"test": 788}),
+        TaskRow("replace_rel", "near-miss", {"test": 1406}),
+        TaskRow("swap_obj", "near-miss", {"test": 245}),
+        TaskRow("swap_att", "near-miss", {"test": 666}),
+        TaskRow("replace", "near-miss", {"test": 3846}, "replace_*"),
+        TaskRow("recall_at_5", "near-miss", {"test": 3846}, "recall at 5 %"),
+        TaskRow("sick_auc", "near-miss", {"test": 2134}, "SICK AUC"),
     )
 }
-
-
-def choices() -> str:
-    """What --tasks accepts, for --help."""
-    return (
-        f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
-    )
+CHOICES = f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
 
 
 def suite(name: str) -> list[str]:
-    """The tasks of a set of --tasks: "sts", "transfer", "near-miss", or "full" for the sets in FULL."""
-    sets = FULL if name == "full" else (name,)
-    return [row.name for row in TASKS.values() if row.suite and row.kind in sets]
+    """The tasks of a suite of --tasks: "sts", "transfer", "near-miss", or "full" for the suites in FULL."""
+    kinds = FULL if name == "full" else (name,)
+    return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
 
 def kind_of(name: str) -> Kind:
@@ -134,12 +106,14 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """The tasks that --tasks asks for, by sets and names; in dev mode, a set gives its tasks with a dev score.
+    """The tasks that --tasks asks for, by suites and names; in dev mode, a suite gives its tasks with a dev score.
 
     Raises:
         InputError: a name of no task, or no name at all.
     """
-    known, found = _spellings(), list[str]()
+    rows = TASKS.values()
+    known = {_plain(text): row.name for row in rows for text in (row.name, row.short, *row.aliases) if text}
+    found: list[str] = []
     for name in filter(None, map(str.strip, tasks.split(","))):
         if names := suite(name):
             found += [one for one in names if mode != "dev" or TASKS[one].dev]
@@ -154,12 +128,6 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _spellings() -> dict[str, str]:
-    """The task of each accepted spelling; the keys are spellings as `_plain` writes them."""
-    names = {_plain(name): name for name in TASKS}
-    return names | {_plain(text): row.name for row in TASKS.values() for text in (row.short, *row.aliases) if text}
-
-
 def _plain(name: str) -> str:
     """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
     return re.sub(r"[-_\s]", "", name).lower()
@@ -168,20 +136,17 @@ def _plain(name: str) -> str:
 Scores = Any  # of one task: a number, or a dictionary of JSON types; None is an undefined score
 
 
+@dataclass(frozen=True)
 class Task(ABC):
-    """A task with its sentences and gold labels in memory."""
+    """A task with its sentences and gold labels in memory.
 
-    kind: ClassVar[str]  # a key of registry.KINDS
+    texts: all lists of sentences to embed, in a fixed order. sizes: pairs or examples of each split that was read.
+    """
+
+    kind: ClassVar[str]  # a key of KINDS
     name: str
-
-    @property
-    @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """Pairs or examples of each split that was read."""
-
-    @abstractmethod
-    def texts(self) -> list[list[str]]:
-        """All lists of sentences to embed, in a fixed order."""
+    texts: list[list[str]]
+    sizes: dict[str, int]
 
     @abstractmethod
     def score(
@@ -194,26 +159,20 @@ class Task(ABC):
         """
 
 
-@dataclass(frozen=True)
-class Column:
-    """One measure as a table shows it: `value(scores)` of each task, times `scale`.
-
-    averaged: False where the tasks measure different things, so that their mean says nothing.
-    """
+class Column(NamedTuple):
+    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
 
     title: str
     value: Callable[[Scores], float | None]
     scale: float = 1
-    averaged: bool = True
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What all tasks of a kind share; the module of the kind holds it as KIND.
 
     label: the name of the kind in a sentence. columns: the measures under a described protocol (`scoring.describe`);
-    the mean of the first over the tasks is the average of the kind. stated: maps the protocol to the entries that this
-    kind adds to the described one.
+    the mean of the first over the tasks is the average of the kind, if it is in FULL. stated: maps the protocol to the
+    entries that this kind adds to the described one.
     """
 
     label: str
@@ -221,12 +180,8 @@ class Kind:
     stated: Callable[[EvaluationProtocol], dict[str, Any]]
 
 
-def mean_of(column: Column, tasks: Mapping[str, Scores]) -> float | None:
-    """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
-    defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
-    return sum(defined) / len(defined) if defined else None
-
-
-def or_none(value: float) -> float | None:
-    """The score, or None if it is NaN, which JSON lacks."""
-    return None if math.isnan(value) else value
+def or_none(scores: Scores) -> Scores:
+    """The scores, one number or a dictionary, with None in the place of NaN, which JSON lacks."""
+    if isinstance(scores, dict):
+        return {name: or_none(one) for name, one in scores.items()}
+    return None if math.isnan(scores) else scores

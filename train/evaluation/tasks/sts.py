@@ -25,72 +25,47 @@ SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribut
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-OTHERS = ("STSBenchmark", "SICKRelatedness")  # these have a dev split
-ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE's figure of STS-B
 SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
+TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
+    # tasks with a dev split: the file of each split, its columns of score and sentences, its lines of heading
+    "STSBenchmark": ({split: f"STS/STSBenchmark/sts-{split}.csv" for split in ("test", "dev")}, (4, 5, 6), 0),
+    "SICKRelatedness": ({split: f"SICK/{file}" for split, file in SICK_FILES.items()}, (3, 1, 2), 1),
+}
+ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE's figure of STS-B
 
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """Pairs of sentences with their gold scores; `subsets` are consecutive parts of the pairs, in order."""
+    """Pairs of sentences, the first and the second of which are `texts`, with their gold scores.
+
+    subsets: consecutive parts of the pairs, in order.
+    """
 
     kind = "sts"
-    name: str
-    first: list[str]
-    second: list[str]
     gold: NDArray[np.float64]
     subsets: dict[str, slice] = field(default_factory=dict)
-    split: str = "test"
-
-    def __len__(self) -> int:
-        return len(self.gold)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Pairs of the split that was read."""
-        return {self.split: len(self)}
-
-    def texts(self) -> list[list[str]]:
-        """The first and the second sentences."""
-        return [self.first, self.second]
-
-    def similarity(self, embeddings: NDArray, rows: Sequence[NDArray]) -> NDArray[np.float64]:
-        """Cosine of each pair, (pairs,), from embeddings (n, D) and the rows of both sides in them, int64 (pairs,)."""
-        first, second = rows
-        return cosine(embeddings[first], embeddings[second])
-
-    def correlations(self, similarity: NDArray) -> dict[str, dict[str, float]]:
-        """Correlations of similarities (pairs,) with the gold scores, as `correlate` gives them."""
-        return correlate(similarity, self.gold, self.subsets)
 
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
         """Correlations, alignment and uniformity, and a note for each correlation that is undefined."""
-        similarity = self.similarity(embeddings, rows)
-        found = self.correlations(similarity)
-        scores: Scores = {
-            "pairs": len(self),
-            **{
-                name: {of: or_none(one) for of, one in found[name].items()}
-                for name in ("spearman", "pearson", "subsets")
-            },
-            "alignment": or_none(alignment(similarity[self.gold >= ALIGNMENT_SCORE])),
-            "uniformity": or_none(uniformity(embeddings[np.unique(np.concatenate(rows))])),
+        similarity = cosine(*(embeddings[side] for side in rows))
+        found = correlate(similarity, self.gold, self.subsets)
+        space = {
+            "alignment": alignment(similarity[self.gold >= ALIGNMENT_SCORE]),
+            "uniformity": uniformity(embeddings[np.unique(np.concatenate(rows))]),
         }
-        return scores, self._undefined(similarity, found["subsets"])
+        return or_none({"pairs": len(self.gold), **found, **space}), self._notes(similarity, found["subsets"])
 
-    def _undefined(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
-        """A sentence for each correlation that is not defined, and for sentences without a word."""
+    def _notes(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
         notes = []
-        parts = {"": slice(None)}
-        parts |= {f" {name}": part for name, part in self.subsets.items() if math.isnan(subsets[name])}
-        for name, part in parts.items():
+        undefined = {f" {name}": part for name, part in self.subsets.items() if math.isnan(subsets[name])}
+        for name, part in {"": slice(None), **undefined}.items():
             for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
                 if np.ptp(values) == 0:
                     equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
                     notes.append(f"{self.name}{name}: {equal}")
-        if empty := sum(not text for text in (*self.first, *self.second)):
+        if empty := sum(not text for side in self.texts for text in side):
             notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
         return notes
 
@@ -110,15 +85,12 @@ KIND = Kind("STS", _columns, lambda protocol: {"sts13": "without SMT"})
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
     """One of SentEval's tasks from its `downstream` folder; split "test", or "dev" where it has one."""
-    if name in SUBSETS:
-        if split != "test":
-            raise InputError(f"{name} has no {split} split: only {', '.join(OTHERS)} have")
-        return _read_year(downstream / "STS" / f"{name}-en-test", name)
-    if name == "STSBenchmark":
-        return _read_table(downstream / "STS" / name / f"sts-{split}.csv", name, (4, 5, 6), split=split)
-    if name == "SICKRelatedness":
-        return _read_table(downstream / "SICK" / SICK_FILES[split], name, (3, 1, 2), skip=1, split=split)
-    raise InputError(f"unknown STS task {name!r}: choose from {', '.join((*SUBSETS, *OTHERS))}")
+    if name in TABLES:
+        files, columns, skip = TABLES[name]
+        return _read_table(downstream / files[split], name, columns, skip, split)
+    if split != "test":
+        raise InputError(f"{name} has no {split} split: only {', '.join(TABLES)} have")
+    return _read_year(downstream / "STS" / f"{name}-en-test", name)
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
@@ -132,14 +104,14 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
     columns = (4, 5, 6) if lines and lines[0].count("\t") >= 6 else (0, 1, 2)
     task = _read_table(path, path.stem, columns)
     if np.ptp(task.gold) == 0:
-        raise InputError(f"{path}: all {len(task):,} scores are {task.gold[0]:g}: no correlation is defined")
+        raise InputError(f"{path}: all {len(task.gold):,} scores are {task.gold[0]:g}: no correlation is defined")
     return task
 
 
-def _read_table(path: Path, name: str, columns: tuple[int, int, int], skip: int = 0, split: str = "test") -> StsTask:
+def _read_table(path: Path, name: str, columns: tuple[int, ...], skip: int = 0, split: str = "test") -> StsTask:
     """A task from one tab-separated file; columns of score, first and second sentence."""
     lines = read_columns(path, columns, skip)
-    return _task(name, path, [(number_in(score, path, line), *texts) for line, (score, *texts) in lines], split=split)
+    return _task(name, path, [(number_in(score, path, line), *texts) for line, (score, *texts) in lines], {}, split)
 
 
 def _read_year(folder: Path, name: str) -> StsTask:
@@ -158,12 +130,14 @@ def _read_year(folder: Path, name: str) -> StsTask:
         scored = zip(pairs, golds, strict=True)
         rows += [(number_in(score, scores, line), *texts) for (line, texts), score in scored if score]
         subsets[subset] = slice(start, len(rows))
-    return _task(name, folder, rows, subsets=subsets)
+    return _task(name, folder, rows, subsets)
 
 
-def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], **more: Any) -> StsTask:
+def _task(
+    name: str, path: Path, rows: Sequence[tuple[Any, ...]], subsets: dict[str, slice], split: str = "test"
+) -> StsTask:
     """A task of the rows (gold score, first sentence, second sentence) that `path` holds."""
     if not rows:
         raise InputError(f"{path}: no pairs of sentences")
-    gold, first, second = zip(*rows, strict=True)
-    return StsTask(name, normalise_spaces(first), normalise_spaces(second), np.array(gold), **more)
+    gold, *texts = zip(*rows, strict=True)
+    return StsTask(name, [normalise_spaces(side) for side in texts], {split: len(rows)}, np.array(gold), subsets)
