@@ -14,15 +14,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import una_fast
 from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
+from train.evaluation.files import read_columns
+from train.record.folder import (
+    COMPARISON,
+    RUNS,
+    OutputFolder,
+    has_content,
+    is_own,
+    read_mark,
+    write_json,
+    write_once,
+    write_page,
+)
+from train.report.runs import STS_AVERAGE, Group, find_runs, kept_start, title
+from train.report.runs import differences as differences_of
 from una_fast.errors import InputError
+from una_fast.imports import import_extra
+from una_fast.text_table import aligned
 
 REFERENCE = "none"
 CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
@@ -32,8 +49,11 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
 }
 PROBE = "probe_distance"
-MAIN_SCORES = ("STS average", "stsb_dev", PROBE)  # the answer is about the first that was measured
-TITLES = {"STS average": "the STS average", "stsb_dev": "the dev score", PROBE: "the probe's distance of near-misses"}
+TITLES = {  # the answer is about the first score that was measured
+    STS_AVERAGE: "the STS average",
+    "stsb_dev": "the dev score",
+    PROBE: "the probe's distance of near-misses",
+}
 N_PROBED = 1000  # sentences of the corpus
 
 
@@ -80,10 +100,6 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
     if not asked["corpus"] and not asked["pairs"]:
         raise InputError(f"--corpus is missing: give the {OPTIONS['corpus'].help}")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
-    # imported late: --help and errors of the command line should not wait for torch
-    from train.record.folder import COMPARISON, OutputFolder, is_own, read_mark
-    from una_fast.imports import import_extra
-
     for package in ("jinja2", "plotly"):  # for the page; missed now, not after the training
         import_extra(package)
     output = Path(asked["output"])
@@ -96,88 +112,62 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
                 f"--output {output}: was begun with another {OPTIONS[changed[0]].flag}: choose a new folder"
             )
     with OutputFolder(output, COMPARISON, resume, settings):
-        return _train_all(asked, resume) or _conclude(asked, settings)
+        sides = _sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
+        for path, content in sides.items():
+            write_once(path, content)
+        asked |= {path.stem: str(path) for path in sides}
+        try:
+            code = next((code for name in CONDITIONS if (code := _train(asked, name))), 0)
+        except InputError:
+            if not resume and not any(
+                (output / name).exists() for name in CONDITIONS
+            ):  # a refused start leaves no files
+                for path in [path for path, content in sides.items() if has_content(path, content)]:
+                    path.unlink()
+            raise
+        return code or _conclude(asked, settings)
 
 
-def _train_all(asked: Mapping[str, Any], resume: bool) -> int:
-    """Train and score every condition; the first exit code that is not 0. A refused start leaves no files."""
-    try:
-        return next((code for name in CONDITIONS if (code := _train(asked, name))), 0)
-    except InputError:
-        from train.record.folder import has_content
-
-        output = Path(asked["output"])
-        if not resume and not any((output / name).exists() for name in CONDITIONS):
-            for path in [path for path, content in _sides(asked).items() if has_content(path, content)]:
-                path.unlink()
-        raise
-
-
-def _train(asked: Mapping[str, Any], condition: str) -> int:
-    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
-    from train.launch.seeds import train_seeds
-    from train.record.folder import RUNS, is_own
-
-    output = Path(asked["output"]) / condition
-    known = options_of(Run)
-    values = {name: value for name, value in asked.items() if name in known} | CONDITIONS[condition] | _texts(asked)
-    values |= {"output": str(output), "index": str(Path(asked["output"]) / "index"), "schedule": "linear"}
-    values |= {"evaluate": asked["data"], "tasks": "sts,near-miss"}
-    sys.stderr.write(f"--- {condition} ---\n")
-    return train_seeds(make_run(values | {"resume": is_own(output, RUNS)}))
-
-
-def _texts(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `train.ddp` that name the sentences; with --pairs, files of their two sides in the output."""
-    from train.record.folder import write_once
-
-    files = _sides(asked)
-    for path, content in files.items():
-        write_once(path, content)
-    return {path.stem: str(path) for path in files} or {"corpus": asked["corpus"]}
-
-
-def _sides(asked: Mapping[str, Any]) -> dict[Path, bytes]:
-    """The files of the two sides of --pairs, named as the options of `train.ddp`, and their content."""
-    if not asked["pairs"]:
-        return {}
-    from train.evaluation.files import read_columns
-
-    rows = [pair for _, pair in read_columns(Path(asked["pairs"]), (0, 1))]
+def _sides(pairs: Path, output: Path) -> dict[Path, bytes]:
+    """The files of anchors and of positives that pairs become, named as the options of `train.ddp` that take them."""
+    rows = [pair for _, pair in read_columns(pairs, (0, 1))]
     if not rows:
-        raise InputError(f"{asked['pairs']}: holds no pairs; write one sentence<TAB>paraphrase a line")
-    files = (Path(asked["output"]) / f"{name}.txt" for name in ("corpus", "paraphrases"))
+        raise InputError(f"{pairs}: holds no pairs; write one sentence<TAB>paraphrase a line")
+    files = (output / f"{name}.txt" for name in ("corpus", "paraphrases"))
     sides = ("".join(f"{text}\n" for text in side).encode() for side in zip(*rows, strict=True))
     return dict(zip(files, sides, strict=True))
 
 
+def _train(asked: Mapping[str, Any], condition: str) -> int:
+    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.launch.seeds import train_seeds
+
+    folder, known = Path(asked["output"]), options_of(Run)
+    values = {name: value for name, value in asked.items() if name in known} | CONDITIONS[condition]
+    values |= {"output": str(folder / condition), "index": str(folder / "index"), "schedule": "linear"}
+    values |= {"evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder / condition, RUNS)}
+    sys.stderr.write(f"--- {condition} ---\n")
+    return train_seeds(make_run(values))
+
+
 def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
-    from train.record.folder import write_json, write_page
     from train.report.page import make_page
-    from train.report.runs import Group, find_runs, kept_start
-    from train.report.runs import differences as differences_of
 
-    output = Path(asked["output"])
-    distance_of = _probes(asked)
-
-    def measured(condition: str) -> Group:
-        runs = find_runs([output / condition])
-        probed = [{**run.scores, PROBE: distance_of(run.folder / "best")} for run in runs]
-        return Group(condition, [replace(run, scores=scores) for run, scores in zip(runs, probed, strict=True)])
-
-    groups = [measured(condition) for condition in CONDITIONS]
+    output, distance_of = Path(asked["output"]), _probes(asked)
+    runs = find_runs([output / name for name in CONDITIONS])
+    probed = [replace(run, scores={**run.scores, PROBE: distance_of(run.folder / "best")}) for run in runs]
+    groups = [Group(name, [run for run in probed if run.owner.name == name]) for name in CONDITIONS]
     scores = {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups}
     paired = {group.label: differences_of(group, groups[0]) for group in groups[1:]}
-    differences = {name: {score: asdict(one) for score, one in found.items()} for name, found in paired.items()}
+    differences = {name: {score: one._asdict() for score, one in found.items()} for name, found in paired.items()}
     start = {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))}
-    lines = [answer(name, differences[name]) for name in differences]
-    every = find_runs([output / name for name in CONDITIONS])
-    lines += filter(None, [kept_start(every)])
+    lines = [answer(name, found) for name, found in differences.items()]
+    lines += filter(None, [kept_start(runs)])
     content = {"settings": dict(settings), "conditions": CONDITIONS, "before": start, "scores": scores}
     write_json(output / "compare.json", content | {"differences": differences, "answer": lines})
-    page = make_page(every, output / REFERENCE, lines)
-    write_page(output / "compare.html", page)
+    write_page(output / "compare.html", make_page(runs, output / REFERENCE, lines))
     sys.stdout.write(f"{table(differences)}\n\n" + "".join(f"{line}\n" for line in lines))
     sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")
     return 0
@@ -185,12 +175,11 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
 
 def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:
     """A function from an encoder's folder or name, and its pooling, to the probe's distance on the corpus."""
-    import una_fast
     from train.evaluation.model import load_model
     from train.evaluation.scoring import embed
 
     words = {name: asked[name] for name in options_of(Run, WORDS)}
-    index = una_fast.build_index(_texts(asked)["corpus"], **words, **reading_arguments(asked))
+    index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
 
     def distance(name: str | Path, pooling: str = AUTO) -> float:
         model = load_model(str(name), pooling, device=asked["device"], trust=asked["trust_remote_code"])
@@ -201,7 +190,7 @@ def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:
 
 def answer(name: str, differences: Mapping[str, Mapping[str, float]]) -> str:
     """The comparison of a condition with the reference in one sentence."""
-    score = next(score for score in MAIN_SCORES if score in differences)
+    score = next(score for score in TITLES if score in differences)
     found = differences[score]
     change = f"{TITLES[score]} changes by {100 * found['difference']:+.2f} points"
     if found["n"] < 2:
@@ -216,9 +205,6 @@ def answer(name: str, differences: Mapping[str, Mapping[str, float]]) -> str:
 
 def table(differences: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """All scores x 100: without, with, difference and interval, for each condition."""
-    from train.report.runs import title
-    from una_fast.text_table import aligned
-
     rows = [["condition", "score", REFERENCE, "with", "difference", "95 % interval"]]
     for name, of_score in differences.items():
         for score, one in of_score.items():

@@ -87,37 +87,19 @@ def fetch(part: str, folder: Path) -> None:
 
 
 def fetch_near_misses(name: str, folder: Path) -> Path:
-    """Fetch one subset of SugarCrepe++ into `folder` and return its path.
-
-    Raises:
-        InputError: the address cannot be reached, or the file is not the one that is known.
-    """
+    """Fetch one subset of SugarCrepe++ into `folder`; returns its path. Raises InputError as `download` does."""
     path, address = folder / f"{name}.json", f"{NEAR_MISS_ADDRESS}/{name}.json"
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
-            content = answer.read()
+            path.write_bytes(answer.read())
     except (OSError, http.client.HTTPException) as error:
         raise InputError(f"{address}: {error}; call again") from error
-    check_content(content, NEAR_MISS_CHECKSUMS[name], address)
-    path.write_bytes(content)
+    check_content(path.read_bytes(), NEAR_MISS_CHECKSUMS[name], address)
     return path
 
 
-def check_content(content: bytes, checksum: str | None, source: str) -> None:
-    """Refuse content from `source` without its checksum: SHA-256, or the SHA-1 by which git names a (small) file.
-
-    Raises:
-        InputError: the content has another checksum, or `checksum` is of neither kind.
-    """
-    if checksum is None or len(checksum) not in (40, 64):
-        raise InputError(f"{source}: the hub names no checksum ({checksum!r})")
-    found = hashlib.sha256(content) if len(checksum) == 64 else hashlib.sha1(b"blob %d\0" % len(content) + content)
-    if found.hexdigest() != checksum:
-        raise InputError(f"{source}: the file does not have the checksum {checksum}; call again")
-
-
 def download(name: str, folder: Path) -> Path:
-    """Download one file of the dataset into `folder` and return its path.
+    """Download one file of the dataset into `folder`; returns its path.
 
     Raises:
         InputError: the hub cannot be reached or lacks the file, or the file does not have the hub's checksum.
@@ -134,6 +116,19 @@ def download(name: str, folder: Path) -> Path:
         raise InputError(f"{REPOSITORY}/{name}: {reason}; call again") from error
     check_content(path.read_bytes(), checksum, f"{REPOSITORY}/{name}")
     return path
+
+
+def check_content(content: bytes, checksum: str | None, source: str) -> None:
+    """Refuse content from `source` without its checksum: SHA-256, or the SHA-1 by which git names a (small) file.
+
+    Raises:
+        InputError: the content has another checksum, or `checksum` is of neither kind.
+    """
+    if checksum is None or len(checksum) not in (40, 64):
+        raise InputError(f"{source}: the hub names no checksum ({checksum!r})")
+    found = hashlib.sha256(content) if len(checksum) == 64 else hashlib.sha1(b"blob %d\0" % len(content) + content)
+    if found.hexdigest() != checksum:
+        raise InputError(f"{source}: the file does not have the checksum {checksum}; call again")
 
 
 def unpack(archive: Path, downstream: Path) -> None:
@@ -158,12 +153,10 @@ def check(part: str, folder: Path) -> list[str]:
                 lines = sum(1 for _ in file)
         except OSError as error:
             return [f"{WIKI}: cannot be read ({error.strerror or error})"]
-        return (
-            [] if lines == WIKI_LINES else [f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"]
-        )
-    names = NEAR_MISS_CHECKSUMS if part == "near-miss" else suite("full")
+        wrong = f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"
+        return [wrong] if lines != WIKI_LINES else []
     problems = []
-    for name in names:
+    for name in NEAR_MISS_CHECKSUMS if part == "near-miss" else suite("full"):
         try:
             if part == "near-miss":
                 path = folder / NEAR_MISSES / f"{name}.json"
@@ -172,8 +165,10 @@ def check(part: str, folder: Path) -> list[str]:
         except (InputError, OSError) as error:
             problems.append(f"{name}: {error}")
             continue
-        wrong = {split: n for split, n in TASKS[name].sizes.items() if sizes[split] != n}
-        problems += [f"{name} {one}: {sizes[one]:,} examples, {n:,} expected" for one, n in wrong.items()]
+        published = TASKS[name].sizes.items()
+        problems += [
+            f"{name} {one}: {sizes[one]:,} examples, {n:,} expected" for one, n in published if sizes[one] != n
+        ]
     return problems
 
 

@@ -181,7 +181,7 @@ def test_what_others_wrote_is_left_alone(call, output):
     assert not folder_of(output).exists()
     output.write_text("mine")
     assert "exists: choose another name" in call()[1]
-    assert "is not of this job" in call("--resume")[1]
+    assert "exists: choose another name" in call("--resume")[1]
     output.rename(output.with_name("other"))
     folder_of(output).mkdir()
     (folder_of(output) / "notes").write_text("mine")
@@ -214,7 +214,7 @@ def test_an_output_that_comes_meanwhile_stays(call, stopped, output, monkeypatch
         linked(file, name)
 
     monkeypatch.setattr(os, "link", link)
-    assert "exists, and is not of this job: move it away" in call("--resume")[1]
+    assert "out.txt: cannot be written (File exists)" in call("--resume")[1]
     assert output.read_text() == "mine" and is_own(stopped, GENERATION)
 
 

@@ -1,15 +1,13 @@
 """`--demo`: a whole training offline, on text that Python itself ships, with the packaged MiniLM encoder.
 
-The sentences come from the language reference behind Python's own ``help()``; the graded pairs in
-``demo/pairs.tsv`` were written for this project. Both are small: the scores show that training works, not how good
-the method is.
+The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo/pairs.tsv``
+were written for this project. Both are small: the scores show that training works, not how good the method is.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from train.evaluation.tasks.sts import load_dev
 from train.record.folder import write_file
 from una_fast.errors import InputError
 
-PAIRS = Path(__file__).parent / "pairs.tsv"
+PAIRS = Path(__file__).with_name("pairs.tsv")
 CORPUS = "corpus.txt"  # in --output
 
 # a sentence without code and markup, and where one ends
@@ -82,17 +80,14 @@ def prepare_demo(run: Run) -> None:
 
 
 def write_corpus(output: Path) -> Path:
-    """Write the demo's sentences to ``output/corpus.txt``, one a line, each once; return its path."""
+    """Write the demo's sentences to ``output/corpus.txt``, one a line, each once; return its path.
+
+    They are sentences of Python's reference without code, tables, headings and markup.
+    """
     from pydoc_data.topics import topics  # 0.5 MB of text, needed here alone
 
-    distinct = dict.fromkeys(sentences(topics[name] for name in sorted(topics)))
+    paragraphs = (one for name in sorted(topics) for one in re.split(r"\n\s*\n", topics[name]))
+    texts = (" ".join(one.replace("*", "").replace('"', "").split()) for one in paragraphs)
+    distinct = dict.fromkeys(sentence for text in texts for sentence in _END.split(text) if _PROSE.fullmatch(sentence))
     write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in distinct).encode())
     return output / CORPUS
-
-
-def sentences(pages: Iterable[str]) -> Iterator[str]:
-    """The sentences of reStructuredText `pages`, in order, without code, tables, headings and markup."""
-    for page in pages:
-        for paragraph in re.split(r"\n\s*\n", page):
-            text = " ".join(paragraph.replace("*", "").replace('"', "").split())
-            yield from filter(_PROSE.fullmatch, _END.split(text))

@@ -14,8 +14,10 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import xxhash
+from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from train.encoder.pretrained import from_pretrained
@@ -65,13 +67,13 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
         self._search = _search(network.generation_config, job)
 
-    def encode(self, texts: list[str]) -> tuple[list[list[int]], list[bool]]:
-        """Token ids of each text with the prefix before it, and whether it was cut."""
+    def encode(self, texts: list[str]) -> tuple[list[list[int]], NDArray[np.bool_]]:
+        """Token ids of each of n texts with the prefix before it, and whether it was cut, (n,)."""
         prefixed, limit = [(self._job.prefix or "") + text for text in texts], self._job.max_source_length
         assert limit is not None
         rows = self._tokenizer(prefixed)["input_ids"]
-        cut = [len(ids) > limit for ids in rows]
-        for place in (place for place, is_cut in enumerate(cut) if is_cut):
+        cut = np.array([len(ids) > limit for ids in rows])
+        for place in np.flatnonzero(cut):
             rows[place] = self._tokenizer(prefixed[place], truncation=True, max_length=limit)["input_ids"]
         return rows, cut
 
@@ -132,8 +134,8 @@ def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
     try:
         return from_pretrained(what, kind, name, **kwargs)
     except InputError as error:
-        if "--trust-remote-code" in str(error):
-            raise InputError(
-                f"{name}: needs Python code that it brings along, and such code is not run here: give another model"
-            ) from error
-        raise
+        if "--trust-remote-code" not in str(error):
+            raise
+        raise InputError(
+            f"{name}: needs Python code that it brings, which is not run here: give another model"
+        ) from error

@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import xxhash
+from numpy.typing import NDArray
 
 from train.encoder.pretrained import quiet
 from train.evaluation.embed import batch_bounds
@@ -37,13 +37,14 @@ from train.record.folder import (
     read_mark,
     read_sealed,
     write_json,
+    write_once,
 )
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import checksum_of, file_checksum, new_file, own_file, sync_file, unwritable
+from una_fast.storage.files import checksum_of, file_checksum, own_file, sync_file, unwritable
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -78,19 +79,24 @@ def write_output(job: Job) -> int:
     texts = list(sentences(job.corpus, job.column))
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
     identity = {"settings": job.settings(), "corpus": {"xxh3_128": digest}, "models": models}
-    output, folder, manifest = Path(job.output), folder_of(Path(job.output)), manifest_of(Path(job.output))
+    output = Path(job.output)
+    folder, manifest = folder_of(output), manifest_of(output)
     if job.resume and check_json(manifest) and not is_own(folder, GENERATION) and output.exists():
         _check_finished(output, read_sealed(manifest), identity)
         tell_user(f"{output}: already finished")
         return 0
-    _check_new(output, manifest, job.resume)
+    for path in (output, manifest):  # a job that was killed at its end has left both files, or the manifest alone
+        if os.path.lexists(path) and not (job.resume and manifest.exists()):
+            raise InputError(f"--output {output}: {path} exists: choose another name, or move it away")
+    if folder.is_symlink():
+        raise InputError(f"--output {output}: {folder} is a link: move it away")
     with OutputFolder(folder, GENERATION, job.resume, identity) as own:
         if job.resume:
             check_identity(output, read_mark(folder)["settings"], identity)
         with Records(folder) as records:
             code = _write(job, texts, device, records)
             if code == 0:
-                _finish(output, manifest, identity, texts, records)
+                _finish(output, identity, texts, records)
                 records.remove()
         if code == 0 or not records.made:
             own.remove()
@@ -108,20 +114,9 @@ def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any
         raise InputError(f"--output {output}: was changed since it was written, and stays: choose another name")
 
 
-def _check_new(output: Path, manifest: Path, resume: bool) -> None:
-    """Refuse files of others. A job that was killed at its end has left both files, or the manifest alone."""
-    for path in (output, manifest):
-        if os.path.lexists(path) and not resume:
-            raise InputError(f"--output {output}: {path} exists: choose another name, or delete it")
-    if folder_of(output).is_symlink():
-        raise InputError(f"--output {output}: {folder_of(output)} is a link: move it away")
-    if os.path.lexists(output) and not manifest.exists():
-        raise InputError(f"--output {output}: exists, and is not of this job: move it away")
-
-
 def _write(job: Job, texts: list[str], device: torch.device, records: Records) -> int:
     """Make what is left; returns 0, or the code of the signal that came."""
-    total = sum(not is_blank(text) for text in texts)
+    total = sum(bool(text.strip()) for text in texts)
     writers = [Seq2Seq(name, job, device) for name in job.model]
     default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
     budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
@@ -132,19 +127,14 @@ def _write(job: Job, texts: list[str], device: torch.device, records: Records) -
             for batch in make_records(writers, texts, {*records.made}, budget):
                 records.add(batch)
                 bar.update(len(batch))
-    except InputError as error:
-        raise InputError(f"{error}{_kept(records, total)}") from error
-    except Stopped as stopped:
-        tell_user(f"stopped by {signal.Signals(stopped.number).name}{_kept(records, total)}")
-        return 128 + stopped.number
+    except (InputError, Stopped) as end:
+        done = len(records.made)
+        kept = f": {done:,} of {total:,} lines are kept: go on with the same command and --resume" if done else ""
+        if isinstance(end, InputError):
+            raise InputError(f"{end}{kept}") from end
+        tell_user(f"stopped by {end}{kept}")
+        return 128 + end.number
     return 0
-
-
-def _kept(records: Records, total: int) -> str:
-    """The end of a message about a job that ended early: how to go on, if there is something to go on with."""
-    if not records.made:
-        return ""
-    return f": {len(records.made):,} of {total:,} lines are kept: go on with the same command and --resume"
 
 
 def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budget: int) -> Iterator[list[Record]]:
@@ -153,31 +143,30 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
     budget: tokens of a batch's sentences, padding included.
     """
     first, *others = writers
-    left = [row for row, text in enumerate(texts) if row not in done and not is_blank(text)]
+    left = [row for row, text in enumerate(texts) if text.strip() and row not in done]
     for start in range(0, len(left), CHUNK):
-        rows = left[start : start + CHUNK]
+        rows = np.array(left[start : start + CHUNK])
         ids, cut = first.encode([texts[row] for row in rows])
         lengths = np.array([len(row) for row in ids])
         order = np.argsort(lengths, kind="stable")
         for begin, end in batch_bounds(lengths[order], budget):
-            batch = order[begin:end].tolist()
-            made = first.write([ids[place] for place in batch])
-            was_cut = [cut[place] for place in batch]
+            batch = order[begin:end]
+            made, was_cut = first.write([ids[place] for place in batch]), cut[batch]
             for writer in others:
                 made, cut_again = rewrite(writer, made)
-                was_cut = [a or b for a, b in zip(was_cut, cut_again, strict=True)]
-            batch_rows = [rows[place] for place in batch]
-            yield [record(row, texts[row], *rest) for row, *rest in zip(batch_rows, made, was_cut, strict=True)]
+                was_cut |= cut_again
+            yield [
+                record(row, texts[row], *rest) for row, *rest in zip(rows[batch].tolist(), made, was_cut, strict=True)
+            ]
 
 
-def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], list[bool]]:
+def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], NDArray[np.bool_]]:
     """What a model makes of the texts of another model, and which texts it had to cut. An empty text stays empty."""
-    places = [place for place, text in enumerate(texts) if text.strip()]
-    result, was_cut = [""] * len(texts), [False] * len(texts)
-    if places:
-        rows, cut = writer.encode([one_line(texts[place])[0] for place in places])
-        for place, text, is_cut in zip(places, writer.write(rows), cut, strict=True):
-            result[place], was_cut[place] = text, is_cut
+    result, was_cut = [""] * len(texts), np.zeros(len(texts), bool)
+    if places := [place for place, text in enumerate(texts) if text.strip()]:
+        rows, was_cut[places] = writer.encode([one_line(texts[place])[0] for place in places])
+        for place, text in zip(places, writer.write(rows), strict=True):
+            result[place] = text
     return result, was_cut
 
 
@@ -196,11 +185,6 @@ def one_line(text: str) -> tuple[str, bool]:
     """
     lines = text.strip().splitlines()
     return " ".join(filter(None, map(str.strip, lines))), len(lines) > 1
-
-
-def is_blank(sentence: str) -> bool:
-    """True for a sentence without text, for which the output has an empty line."""
-    return not sentence.strip()
 
 
 def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
@@ -272,22 +256,15 @@ def _checksum(line: bytes) -> bytes:
     return xxhash.xxh3_64_hexdigest(line).encode()
 
 
-def _finish(output: Path, manifest: Path, identity: dict[str, Any], texts: list[str], records: Records) -> None:
-    """Write OUTPUT, with a blank line for a blank sentence, and OUTPUT.manifest; tell the user."""
+def _finish(output: Path, identity: dict[str, Any], texts: list[str], records: Records) -> None:
+    """Write OUTPUT, with a blank line for a blank sentence, and before it its manifest; tell the user."""
     notes = Counter(note for one in records.made.values() for note in one.notes)
     blank = len(texts) - len(records.made)
     counts = {"lines": len(texts), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
     lines = (records.made[row].text if row in records.made else "" for row in range(len(texts)))
     content = "".join(f"{line}\n" for line in lines).encode()
-    write_json(manifest, identity | counts | {"xxh3_64": checksum_of([content])})
-    try:
-        with new_file(output, replace=False) as file:
-            file.write(content)
-    except FileExistsError as error:
-        if output.read_bytes() != content:  # as it is after a kill before the parts were removed
-            raise InputError(f"--output {output}: exists, and is not of this job: move it away") from error
-    except OSError as error:
-        raise unwritable(output, error) from error
+    write_json(manifest_of(output), identity | counts | {"xxh3_64": checksum_of([content])})
+    write_once(output, content)  # a kill before the parts were removed has left it
     tell_user(f"{output}: {counted(len(texts), 'line')}, {blank:,} of them blank as in the corpus")
     for name, meaning in NOTES.items():
         if notes[name]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from train.config.command import Parser, first_word
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
-from train.paper.tables import BERT, ROBERTA, Cell, Source, cells_of, contents
+from train.paper.tables import Cell, Source, cells_of, contents
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
@@ -74,9 +73,8 @@ class Request:
         if given := self.given.get("corpus"):
             return (given,) if isinstance(given, str) else tuple(given)
         folder = self.downstream.parents[1] / "corpora"
-        for name in CORPORA:
-            if (folder / name).is_file():
-                return (str(folder / name),)
+        if found := [str(folder / name) for name in CORPORA if (folder / name).is_file()]:
+            return (found[0],)
         raise InputError(
             f"{folder} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
             f"`python -m train.download --to {folder.parent} --only wiki`"
@@ -123,20 +121,8 @@ class Request:
         return self.output / "runs" / "_".join(names)
 
     def cells(self) -> list[Cell]:
-        """The cells that --rows and --columns name. --model takes the place of BERT, and then no row has RoBERTa.
-
-        Raises:
-            InputError: no such row or column.
-        """
-        cells, own = cells_of(self.table, self.seeds), self.given.get("model")
-        if own:
-            cells = [
-                dataclasses.replace(cell, source=dataclasses.replace(cell.source, name=own))
-                if cell.source.name == BERT
-                else cell
-                for cell in cells
-                if cell.source.name != ROBERTA
-            ]
+        """The cells that --rows and --columns name. InputError if there is no such row or column."""
+        cells = cells_of(self.table, self.seeds, self.given.get("model", ""))
         rows = _named("--rows", self.given.get("rows", ""), [cell.row for cell in cells])
         columns = _named("--columns", self.given.get("columns", ""), [cell.column for cell in cells])
         return [cell for cell in cells if cell.row in rows and cell.column in columns]
@@ -172,15 +158,11 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     Raises:
         InputError: no such table, an unknown option, a value that is missing or out of range.
     """
-    tables = contents()
-    name = first_word(
-        words, prog, "table", {one: f"table {row['number']}: {row['title']}" for one, row in tables.items()}
-    )
-    table = tables[name]
-    about = f"Table {table['number']} of the paper: {table['title']}, with the paper's figures beside."
+    titles = {name: f"table {table['number']}: {table['title']}" for name, table in contents().items()}
+    name = first_word(words, prog, "table", titles)
+    about = f"The paper's {titles[name]}, with its figures beside."
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
     given = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
-    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
-    if not values.get("output"):
+    if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
-    return Request(name, values)
+    return Request(name, {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()})

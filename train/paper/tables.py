@@ -13,6 +13,7 @@ from typing import Any
 from train.config.command import read_yaml
 from train.evaluation.tasks.registry import TASKS, suite
 from train.record.folder import TABLES, write_json, write_page
+from train.report.runs import STS_AVERAGE
 from una_fast.text_table import aligned
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
@@ -62,8 +63,12 @@ def contents() -> dict[str, dict[str, Any]]:
     return read_yaml(Path(__file__).with_name("tables.yaml"))
 
 
-def cells_of(name: str, seeds: Sequence[int] = ()) -> list[Cell]:
-    """The cells of a table, row by row. seeds: of the rows that show one seed, if not the paper's."""
+def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell]:
+    """The cells of a table, row by row.
+
+    seeds: of the rows that show one seed, if not the paper's. model: takes the place of BERT, and then no row has
+    RoBERTa.
+    """
     table = contents()[name]
     columns = STS if table["columns"] == "sts" else table["columns"]
     columns = columns if isinstance(columns, dict) else {score: {"score": score} for score in columns}
@@ -73,24 +78,24 @@ def cells_of(name: str, seeds: Sequence[int] = ()) -> list[Cell]:
         rows = {str(seed): rows.get(str(seed), {"seed": seed}) for seed in seeds} | means
     empty = [None] * len(columns)
     return [
-        Cell(label, column, figure, deviation, _source(label, row, about), about["score"], row.get("seed"))
+        Cell(label, column, figure, deviation, _source(label, row, about, model), about["score"], row.get("seed"))
         for label, row in rows.items()
+        if not (model and ROBERTA in (row.get("model"), row.get(CHECKPOINT)))
         for (column, about), figure, deviation in zip(
             columns.items(), row.get("paper", empty), row.get("deviation", empty), strict=True
         )
     ]
 
 
-def _source(label: str, row: Mapping[str, Any], column: Mapping[str, Any]) -> Source:
+def _source(label: str, row: Mapping[str, Any], column: Mapping[str, Any], model: str) -> Source:
     if column["score"] in (PAIRS, NEGATIVE):
         return Source(column["score"], label)
+    name = row.get(CHECKPOINT, row.get("model", BERT))
+    name = model if model and name == BERT else name
     if CHECKPOINT in row:
-        return Source(
-            CHECKPOINT, row[CHECKPOINT], tuple((name, row[name]) for name in ("pooling", "whiten") if name in row)
-        )
+        return Source(CHECKPOINT, name, tuple((one, row[one]) for one in ("pooling", "whiten") if one in row))
     options = {**row.get("run", {}), **column.get("run", {})}
-    texts = row.get("texts") or column.get("texts", "")
-    return Source(RUN, row.get("model", BERT), tuple(sorted(options.items())), texts)
+    return Source(RUN, name, tuple(sorted(options.items())), row.get("texts") or column.get("texts", ""))
 
 
 def save(folder: Path, about: Mapping[str, Any], cells: Iterable[Cell], scores: Mapping[Source, Scores]) -> str:
@@ -114,7 +119,8 @@ def save(folder: Path, about: Mapping[str, Any], cells: Iterable[Cell], scores: 
 
 
 def _measured(cell: Cell, scores: Scores) -> dict[str, Any]:
-    seeds = {seed: by_name.get(cell.score) for seed, by_name in scores.items() if cell.seed in (None, seed)}
+    name = STS_AVERAGE if cell.score == AVERAGE else cell.score
+    seeds = {seed: by_name.get(name) for seed, by_name in scores.items() if cell.seed in (None, seed)}
     values = [value for value in seeds.values() if value is not None]
     numeric = bool(values) and not any(isinstance(value, str) for value in values)
     mean = statistics.fmean(values) if numeric and len(values) > 1 else next(iter(values), None)

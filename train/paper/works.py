@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import una_fast
 from train import evaluate
@@ -20,28 +19,27 @@ from train.launch.finish import is_scored
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.paper.request import Request
-from train.paper.tables import AVERAGE, CHECKPOINT, DEV, PAIRS, RUN, Cell, Scores, Source
+from train.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train.record.checkpoint import check_identity
 from train.record.folder import RUNS, SCORES, check_inside, is_finished, is_own, read_object, read_summary
-from train.report.runs import STS_AVERAGE, read_evaluation, read_run
+from train.report.runs import read_evaluation, read_run
 from una_fast.storage import is_saved
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What measures the cells of a source, or must be there before.
 
     name: the work in messages. command: what does the same in a shell. done: whether nothing is left to do. do: do what
-    is left; returns the exit code. check: raises InputError if the work would fail, before works that take hours.
-    scores: what is measured so far.
+    is left; returns the exit code. scores: what is measured so far. check: raises InputError if the work would fail,
+    before works that take hours.
     """
 
     name: str
     command: str
     done: Callable[[], bool]
     do: Callable[[], int]
+    scores: Callable[[], Scores]
     check: Callable[[], Any] = lambda: None
-    scores: Callable[[], Scores] = dict
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
@@ -49,15 +47,12 @@ def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
     own: dict[Source, list[Cell]] = {}
     for cell in cells:
         own.setdefault(cell.source, []).append(cell)
-    found: dict[Source, Work] = {}
-    for source, its_cells in own.items():
-        if source.kind == RUN:
-            found[source] = training(request, source, its_cells)
-        elif source.kind != CHECKPOINT:
-            found[source] = counting(request, source) if source.kind == PAIRS else drawing(request, source)
-        elif source.name:
-            found[source] = scoring(request, source)
-    return found
+    others = {CHECKPOINT: scoring, PAIRS: counting, NEGATIVE: drawing}
+    return {
+        source: training(request, source, its_cells) if source.kind == RUN else others[source.kind](request, source)
+        for source, its_cells in own.items()
+        if source.name
+    }
 
 
 def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
@@ -66,57 +61,48 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
     seeds = tuple(dict.fromkeys(seed for some in wanted for seed in some))
     scored = any(cell.score != DEV for cell in cells)
     run = request.run_of(source, seeds, scored)
-    runs = {seed: of_seed(run, seed) for seed in seeds}
+    runs = {Path(one.output): one for one in (of_seed(run, seed) for seed in seeds)}
 
-    def seed_done(one: Run) -> bool:
-        folder = Path(one.output)
-        if not is_finished(folder) or (scored and not is_scored(one)):
+    def is_done(folder: Path) -> bool:
+        if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
-        identity = resolve_options(dataclasses.replace(one, dev="", evaluate="")).identity()
+        identity = resolve_options(dataclasses.replace(runs[folder], dev="", evaluate="")).identity()
         check_identity(folder, {"settings": read_summary(folder)["settings"]}, {"settings": identity})
         return True
-
-    def scores() -> Scores:
-        folders = {seed: Path(one.output) for seed, one in runs.items()}
-        found = {seed: read_run(folder).scores for seed, folder in folders.items() if is_finished(folder)}
-        return {seed: {**one, AVERAGE: one.get(STS_AVERAGE)} for seed, one in found.items()}
 
     return Work(
         name=str(Path(run.output).relative_to(request.output)),
         command=f"python -m train.ddp {shlex.join(words_of(options().values(), vars(run)))}",
-        check=lambda: resolve_options(dataclasses.replace(runs[seeds[0]], evaluate="")),
-        done=lambda: all(map(seed_done, runs.values())),
+        check=lambda: resolve_options(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
+        done=lambda: all(map(is_done, runs)),
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
-        scores=scores,
+        scores=lambda: {one.seed: read_run(folder).scores for folder, one in runs.items() if is_finished(folder)},
     )
 
 
 def scoring(request: Request, source: Source) -> Work:
     """The scores of a published encoder on the STS tasks, by `train.evaluate`."""
     tasks, settings = request.given.get("tasks", "sts"), dict(source.options)
+    trust = bool(request.given.get("trust_remote_code"))
     short = "_".join([*Path(source.name).parts[-2:], settings["pooling"], *["whitening"][: "whiten" in settings]])
     path = request.output / "checkpoints" / f"{short}.json"
     words = ["--model", source.name, "--pooling", settings["pooling"], *["--whiten"][: "whiten" in settings]]
     words += ["--tasks", tasks, "--data", str(request.downstream), "--json", str(path)]
     words += ["--device", request.given["device"]] if "device" in request.given else []
-    words += ["--trust-remote-code"] if request.given.get("trust_remote_code") else []
+    words += ["--trust-remote-code"][:trust]
 
     def done() -> bool:
         kept = read_object(path, SCORES)
         return kept.get("model") == source.name and {*task_names(tasks)} <= {*kept.get("sts", {})}
 
-    def scores() -> Scores:
-        """They have no seed, and stand under the first of the command."""
-        found = read_evaluation(path) if path.is_file() else {}
-        return {request.seeds[0]: {**found, AVERAGE: found.get(STS_AVERAGE)}} if found else {}
-
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
-        check=lambda: load_config(source.name, 0.0, bool(request.given.get("trust_remote_code"))),
+        check=lambda: load_config(source.name, 0.0, trust),
         done=done,
         do=lambda: evaluate.main(words),
-        scores=scores,
+        # they have no seed, and stand under the first of the command
+        scores=lambda: {request.seeds[0]: read_evaluation(path)} if path.is_file() else {},
     )
 
 
@@ -126,7 +112,7 @@ def counting(request: Request, source: Source) -> Work:
     def scores() -> Scores:
         return {request.seeds[0]: {source.kind: read_task(request.downstream, source.name).sizes["test"]}}
 
-    return Work(source.name, f"count the pairs of {source.name}", lambda: True, lambda: 0, scores=scores)
+    return Work(source.name, f"count the pairs of {source.name}", lambda: True, lambda: 0, scores)
 
 
 def drawing(request: Request, source: Source) -> Work:
@@ -140,14 +126,13 @@ def drawing(request: Request, source: Source) -> Work:
         return 0
 
     def scores() -> Scores:
-        if not is_saved(Path(run.index)):
-            return {}
-        index = open_index(run, sources(run))
-        augmenters = {
-            seed: una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, vars(run) | {"seed": seed}))
-            for seed in request.seeds
-        }
-        return {seed: {source.kind: augmenter.augment([source.name])[0]} for seed, augmenter in augmenters.items()}
+        found = {}
+        if is_saved(Path(run.index)):
+            index = open_index(run, sources(run))
+            for seed in request.seeds:
+                augmenter = una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, vars(run) | {"seed": seed}))
+                found[seed] = {source.kind: augmenter.augment([source.name])[0]}
+        return found
 
     command = shlex.join(["una-fast", "index", *request.corpus, "--output", run.index])
-    return Work(run.index, command, lambda: is_saved(Path(run.index)), do, scores=scores)
+    return Work(run.index, command, lambda: is_saved(Path(run.index)), do, scores)

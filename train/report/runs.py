@@ -212,8 +212,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """Mean and standard deviation (of the sample, n - 1) of n values; the deviation of one value is NaN."""
 
     mean: float
@@ -251,21 +250,19 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
-    groups = list(members.values())
-    # a group is named by the folders of the commands that made it, or by its runs' where a command made others too
-    owners = [{run.owner: None for run in group} for group in groups]
-    shared = Counter(owner for of_group in owners for owner in of_group)
+    # a group is named by the folders of the commands that made it, or of its runs, where a command made others too
+    shared = Counter(owner for group in members.values() for owner in {run.owner for run in group})
     folders = [
-        [*of_group] if all(shared[one] == 1 for one in of_group) else [run.folder for run in group]
-        for group, of_group in zip(groups, owners, strict=True)
+        [*dict.fromkeys(run.owner if shared[run.owner] == 1 else run.folder for run in group)]
+        for group in members.values()
     ]
-    names = iter(short_names([folder for of_group in folders for folder in of_group]))
-    labels = []
-    for of_group in folders:
-        own = [*islice(names, len(of_group))]
-        more = len(own) - MOST_NAMED
-        labels.append(", ".join(own[:MOST_NAMED]) + (f" and {more} more" if more > 0 else ""))
-    return [Group(label, group) for label, group in zip(labels, groups, strict=True)]
+    names = iter(short_names([folder for some in folders for folder in some]))
+    groups = []
+    for some, group in zip(folders, members.values(), strict=True):
+        own = [*islice(names, len(some))]
+        more = f" and {len(own) - MOST_NAMED} more" if len(own) > MOST_NAMED else ""
+        groups.append(Group(", ".join(own[:MOST_NAMED]) + more, group))
+    return groups
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[str]:
@@ -306,8 +303,7 @@ def differences(group: Group, baseline: Group) -> dict[str, Comparison]:
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A score of n seeds under two conditions; all but p in the unit of the scores.
 
     difference: the mean over seeds of (with - without); deviation: of these differences (n - 1); low, high: the mean's
@@ -332,12 +328,9 @@ def compare(without: Mapping[str, float], with_it: Mapping[str, float]) -> Compa
     if not seeds:
         return None
     first, second = (np.array([scores[seed] for seed in seeds]) for scores in (without, with_it))
-    differences = second - first
-    n, mean = len(seeds), float(differences.mean())
-    deviation = low = high = p = math.nan
-    if n > 1:
-        deviation = float(differences.std(ddof=1))
-        p = float(stats.ttest_rel(second, first).pvalue)
-        half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * deviation / math.sqrt(n)
-        low, high = mean - half, mean + half
-    return Comparison(n, float(first.mean()), float(second.mean()), mean, deviation, low, high, p)
+    differences, deviation, figures = second - first, math.nan, [math.nan] * 3
+    if len(seeds) > 1:
+        deviation, test = float(differences.std(ddof=1)), stats.ttest_rel(second, first)
+        figures = [*map(float, test.confidence_interval(LEVEL)), float(test.pvalue)]
+    means = (float(values.mean()) for values in (first, second, differences))
+    return Comparison(len(seeds), *means, deviation, *figures)
