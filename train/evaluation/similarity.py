@@ -23,12 +23,8 @@ def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
     """
     first, second = np.nan_to_num(first), np.nan_to_num(second)
     dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)
-    norms = _norms(first) * _norms(second)
+    norms = math.prod(np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64)) for rows in (first, second))
     return np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-
-
-def _norms(rows: Floats) -> NDArray[np.float64]:
-    return np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
 
 
 def pearson(x: Floats, y: Floats) -> float:

@@ -11,6 +11,7 @@ fp32 that changes a text only where the scores of two beams agree to about 1e-6;
 from __future__ import annotations
 
 import copy
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from train.encoder.pretrained import from_pretrained
 from train.evaluation.model import DTYPES
 from train.generation.options import Job
 from una_fast.errors import InputError
+from una_fast.storage.files import file_checksum
 
-READ_BYTES = 1 << 24
 MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # suffixes of the files of a model's folder
 
 
@@ -41,17 +42,15 @@ def check_model(name: str, job: Job) -> str:
             f"{name}: is a {config.model_type} model, which does not turn text into text: give a seq2seq model, such "
             "as T5, BART, PEGASUS or Marian"
         )
-    _check_positions(name, config, job)
+    positions = getattr(config, "max_position_embeddings", None) or math.inf
+    for end, length in (("source", job.max_source_length), ("target", job.max_target_length)):
+        if (length or 0) > positions:
+            raise InputError(f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it")
     _load("tokenizer", AutoTokenizer, name)
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None) or ""
-    digest = xxhash.xxh3_128()
-    for path in sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES):
-        digest.update(path.name.encode())
-        with path.open("rb") as file:
-            while block := file.read(READ_BYTES):
-                digest.update(block)
-    return digest.hexdigest()
+    files = sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES)
+    return xxhash.xxh3_128_hexdigest("".join(f"{path.name} {file_checksum(path)}\n" for path in files).encode())
 
 
 class Seq2Seq:
@@ -100,14 +99,6 @@ class Seq2Seq:
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}
         ids = self._network.generate(**inputs, generation_config=self._search)
         return self._tokenizer.batch_decode(ids, skip_special_tokens=True)
-
-
-def _check_positions(name: str, config: Any, job: Job) -> None:
-    positions = getattr(config, "max_position_embeddings", None)
-    for end in ("source", "target"):
-        length = getattr(job, f"max_{end}_length")
-        if positions is not None and length > positions:
-            raise InputError(f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it")
 
 
 def _search(own: Any, job: Job) -> Any:

@@ -47,20 +47,16 @@ class Paper:
 
 @dataclass(frozen=True)
 class Request:
-    """A call of the command: its table, and by name the options that were given, its own and those of `train.ddp`."""
+    """A call of the command.
+
+    seeds: of every run, the user's or the paper's. given: by name the options that were given, the command's own and
+    those of `train.ddp`.
+    """
 
     table: str
+    output: Path
+    seeds: tuple[int, ...]
     given: dict[str, Any]
-
-    @property
-    def output(self) -> Path:
-        """The folder of --output."""
-        return Path(self.given["output"])
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """The seeds of every run: the user's, else the paper's."""
-        return self.given.get("seeds") or tuple(contents()[self.table].get("seeds", [42]))
 
     @cached_property
     def downstream(self) -> Path:
@@ -70,8 +66,8 @@ class Request:
     @cached_property
     def corpus(self) -> tuple[str, ...]:
         """The files of sentences. InputError if none was given, and the data hold no corpus of the paper."""
-        if given := self.given.get("corpus"):
-            return (given,) if isinstance(given, str) else tuple(given)
+        if "corpus" in self.given:
+            return self.given["corpus"]
         folder = self.downstream.parents[1] / "corpora"
         if found := [str(folder / name) for name in CORPORA if (folder / name).is_file()]:
             return (found[0],)
@@ -162,7 +158,9 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     name = first_word(words, prog, "table", titles)
     about = f"The paper's {titles[name]}, with its figures beside."
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
-    given = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
+    found = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
+    given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()}
     if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
-    return Request(name, {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()})
+    seeds = given.get("seeds") or tuple(contents()[name].get("seeds", [42]))
+    return Request(name, Path(given["output"]), seeds, given)

@@ -47,12 +47,8 @@ class Figure(NamedTuple):
     caption: str
 
 
-def _losses(negatives: bool) -> CurveOf:
-    return lambda run: {step.step: step.loss for step in run.steps if step.negatives == negatives}
-
-
-def _cosines(name: str) -> CurveOf:
-    return lambda run: {step.step: getattr(step, name) for step in run.steps}
+def _of_steps(name: str, negatives: tuple[bool, ...] = (True, False)) -> CurveOf:
+    return lambda run: {step.step: getattr(step, name) for step in run.steps if step.negatives in negatives}
 
 
 DEV, LOSS = "Dev score", "loss (nats, log scale)"
@@ -67,11 +63,11 @@ CURVES: dict[str, tuple[str, str, dict[str, CurveOf]]] = {
     "Similarity over training": (
         "cosine similarity (batch mean)",
         "Solid: anchor and positive. Dashed: anchor and negative, easy to tell apart where it is far below.",
-        {": positive": _cosines("cosine_positive"), ": negative": _cosines("cosine_negative")},
+        {": positive": _of_steps("cosine_positive"), ": negative": _of_steps("cosine_negative")},
     ),
     # two figures, since steps with negatives have twice as many candidates
-    "Loss of the steps without negatives": (LOSS, MEANS, {"": _losses(False)}),
-    "Loss of the steps with negatives": (LOSS, MEANS, {"": _losses(True)}),
+    "Loss of the steps without negatives": (LOSS, MEANS, {"": _of_steps("loss", (False,))}),
+    "Loss of the steps with negatives": (LOSS, MEANS, {"": _of_steps("loss", (True,))}),
 }
 
 
@@ -102,9 +98,10 @@ def _traces(group: Group, i: int, curve_of: CurveOf, suffix: str, second: int) -
     look = {"color": colour(i), "dash": DASHES[(i // N_COLOURS + second) % len(DASHES)]}
     if len(curves) < 2:
         return [_trace(group.label + suffix, curve, look) for curve in curves.values()]
-    thin = [_trace(name + suffix, curve, look, thin=True) for name, curve in curves.items()]
-    mean = mean_curve(list(curves.values()))
-    return [*thin, *([_trace(f"{group.label}, mean of {len(curves)}{suffix}", mean, look)] if mean else [])]
+    traces = [_trace(name + suffix, curve, look, thin=True) for name, curve in curves.items()]
+    if mean := mean_curve([*curves.values()]):
+        traces.append(_trace(f"{group.label}, mean of {len(curves)}{suffix}", mean, look))
+    return traces
 
 
 def _trace(name: str, curve: Curve, look: dict[str, str], thin: bool = False) -> go.Scatter:

@@ -328,9 +328,9 @@ def compare(without: Mapping[str, float], with_it: Mapping[str, float]) -> Compa
     if not seeds:
         return None
     first, second = (np.array([scores[seed] for seed in seeds]) for scores in (without, with_it))
-    differences, deviation, figures = second - first, math.nan, [math.nan] * 3
+    differences, deviation, low, high, p = second - first, *[math.nan] * 4
     if len(seeds) > 1:
-        deviation, test = float(differences.std(ddof=1)), stats.ttest_rel(second, first)
-        figures = [*map(float, test.confidence_interval(LEVEL)), float(test.pvalue)]
-    means = (float(values.mean()) for values in (first, second, differences))
-    return Comparison(len(seeds), *means, deviation, *figures)
+        deviation, test = differences.std(ddof=1), stats.ttest_rel(second, first)
+        p, (low, high) = test.pvalue, test.confidence_interval(LEVEL)
+    figures = (first.mean(), second.mean(), differences.mean(), deviation, low, high, p)
+    return Comparison(len(seeds), *map(float, figures))
