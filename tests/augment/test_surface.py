@@ -182,6 +182,20 @@ def test_few_rows_are_left_for_the_tokenizer():
     assert len(left) < len(lines) / 20
 
 
+def test_an_added_token_that_a_negative_happens_to_spell_is_one():
+    """As "mask" in the place of "HELLO" makes "[MASK]", of which the tokenizer makes another id than of its words."""
+    index = una_fast.build_index(["the [HELLO] was seen", "the mask was seen", "x [NO] y"] * 3)
+    tokenizer = bert_uncased()
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, surface="kept", radius=50)
+    rows, spelled = range(index.n_documents), 0
+    for epoch in range(20):
+        texts = una.negatives(rows, epoch)
+        spelled += sum("[MASK]" in text for text in texts)
+        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=16, return_tensors="pt")
+        assert torch.equal(una.negative_ids(rows, epoch, 16)["input_ids"], expected["input_ids"])
+    assert spelled
+
+
 def test_opening_marks_stay_with_their_word():
     index = una_fast.build_index(["¿Cuánto cuesta?", "¡Qué casa!", "¿ ?", "la casa"] * 3)
     una = una_fast.Augmenter(index, surface="kept", keep_punctuation=True)

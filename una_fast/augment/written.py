@@ -43,6 +43,7 @@ from una_fast.tokens.subwords import SubwordEncoder
 
 VERSION = 3  # of the layout of the forms
 MOST_UNITS = 2**17  # strings whose ids are remembered: some 10 MB
+ONLY_WHOLE = -1  # as `fill_rows` knows it
 NO_IDS = Ragged(np.zeros(0, dtype=ID), np.zeros(1, dtype=POINTER))
 LETTERS, MARKS = "azxqk0", '(),-/.:"'  # what a form inside a chunk may stand behind
 
@@ -99,7 +100,10 @@ class WrittenRows:
 
 
 class UnitIds:
-    """The sub-words of strings, by the character that stands before them; each is encoded once."""
+    """The sub-words of strings, by the character that stands before them; each is encoded once.
+
+    A string that only a whole text can tell the ids of, has the one id ONLY_WHOLE.
+    """
 
     def __init__(self, encoder: SubwordEncoder):
         self._encoder, self._lock = encoder, threading.Lock()
@@ -116,7 +120,10 @@ class UnitIds:
             if len(new):
                 new = new[np.unique(numbers[new], return_index=True)[1]]
                 strings = [text[starts[i] : stops[i]].tobytes().decode("utf-8") for i in new.tolist()]
-                self._ids = self._ids.followed_by(encode_behind(strings, self._encoder))
+                ids = encode_behind(strings, self._encoder)
+                without = ids.lengths() == 0
+                values = np.insert(ids.values, ids.indptr[:-1][without], ONLY_WHOLE)
+                self._ids = self._ids.followed_by(Ragged(values, row_bounds(ids.lengths() + without)))
             return numbers, self._ids
 
 

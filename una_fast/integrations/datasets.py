@@ -82,12 +82,12 @@ class Negatives(DrawnByEpoch):
         Raises:
             InputError: a column that is not there, or that holds something other than text; one row that is no batch.
         """
-        views = self._given(batch)
+        views = self._views(batch)
         texts = ("\0".join(row).encode(errors="replace") for row in zip(*views.values(), strict=True))
         self._note_drawn([xxhash.xxh3_64_intdigest(text) for text in texts])
         for number, name in enumerate(self.names):
             views[name] = self.augmenter.augment(views[self.of], self.epoch.value, draw_set=number)
-        return views | {name: batch[_checked_column(list(batch), name)] for name in self.keep}
+        return views | {name: _column(batch, name) for name in self.keep}
 
     def __repr__(self) -> str:
         settings: dict[str, Any] = {"column": self.column, "positive": self.positive, "n": len(self.names)}
@@ -115,7 +115,10 @@ class Negatives(DrawnByEpoch):
                 f"select takes a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
                 "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
             )
-        columns = [_checked_column(dataset.column_names, column) for column in self._read_columns(*self.keep)]
+        own = [] if self.positive in (None, "same") else [self.positive]
+        columns = list(dict.fromkeys([self.column, *own, *self.keep]))
+        for column in columns:
+            _check_column(dataset.column_names, column)
         if not hasattr(dataset, "select"):  # a streamed one
             return dataset.filter(self._are_whole, batched=True)
         rows = iter(dataset.with_format(None).select_columns(columns))
@@ -124,44 +127,37 @@ class Negatives(DrawnByEpoch):
             kept += self._are_whole({column: [row[column] for row in block] for column in columns})
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
-    def _read_columns(self, *others: str) -> list[str]:
-        """The columns of the anchors and of the positives, and others."""
-        own = [] if self.positive in (None, "same") else [self.positive]
-        return list(dict.fromkeys([self.column, *own, *others]))
-
-    def _given(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    def _views(self, batch: Mapping[str, Sequence[Any]], none_is_blank: bool = False) -> dict[str, Any]:
         """The texts of the views that the batch holds."""
-        anchors = _texts(batch, self.column)
+        anchors = _texts(batch, self.column, none_is_blank)
         if self.positive is None:
             return {"anchor": anchors}
-        return {"anchor": anchors, "positive": anchors if self.positive == "same" else _texts(batch, self.positive)}
+        same = self.positive == "same"
+        return {"anchor": anchors, "positive": anchors if same else _texts(batch, self.positive, none_is_blank)}
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
-        """Whether each row of a batch has a text for every view."""
-        read = {column: batch[_checked_column(list(batch), column)] for column in self._read_columns()}
-        views = self._given(
-            {column: ["" if text is None else text for text in texts] for column, texts in read.items()}
-        )
+        """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
+        views = self._views(batch, none_is_blank=True)
         negatives = self.augmenter.augment(views[self.of])
         if self.augmenter.keeps_punctuation:  # a sentence of punctuation alone is its own negative
             mute = is_punctuation(views[self.of]).tolist()
             negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
+        kept = [_column(batch, name) for name in self.keep]
         whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
-        kept = [batch[_checked_column(list(batch), name)] for name in self.keep]
-        return [all(value[row] is not None for value in kept) and has for row, has in enumerate(whole)]
+        return [has and all(values[row] is not None for values in kept) for row, has in enumerate(whole)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
 
 
-def _texts(batch: Mapping[str, Sequence[Any]], column: str) -> list[str]:
-    values = batch[_checked_column(list(batch), column)]
+def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool) -> list[str]:
+    values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(
             f"column {column!r} is one sentence, and a batch of rows is needed: dataset.map(..., batched=True), or "
             "dataset.with_transform(...)"
         )
-    texts = list(values)
+    texts = ["" if none_is_blank and text is None else text for text in values]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
@@ -171,9 +167,13 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str) -> list[str]:
     return texts
 
 
-def _checked_column(names: Sequence[str] | None, column: str) -> str:
+def _column(batch: Mapping[str, Sequence[Any]], column: str) -> Sequence[Any]:
+    _check_column(list(batch), column)
+    return batch[column]
+
+
+def _check_column(names: Sequence[str] | None, column: str) -> None:
     if names is not None and column not in names:
         close = get_close_matches(column, names, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise InputError(f"there is no column {column!r}: the dataset has {', '.join(map(repr, names))}{hint}")
-    return column

@@ -20,7 +20,7 @@ with naming_extras("integrations"):
     from torch.distributed.nn.functional import all_gather
     from transformers import TrainerCallback
 
-    from una_fast.integrations.views import RowReader, trimmed
+    from una_fast.integrations import transformers
     from una_fast.losses import pairs, tie
 
 
@@ -35,7 +35,7 @@ def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
     return Dataset.from_dict({"row": np.setdiff1d(np.arange(index.n_documents)[:n_rows], left_out)})
 
 
-class RowCollator(RowReader):
+class RowCollator(transformers.RowCollator):
     """Row numbers of the index -> the features of sentence-transformers' losses, from the kernels::
 
         collator = RowCollator(una)
@@ -43,23 +43,18 @@ class RowCollator(RowReader):
             model, args, row_dataset(una), loss=loss, data_collator=collator, callbacks=[collator.callback()]
         )
 
-    Args:
-        augmenter: with the model's tokenizer, of an index that was saved.
-        max_length: tokens a sentence, special ones and the prompt's included.
-        positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
-        n: negatives a sentence.
-        prompts: text to put before the sentences, one for all or by view ("anchor", "positive", "negative").
-
-    Raises:
-        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
-
+    It takes the arguments of `una_fast.integrations.transformers.RowCollator`; the tokenizer must be the model's.
     """
 
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
-        return {f"{view}_{name}": part for view, ids in self._read(rows).items() for name, part in trimmed(ids).items()}
+        found = {}
+        for view, ids in self._read(rows).items():
+            used = torch.nonzero(ids["attention_mask"].any(0))[:, 0]  # special tokens stand in every row
+            found |= {f"{view}_{name}": part[:, int(used[0]) : int(used[-1]) + 1] for name, part in ids.items()}
+        return found
 
 
 class ViewsLoss(nn.Module):

@@ -1,26 +1,33 @@
-"""For the Trainer of transformers, and for a DataLoader without a trainer."""
+"""Rows of the index -> token ids, for the Trainer of transformers and for a DataLoader without a trainer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from una_fast.errors import InputError
 from una_fast.imports import naming_extras
+from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
+from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
     import torch
 
-    from una_fast.integrations.views import RowReader
+Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "token_type_ids"]: torch.int64 (B, L)
 
 
-class RowCollator(RowReader):
+class RowCollator(DrawnByEpoch):
     """Row numbers of the index -> the token ids of all views, as one batch.
 
     Give it a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
-    integers) and, for the Trainer, ``remove_unused_columns=False``.
+    integers) and, for the Trainer, ``remove_unused_columns=False``. Its attribute `views` lists the views in order:
+    anchor, positive (if any), negative or negative_1 to negative_n.
 
     Args:
         augmenter: with a tokenizer, of an index that was saved.
-        max_length: tokens a sentence, special ones included; all views are padded to it.
+        max_length: tokens a sentence, special ones and the prompt's included; all views are padded to it.
         positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
         n: negatives a sentence.
         prompts: text to put before the sentences, one for all or by view ("anchor", "positive", "negative").
@@ -30,10 +37,60 @@ class RowCollator(RowReader):
 
     """
 
-    def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, torch.Tensor]:
-        """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L).
+    def __init__(
+        self,
+        augmenter: Any,
+        max_length: int = 32,
+        positive: str | int | None = "same",
+        n: int = 1,
+        prompts: str | Mapping[str, str] | None = None,
+    ):
+        check_saved(augmenter)
+        if augmenter.tokens is None:
+            kind = type(augmenter).__name__
+            raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
+        if positive not in (None, "same") and not isinstance(positive, int):
+            raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
+        super().__init__()
+        self.augmenter, self.max_length = augmenter, max_length
+        self._offset = positive if isinstance(positive, int) else 0
+        self._negatives = negative_names(n)
+        self.views = ["anchor", *(["positive"] if positive is not None else []), *self._negatives]
+        self._prompts = dict.fromkeys(self.views, prompts) if isinstance(prompts, str) else dict(prompts or {})
+        for view, prompt in self._prompts.items():
+            if view not in self.views:
+                raise InputError(f"prompts: there is no view {view!r}: the views are {', '.join(self.views)}")
+            if prompt and self._encoded([prompt])["attention_mask"].all():
+                raise InputError(
+                    f"prompts: {prompt!r} leaves no room for a sentence among max_length={max_length} tokens"
+                )
 
-        The V views stand in the order of `views`: anchor, positive, negatives.
-        """
+    def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> Ids:
+        """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L), the V views as in `views`."""
         views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
+
+    def __repr__(self) -> str:
+        views = f"views {', '.join(self.views)}, max_length={self.max_length}, epoch={self.epoch.value}"
+        return f"<{type(self).__module__}.{type(self).__name__} of {self.augmenter!r}: {views}>"
+
+    def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
+        """The ids of each view, (B, max_length), of rows that are numbers or, from a dataset, ``{"row": number}``."""
+        numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
+        self._note_drawn(numbers)
+        return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
+
+    def _ids(self, view: str, rows: np.ndarray) -> Ids:
+        una, prompt, is_drawn = self.augmenter, self._prompts.get(view), view in self._negatives
+        draws = {"epoch": self.epoch.value, "draw_set": self._negatives.index(view)} if is_drawn else {}
+        if prompt:
+            texts = una.texts(rows, **draws) if is_drawn else map(una.index.sentence, rows.tolist())
+            return self._encoded([prompt + text for text in texts])
+        if is_drawn:
+            return una.token_ids(rows, max_length=self.max_length, **draws)
+        return una.tokens.anchor_ids(rows, self.max_length)
+
+    def _encoded(self, texts: Sequence[str]) -> Ids:
+        batch = token_tensors(len(texts), self.max_length, self.augmenter.tokens)
+        self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
+        return batch
