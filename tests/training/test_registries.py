@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 import una_fast
 from support.small_runs import metrics, train_here
@@ -13,7 +14,7 @@ from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run, options
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.launch.resolve import resolve_options
-from train.objective.registry import LOSSES, NOISES
+from train.objective.registry import LOSSES, NOISES, loss_row
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
@@ -81,6 +82,9 @@ def of_each(views, temperature):
 
 def angular(views, tau):
     return views.sum()
+
+def tied(views, temperature, start):
+    return margin(views, temperature) + (views[:2] - start).square().sum()
 LIMIT = 3
 """
 
@@ -124,6 +128,12 @@ def test_parts_of_ones_own_train(own, tiny_model) -> None:
     assert losses[0] != losses[1]  # the own negatives and positives take part
     strength = make_augmentation("own_parts:Keywords", una_fast.build_index(["a b c d", "e f"]), strength=0.5, seed=3)
     assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
+
+
+def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
+    assert [loss_row(f"own_parts:{name}").start for name in ("margin", "alone", "tied")] == [False, False, True]
+    views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
+    assert loss_row("own_parts:tied").load()(views, 1.0, start=start) > loss_row("own_parts:margin").load()(views, 1.0)
 
 
 def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -62,7 +63,7 @@ class TestPlan:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
     def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
-        blank = np.array([1, 6, 9])  # of 4 sentences, then their 4 paraphrases, then rows that training does not use
+        blank = np.array([1, 6, 8, 9])  # of 4 sentences, then their 4 paraphrases, then rows that training does not use
         rows, anchors, paraphrases = usable_rows(blank, 4)
         assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
         assert usable_rows(np.array([1]), 3)[0].tolist() == [0, 2]
@@ -211,6 +212,14 @@ def test_a_batch_moves_with_all_its_tensors(monkeypatch):
     for name in ("place", "masked.positions", "masked.targets"):
         one, other = (attrgetter(name)(each) for each in (batch, there))
         assert one.shape == other.shape and other.device.type == "meta"
+
+
+def test_tokens_of_the_anchor_are_masked_and_not_of_its_positive():
+    views, masking, rows = fake_views(1, 1), Masking(3, 103, 3000, (0,)), np.arange(6)
+    other = replace(views, positive=views.negative)
+    masked = [BatchMaker(one, 0, 1, masking=masking).make(0, 2, rows).masked for one in (views, other)]
+    expected = masking.mask(views.anchor(rows, 2, 32), rows, 2)
+    assert all(torch.equal(one.part["input_ids"], expected.part["input_ids"]) for one in masked)
 
 
 def test_copies_to_a_gpu_come_from_pinned_memory_and_are_not_waited_for(monkeypatch):
