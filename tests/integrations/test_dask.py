@@ -85,7 +85,7 @@ def test_workers_without_una_fast_are_named(client, corpus, tmp_path, monkeypatc
 def test_a_worker_lost_during_the_check_is_said_with_a_sentence(client, corpus, tmp_path, monkeypatch, lost):
     with monkeypatch.context() as patch:
         patch.setattr(client, "run", lambda *arguments, **options: {"tcp://lost": lost})
-        with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again to go on"):
+        with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again, and"):
             built(corpus, folder=tmp_path / "index", executor=client)
     assert len(built(corpus, folder=tmp_path / "index", executor=client)) == 25
 

@@ -21,7 +21,8 @@ from una_fast.storage.files import new_file, open_regular, unwritable
 MAGIC = b"unapack3"
 SUM = np.dtype("<u8")
 CHECKED = 1 << 16  # bytes of an array with one checksum; a slice costs at most two blocks more than it holds
-GO_ON = "finished files are kept: remove the cause, and run the same again to go on"
+KEPT = "finished files are kept: "
+GO_ON = f"{KEPT}remove the cause, and run the same again"
 DAMAGED = "damaged, cut short or exchanged; delete it and build again"
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
+from una_fast.storage.packs import KEPT
 from una_fast.version import VERSION
 
 AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
@@ -39,8 +40,16 @@ SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones 
 MAX_PARTITIONS = 4096
 
 
-def parse_memory(memory: str | int) -> int:
-    """Bytes of "2GB", "512MiB" or a number. Raises InputError for anything else, and below 512 MiB."""
+def memory_bytes(memory: str | int | None) -> int:
+    """Bytes of "2GB", "512MiB" or a number; of None half of this machine's memory, 2 GiB where the system is silent.
+
+    Raises InputError for anything else, and below 512 MiB.
+    """
+    if memory is None:
+        try:
+            return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST)
+        except (AttributeError, ValueError, OSError):
+            return 2 << 30
     match = SIZE.fullmatch(str(memory))
     if not match or isinstance(memory, bool):
         raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
@@ -48,14 +57,6 @@ def parse_memory(memory: str | int) -> int:
     if n_bytes < LEAST:
         raise InputError(f"memory is {memory!r}: a build takes at least {LEAST >> 20} MiB; give that or more")
     return n_bytes
-
-
-def half_of_memory() -> int:
-    """Half of the memory of this machine, in bytes; 2 GiB where the system does not say."""
-    try:
-        return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST)
-    except (AttributeError, ValueError, OSError):
-        return 2 << 30
 
 
 @dataclass(frozen=True)
@@ -143,27 +144,25 @@ class Runner:
 
 
 @contextmanager
-def open_runner(executor: Any, n_jobs: int | None, memory: int, progress: bool) -> Iterator[Runner]:
+def open_runner(executor: Any, n_jobs: int | None, memory: str | int | None, progress: bool) -> Iterator[Runner]:
     """The runner of tasks on an executor: None for threads; an Executor; or a Dask client, which has `get_executor`.
 
-    memory: bytes for all workers of an Executor together, or for each worker process of a cluster.
+    memory: for all workers of an Executor together, or for each worker process of a cluster; see `memory_bytes`.
     """
+    n_bytes = memory_bytes(memory)
     if executor is None:
-        threads = n_cores(n_jobs)
-        budget = Budget.of(memory, 1, threads)
-        with ThreadPoolExecutor(threads) as pool:
-            yield Runner(pool, budget, progress)
+        with ThreadPoolExecutor(n_cores(n_jobs)) as pool:
+            yield Runner(pool, Budget.of(n_bytes, 1, n_cores(n_jobs)), progress)
     elif hasattr(executor, "get_executor"):
         threads_of: dict[str, int] = executor.nthreads()
         if not threads_of:
             raise InputError("the cluster has no worker: start some, then build again")
-        task = Budget.of(memory, 1, max(threads_of.values())).task
-        budget = Budget(task, sum(threads_of.values()))
+        budget = replace(Budget.of(n_bytes, 1, max(threads_of.values())), slots=sum(threads_of.values()))
         yield Runner(executor.get_executor(pure=False, retries=RETRIES), budget, progress)
     elif callable(getattr(executor, "submit", None)):
         slots = getattr(executor, "_max_workers", None) or n_cores(None)
         processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
-        yield Runner(executor, Budget.of(memory, processes, slots // processes), progress)
+        yield Runner(executor, Budget.of(n_bytes, processes, slots // processes), progress)
     else:
         raise InputError(
             f"executor is {type(executor).__name__}: give an executor of concurrent.futures or a Dask client"
@@ -181,31 +180,29 @@ def check_workers(executor: Any, file: Path) -> None:
             answers = {"": executor.submit(worker_answer, file).result()}
     except Exception as error:  # whatever an executor raises for functions that workers cannot load
         answers = {"": error}
-    for worker, answer in answers.items():
-        _check_answer(f"worker {worker}" if worker else "a worker", answer, file.parent)
+    for address, answer in answers.items():
+        worker = f"worker {address}" if address else "a worker"
+        if isinstance(answer, OSError) or (isinstance(answer, Exception) and _is_loss(answer)):  # a closed connection
+            raise _lost_worker("check", answer) from answer
+        if isinstance(answer, Exception):
+            about = f"{type(answer).__name__}: {answer}"[:200]
+            raise InputError(
+                f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
+                "Python and packages"
+            ) from answer
+        version, sees_file = answer
+        if version != VERSION:
+            raise InputError(
+                f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
+            )
+        if not sees_file:
+            folder = file.parent
+            raise InputError(f"{worker} does not see {folder}: give an output folder on a disk that all machines share")
 
 
 def worker_answer(file: Path) -> tuple[str, bool]:
     """Runs on a worker: its version of una_fast, and whether it sees the file."""
     return VERSION, os.path.exists(file)  # noqa: PTH110  Path.exists raises if a folder may not be read
-
-
-def _check_answer(worker: str, answer: Any, folder: Path) -> None:
-    if isinstance(answer, OSError) or (isinstance(answer, Exception) and _is_loss(answer)):  # a connection was closed
-        raise _lost_worker("check", answer) from answer
-    if isinstance(answer, Exception):
-        about = f"{type(answer).__name__}: {answer}"[:200]
-        raise InputError(
-            f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
-            "Python and packages"
-        ) from answer
-    version, sees = answer
-    if version != VERSION:
-        raise InputError(
-            f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
-        )
-    if not sees:
-        raise InputError(f"{worker} does not see {folder}: give an output folder on a disk that all machines share")
 
 
 def _is_loss(error: BaseException) -> bool:
@@ -217,5 +214,5 @@ def _is_loss(error: BaseException) -> bool:
 def _lost_worker(stage: str, error: BaseException) -> InputError:
     return InputError(
         f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
-        "finished files are kept: run the same again to go on, and if it repeats, with a smaller `memory`"
+        f"{KEPT}run the same again, and if it repeats, with a smaller `memory`"
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
 from una_fast.index.scores import rank, term_scores
 from una_fast.index.staged.output import write_values
-from una_fast.index.staged.plan import read_runs
+from una_fast.index.staged.plan import Paths
 from una_fast.storage.content import wrong_bounds
 from una_fast.storage.packs import Pack, write_pack
 
@@ -31,71 +32,52 @@ Key = tuple[float, int]  # what ranks are sorted by, lowest first: minus the sco
 STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "score"}  # in the index: in a hash range
 
 
-def merge_strings(kind: str, runs: Path, partition: int, n_documents: int, output: Path) -> None:
-    """The task of a hash range: merges it from the `runs` listed; words by score, chunks by first appearance."""
-    merged = _Merged(kind, read_runs(runs), partition)
-    order = np.arange(merged.n)
-    arrays: dict[str, np.ndarray] = {"score": np.zeros(merged.n, dtype=SCORE)}
+def merge_strings(kind: str, runs: Paths, partition: int, n_documents: int, output: Path) -> None:
+    """The task of a hash range: merges it from all `runs`; words by score, chunks by first appearance."""
+    strings, numbers = StringSet(), []
+    first = [np.zeros(0, dtype=POINTER)]
+    frequency, ratio = np.zeros(0, dtype=POINTER), np.zeros(0, dtype=SCORE)
+    for split, path in enumerate(runs):
+        with Pack(path) as run:
+            span = run.read(f"{kind}_bounds", partition, partition + 2).tolist()
+            offsets, utf8 = read_strings(run, f"{kind}_", *span)
+            known = len(strings)
+            found = strings.add(utf8, offsets[:-1], offsets[1:])
+            check_id_range(len(strings), "words" if kind == "terms" else "chunks")
+            numbers.append(found)
+            first.append(split << 32 | run.read(f"{kind}_numbers", *span)[found >= known].astype(POINTER))
+            if kind == "terms":
+                frequency, ratio = _with_room(frequency, len(strings)), _with_room(ratio, len(strings))
+                frequency[found] += run.read("terms_frequency", *span)
+                ratio[found] = np.maximum(ratio[found], run.read("terms_ratio", *span))
+    n = len(strings)
+    order = np.arange(n)
+    arrays: dict[str, np.ndarray] = {"score": np.zeros(n, dtype=SCORE)}
     if kind == "terms":
-        scores = term_scores(merged.frequency[: merged.n], merged.ratio[: merged.n], n_documents)
+        scores = term_scores(frequency[:n], ratio[:n], n_documents)
         order = rank(scores.max_tfidf).astype(POINTER)
         scores = scores.take(order)
         arrays = {"score": scores.max_tfidf, "idf": scores.idf, "frequency": scores.document_frequency}
-    strings = StringTable(*merged.strings.strings()).take(order)
-    merged.strings = StringSet()
-    places = np.empty(merged.n, dtype=ID)
-    places[order] = np.arange(merged.n, dtype=ID)
+    table = StringTable(*strings.strings()).take(order)
+    del strings
+    places = np.empty(n, dtype=ID)
+    places[order] = np.arange(n, dtype=ID)
     arrays |= {
-        "first": merged.first[order],
-        "utf8": strings.utf8,
-        "offsets": strings.offsets,
-        "places": places[np.concatenate(merged.numbers)],  # of each string of each run in that order
-        "bounds": row_bounds([len(numbers) for numbers in merged.numbers]),
+        "first": np.concatenate(first)[order],
+        "utf8": table.utf8,
+        "offsets": table.offsets,
+        "places": places[np.concatenate(numbers)],  # of each string of each run in that order
+        "bounds": row_bounds([len(found) for found in numbers]),
     }
-    samples = np.linspace(0, merged.n - 1, min(merged.n, N_SAMPLES)).astype(POINTER)
+    samples = np.linspace(0, n - 1, min(n, N_SAMPLES)).astype(POINTER)
     arrays |= {f"sample_{name}": arrays[name][samples] for name in ("score", "first")}
-    write_pack(output, {"n": merged.n, "bytes": len(strings.utf8)}, arrays)
+    write_pack(output, {"n": n, "bytes": len(table.utf8)}, arrays)
 
 
-class _Merged:
-    """The distinct strings of a hash range, numbered by first place.
-
-    first: int64 (n,), first places; frequency: int64 (n,), the sum over the splits; ratio: float64 (n,), the highest of
-    the splits; numbers: for each split the number of each string of its run.
-    """
-
-    def __init__(self, kind: str, runs: list[Path], partition: int):
-        self.strings = StringSet()
-        self.n = 0
-        self.numbers: list[np.ndarray] = []
-        self.first = np.zeros(0, dtype=POINTER)
-        self.frequency = np.zeros(0, dtype=POINTER)
-        self.ratio = np.zeros(0, dtype=SCORE)
-        for number, path in enumerate(runs):
-            with Pack(path) as run:
-                self._add(kind, run, number, *run.read(f"{kind}_bounds", partition, partition + 2).tolist())
-
-    def _add(self, kind: str, run: Pack, number: int, start: int, stop: int) -> None:
-        offsets, utf8 = read_strings(run, f"{kind}_", start, stop)
-        found = self.strings.add(utf8, offsets[:-1], offsets[1:])
-        check_id_range(len(self.strings), "words" if kind == "terms" else "chunks")
-        known, self.n = self.n, len(self.strings)
-        self._grow()
-        self.numbers.append(found)
-        new = found >= known
-        self.first[found[new]] = number << 32 | run.read(f"{kind}_numbers", start, stop)[new].astype(POINTER)
-        if kind == "terms":
-            self.frequency[found] += run.read("terms_frequency", start, stop)
-            self.ratio[found] = np.maximum(self.ratio[found], run.read("terms_ratio", start, stop))
-
-    def _grow(self) -> None:
-        if self.n > len(self.first):
-            room = self.n + self.n // 2
-            for name in ("first", "frequency", "ratio"):
-                old = getattr(self, name)
-                grown = np.zeros(room, dtype=old.dtype)
-                grown[: len(old)] = old
-                setattr(self, name, grown)
+def _with_room(array: np.ndarray, n: int) -> np.ndarray:
+    """The array, made longer by zeros if it has less than n values, with half of n to spare."""
+    missing = n - len(array)
+    return array if missing <= 0 else np.concatenate([array, np.zeros(missing + n // 2, dtype=array.dtype)])
 
 
 def read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,32 +106,33 @@ def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
 
 
 def rank_strings(
-    kind: str, merged: Iterable[Path], low: Key | None, high: Key | None, arrays: Path, output: Path
+    kind: str, merged: Iterable[Path], low: Key | None, high: Key | None, arrays: Paths, output: Path
 ) -> None:
     """The task of a range of ranks, from `low` to below `high`: writes its strings to the index, and `output`.
 
     output: `ranks`, int32, of the strings between the keys, one hash range after another; `bounds`, int64, where each
     hash range starts in it.
     """
-    packs = [Pack(path) for path in merged]
-    try:
+    with ExitStack() as stack:
+        packs = [stack.enter_context(Pack(path)) for path in merged]
         starts = [_place(pack, low) if low else 0 for pack in packs]
         stops = [_place(pack, high) if high else pack.meta["n"] for pack in packs]
         first_rank = sum(starts)
         first_byte = sum(int(pack.read("offsets", at, at + 1)[0]) for pack, at in zip(packs, starts, strict=True))
 
         def gather(name: str) -> np.ndarray:
-            parts = [pack.read(name, *span) for pack, *span in zip(packs, starts, stops, strict=True)]
-            return np.concatenate(parts)
+            return np.concatenate([pack.read(name, *span) for pack, *span in zip(packs, starts, stops, strict=True)])
 
         order = np.lexsort((gather("first"), -gather("score")))
         ranks = np.empty(len(order), dtype=ID)
         ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
         columns = {name: gather(of)[order] for name, of in STATISTICS.items()} if kind == "terms" else {}
-        strings = _strings(packs, starts, stops).take(order)
-    finally:
-        for pack in packs:
-            pack.close()
+        texts, lengths = [], []
+        for pack, start, stop in zip(packs, starts, stops, strict=True):
+            offsets, utf8 = read_strings(pack, "", start, stop)
+            texts.append(utf8)
+            lengths.append(np.diff(offsets))
+    strings = StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths))).take(order)
     pieces = {name: write_values(arrays, name, first_rank, values) for name, values in columns.items()}
     pieces[f"{kind}_utf8"] = write_values(arrays, f"{kind}_utf8", first_byte, strings.utf8)
     offsets = strings.offsets[1:] + first_byte
@@ -176,12 +159,3 @@ def _place(pack: Pack, key: Key) -> int:
         return -pack.read("score", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
 
     return bisect_left(range(pack.meta["n"]), key, key=key_at)
-
-
-def _strings(packs: list[Pack], starts: list[int], stops: list[int]) -> StringTable:
-    texts, lengths = [], []
-    for pack, start, stop in zip(packs, starts, stops, strict=True):
-        offsets, utf8 = read_strings(pack, "", start, stop)
-        texts.append(utf8)
-        lengths.append(np.diff(offsets))
-    return StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths).astype(POINTER)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +14,21 @@ from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID, POINTER
 from una_fast.errors import InputError
 from una_fast.index.layout import DTYPES
-from una_fast.index.staged.plan import Paths, Split
+from una_fast.index.staged.plan import ROWS, Paths
 from una_fast.storage.content import wrong_ids
-from una_fast.storage.files import array_header, new_file, open_regular, own_file, parts_of, sync_file, unwritable
+from una_fast.storage.files import (
+    array_header,
+    checksum_of,
+    new_file,
+    open_regular,
+    own_file,
+    parts_of,
+    sync_file,
+    unwritable,
+)
 from una_fast.storage.packs import GO_ON, Pack, write_pack
 
 BOUNDS = ("_offsets", "_indptr")  # the ends of the names of arrays that start with a 0
-ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
 
 
 class Piece(NamedTuple):
@@ -31,41 +39,43 @@ class Piece(NamedTuple):
     checksum: str
 
 
-def create_arrays(folder: Path, lengths: Mapping[str, int]) -> None:
-    """Files of arrays of these lengths, all zeros; files that are there are left as they are."""
-    try:
-        folder.mkdir(exist_ok=True)
-        for name, length in lengths.items():
-            path, header = folder / f"{name}.npy", array_header(np.dtype(DTYPES[name]), (length,))
-            if not path.exists():
-                with new_file(path) as file:
-                    file.write(header)
-                    file.truncate(len(header) + length * np.dtype(DTYPES[name]).itemsize)
-    except OSError as error:
-        raise unwritable(folder, error, GO_ON) from error
+def create_arrays(arrays: Paths, lengths: Mapping[str, int]) -> dict[str, Piece]:
+    """Make the files of arrays of these lengths that are not there; returns how each starts, before tasks fill it."""
+    starts = {}
+    for name, length in lengths.items():
+        dtype = np.dtype(DTYPES[name])
+        header = array_header(dtype, (length,))
+        start = header + bytes(dtype.itemsize if name.endswith(BOUNDS) else 0)
+        starts[name] = Piece(0, len(start), checksum_of([start]))
+        try:
+            if not arrays[name].exists():
+                with new_file(arrays[name]) as file:
+                    file.write(start)
+                    file.truncate(len(header) + length * dtype.itemsize)
+        except OSError as error:
+            raise unwritable(arrays[name], error, GO_ON) from error
+    return starts
 
 
-def write_values(folder: Path, name: str, at: int, values: np.ndarray) -> Piece:
-    """Put values into an array of the folder, from place `at` on; synced. Returns what `checksum_array` looks for."""
-    path = folder / f"{name}.npy"
+def write_values(arrays: Paths, name: str, at: int, values: np.ndarray) -> Piece:
+    """Put values into an array, from place `at` on; synced. Returns what `checksum_array` looks for."""
     values = np.ascontiguousarray(values, dtype=DTYPES[name])
     view = values.view(np.uint8).data
+    start = len(array_header(values.dtype, (0,))) + at * values.itemsize
     try:
-        with open(path, "r+b", opener=own_file) as file:
-            start = 10 + int.from_bytes(file.read(10)[8:], "little") + at * values.itemsize
-            piece = Piece(start, len(view), xxhash.xxh3_64_hexdigest(view))
+        with open(arrays[name], "r+b", opener=own_file) as file:
             file.seek(start)
             file.write(view)
             sync_file(file)
     except OSError as error:
-        raise unwritable(path, error, GO_ON) from error
-    return piece
+        raise unwritable(arrays[name], error, GO_ON) from error
+    return Piece(start, len(view), checksum_of([view]))
 
 
 def write_split(
-    split: Split,
-    work: Path,
-    arrays: Path,
+    split: int,
+    rows: Path,
+    arrays: Paths,
     labels: Mapping[str, Paths],
     document: int,
     places: Mapping[str, int],
@@ -76,53 +86,22 @@ def write_split(
     labels: for terms and chunks, the files of stage label; document: its first row in the index; places: for terms and
     chunks, where its values start in the index.
     """
-    rows, _ = split.names
     if written.exists():  # a worker that was thought lost has written it
         return
     pieces: dict[str, Piece] = {}
-    with Pack(work / rows) as pack:
+    with Pack(rows) as pack:
         for kind, name in ROWS.items():
-            ranks = _labels(pack, kind, labels[kind], split.number)
+            ranks = _labels(pack, kind, labels[kind], split)
             values = pack.read(f"{kind}_values")
             if wrong_ids(values, len(ranks)):
                 pack.refuse()
             relabel(values, ranks, values)
             pieces[f"{name}_values"] = write_values(arrays, f"{name}_values", places[kind], values)
-            bounds = np.cumsum(pack.read(f"{kind}_lengths"), dtype=POINTER)
-            bounds += places[kind]
+            bounds = places[kind] + np.cumsum(pack.read(f"{kind}_lengths"), dtype=POINTER)
             pieces[f"{name}_indptr"] = write_values(arrays, f"{name}_indptr", document + 1, bounds)
         meta: dict[str, Any] = {**pack.meta, "pieces": pieces}
     write_pack(written, meta, {})
-    (work / rows).unlink(missing_ok=True)
-
-
-def checksum_array(arrays: Path, name: str, pieces: list[Piece], output: Path) -> None:
-    """The task of an array: checks that it holds the `pieces` that tasks have put into it, and nothing else, and writes
-    the checksum of its file.
-    """
-    path, checksum, at = arrays / f"{name}.npy", xxhash.xxh3_64(), 0
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        for piece in sorted([*_start_of(name, size), *pieces]):
-            found = xxhash.xxh3_64()
-            for part in parts_of(file, piece.size):
-                found.update(part)
-                checksum.update(part)
-            if (at, found.hexdigest()) != (piece.start, piece.checksum):
-                break
-            at += piece.size
-    if at != size:
-        raise InputError(f"{path}: damaged (its content is not what was written); delete {arrays} to build anew")
-    write_pack(output, {"checksum": checksum.hexdigest()}, {})
-
-
-def _start_of(name: str, size: int) -> list[Piece]:
-    """What stands in a file of an array before the values of tasks: the header and, in bounds, the first 0."""
-    dtype = np.dtype(DTYPES[name])
-    length = (size - len(array_header(dtype, (0,)))) // dtype.itemsize
-    parts = [array_header(dtype, (length,)), bytes(8) if name.endswith(BOUNDS) else b""]
-    starts = [0, len(parts[0])]
-    return [Piece(at, len(part), xxhash.xxh3_64_hexdigest(part)) for at, part in zip(starts, parts, strict=True)]
+    rows.unlink(missing_ok=True)
 
 
 def _labels(rows: Pack, kind: str, paths: Paths, split: int) -> np.ndarray:
@@ -136,3 +115,22 @@ def _labels(rows: Pack, kind: str, paths: Paths, split: int) -> np.ndarray:
         labels[numbers[at : at + len(found)]] = found
         at += len(found)
     return labels
+
+
+def checksum_array(array: Path, pieces: Iterable[Piece], output: Path) -> None:
+    """The task of an array: checks that its file holds these pieces, and nothing else, and writes its checksum."""
+    checksum, at = xxhash.xxh3_64(), 0
+    with open_regular(array) as file:
+        for piece in sorted(pieces):
+            found = xxhash.xxh3_64()
+            for part in parts_of(file, piece.size):
+                found.update(part)
+                checksum.update(part)
+            if (at, found.hexdigest()) != (piece.start, piece.checksum):
+                break
+            at += piece.size
+        if at != os.fstat(file.fileno()).st_size:
+            raise InputError(
+                f"{array}: damaged (its content is not what was written); delete {array.parent} to build anew"
+            )
+    write_pack(output, {"checksum": checksum.hexdigest()}, {})

@@ -7,7 +7,7 @@ Stage scan: a split of the corpus -> its rows in its own numbers, and runs of it
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +16,25 @@ from typing import Any
 import numpy as np
 
 from una_fast._kernels.words.strings import hash_strings
-from una_fast.arrays import ID, POINTER, StringTable
+from una_fast.arrays import ID, StringTable
 from una_fast.corpus.source import Block, FileSource, Source
-from una_fast.corpus.word_tokenizers import NAMED, word_tokenizer
+from una_fast.corpus.word_tokenizers import NAMED, probe_words, tokenizer_name, word_tokenizer
+from una_fast.corpus.word_tokenizers import Split as WordSplit
 from una_fast.corpus.words import Parser
 from una_fast.errors import InputError
+from una_fast.index.layout import SCORE_LAW
 from una_fast.index.scores import count_documents
-from una_fast.index.staged.executors import SMALLEST, Runner, Task
-from una_fast.index.staged.plan import Plan, Segment, Split, Words, key_of, segment_path
+from una_fast.index.staged.executors import SMALLEST, Budget, Runner, Task
+from una_fast.index.staged.plan import OF_ARRAYS, Plan, Segment, Split, key_of
+from una_fast.index.staged.work import delete_work
 from una_fast.parallel import Workers
 from una_fast.storage.files import checksum_of
 from una_fast.storage.packs import read_meta, write_pack
 
+HASH = 2  # the version of `hash_strings`, which says what hash range a string is in
 _ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
+
+Words = tuple[str | WordSplit, bool]  # the arguments of `word_tokenizer`; pickled with the tasks
 
 
 @dataclass(frozen=True)
@@ -39,76 +45,78 @@ class Input:
     that lists the source's segments, or holds the digest of a file that is read in parts.
     """
 
-    number: int
     source: Source
     identity: list[Any] | None
     parts: list[FileSource] | None
     output: Path
 
+    def digest_task(self) -> Task:
+        """The task of a file that is read in parts."""
+        return Task(self.output, digest_file, (self.source, self.identity, self.output))
 
-class Reader:
-    """Turns the sources of a corpus into the splits of a plan."""
+    def summary(self, n_documents: int) -> dict[str, Any]:
+        """Name, n_documents and xxh3_128 of the source."""
+        if not n_documents:
+            raise InputError(f"{self.source.name}: it holds no sentence")
+        return {"name": self.source.name, "n_documents": n_documents, "xxh3_128": read_meta(self.output)["digest"]}
 
-    def __init__(self, sources: Sequence[Source], words: Words, work: Path, runner: Runner):
-        self._words = words
-        self._work = work
-        self._runner = runner
-        self._read_here: set[int] = set()  # numbers of iterables, which cannot be read twice
-        identities: list[list[Any] | None] = [
-            source.identity() if isinstance(source, FileSource) else None for source in sources
-        ]
-        budget = runner.budget
-        known = sum(identity[1] for identity in identities if identity)
-        share = known // (2 * budget.slots) if None not in identities else budget.split_bytes()
-        self._split_bytes = min(budget.split_bytes(), max(share, SMALLEST))
-        self._inputs = []
-        for number, (source, identity) in enumerate(zip(sources, identities, strict=True)):
-            parts = source.split(self._split_bytes) if isinstance(source, FileSource) else None
-            key = key_of([identity, source.reading, self._split_bytes])
-            output = work / f"{'digest' if parts else 'read'}-{number}-{key}"
-            self._inputs.append(Input(number, source, identity, parts, output))
 
-    def plan(self) -> Plan:
-        """The plan. Sources that can only be read from their start are read into segments first."""
-        files = [i for i in self._inputs if isinstance(i.source, FileSource) and not i.parts]
-        tasks = [Task(i.output, read_file, (i.source, i.identity, self._split_bytes, i.output)) for i in files]
-        self._runner.run("read", tasks)
-        for i in self._inputs:  # a caller's iterable may work in this process only
-            if not isinstance(i.source, FileSource) and i.number not in self._read_here:
-                write_segments(i.source, self._split_bytes, i.output)
-                self._read_here.add(i.number)
-        segments = {i.number: read_meta(i.output)["segments"] for i in self._inputs if not i.parts}
-        sizes = [size for listed in segments.values() for _, size in listed]
-        sizes += [i.identity[1] for i in self._inputs if i.parts and i.identity]
-        plan = Plan(self._work, self._words, self._runner.budget.n_partitions(sum(sizes)))
-        for i in self._inputs:
-            for part in i.parts or []:
-                plan.add(part, [i.identity, getattr(part, "part", None)], i.identity, i.number)
-            for key, _ in segments.get(i.number, []):
-                plan.add(Segment(segment_path(self._work, key)), key, None, i.number)
-        splits = [(split.source, split.source_number) for split in plan.to_scan()]
-        gone = {number for source, number in splits if isinstance(source, Segment) and not source.path.exists()}
-        for number in gone:  # a result of scanning them was lost, and their segments are deleted: read them again
-            self._inputs[number].output.unlink()
-        return self.plan() if gone else plan
+def plan_build(sources: Sequence[Source], words: Words, work: Path, runner: Runner) -> tuple[list[Input], Plan]:
+    """The inputs and the plan of a build. Stage read is done then, and files of another plan are deleted."""
+    identities = [source.identity() if isinstance(source, FileSource) else None for source in sources]
+    split_bytes = _split_bytes(identities, runner.budget)
+    inputs, reads = [], []
+    for number, (source, identity) in enumerate(zip(sources, identities, strict=True)):
+        parts = source.split(split_bytes) if isinstance(source, FileSource) else None
+        key = key_of([identity, source.reading, split_bytes])
+        output = work / f"{'digest' if parts else 'read'}-{number}-{key}"
+        inputs.append(Input(source, identity, parts, output))
+        if isinstance(source, FileSource) and not parts:
+            reads.append(Task(output, read_file, (source, identity, split_bytes, output)))
+    runner.run("read", reads)
+    for given in inputs:
+        if not isinstance(given.source, FileSource):  # a caller's iterable may work in this process only
+            write_segments(given.source, split_bytes, given.output)
+    while True:
+        plan = _plan(inputs, words, work, runner.budget)
+        if not plan.has_arrays():
+            delete_work(work, lambda name: not name.startswith(OF_ARRAYS))
+        delete_work(work, plan.keeps)
+        segments = [(split.source_number, split.source) for split in plan.to_scan()]
+        gone = {number for number, source in segments if isinstance(source, Segment) and not source.path.exists()}
+        if not gone:
+            return inputs, plan
+        for number in gone:  # a result of scanning them was lost, and their segments are deleted
+            inputs[number].output.unlink()
+        runner.run("read", reads)
 
-    def digest_tasks(self) -> list[Task]:
-        """A task for each file that is read in parts."""
-        return [Task(i.output, digest_file, (i.source, i.identity, i.output)) for i in self._inputs if i.parts]
 
-    def remarks(self) -> list[str]:
-        """The warning about each source, or ""."""
-        return [read_meta(i.output).get("remark", "") for i in self._inputs]
+def _split_bytes(identities: list[list[Any] | None], budget: Budget) -> int:
+    """Bytes of the text of a split; less in a small corpus of files, so that each slot has at least two splits."""
+    most = budget.split_bytes()
+    if None in identities:
+        return most
+    size = sum(identity[1] for identity in identities if identity)
+    return min(most, max(size // (2 * budget.slots), SMALLEST))
 
-    def summaries(self, n_documents: Mapping[int, int]) -> list[dict[str, Any]]:
-        """Name, n_documents and xxh3_128 of each source; n_documents: by the number of the source."""
-        for i in self._inputs:
-            if not n_documents.get(i.number):
-                raise InputError(f"{i.source.name}: it holds no sentence")
-        return [
-            {"name": i.source.name, "n_documents": n_documents[i.number], "xxh3_128": read_meta(i.output)["digest"]}
-            for i in self._inputs
-        ]
+
+def _plan(inputs: list[Input], words: Words, work: Path, budget: Budget) -> Plan:
+    tokenizer, lowercase = words
+    splits: list[Split] = []
+    contents: list[Any] = []  # equal for equal documents only
+    size = 0
+    for number, given in enumerate(inputs):
+        for part in given.parts or []:
+            splits.append(Split(len(splits), part, given.identity, number))
+            contents.append([given.identity, part.reading, getattr(part, "part", None)])
+        size += given.identity[1] if given.parts and given.identity else 0
+        for key, n_bytes in [] if given.parts else read_meta(given.output)["segments"]:
+            splits.append(Split(len(splits), Segment(segment_path(work, key)), None, number))
+            contents.append(key)
+            size += n_bytes
+    n_partitions = budget.n_partitions(size)
+    made_by = [tokenizer_name(tokenizer), probe_words(tokenizer), lowercase, HASH, SCORE_LAW, n_partitions]
+    return Plan(work, key_of([made_by, contents]), splits, n_partitions)
 
 
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
@@ -143,7 +151,7 @@ def digest_file(source: FileSource, identity: list[str | int], output: Path) -> 
     """The task of a file that is read in parts: writes the digest of the whole file."""
     digest = source.digest()
     check_unchanged(source, identity)
-    write_pack(output, {"digest": digest}, {})
+    write_pack(output, {"digest": digest, "remark": ""}, {})
 
 
 def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
@@ -152,44 +160,41 @@ def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
         raise InputError(f"{source.path}: changed since the build was started: run the build again")
 
 
+def segment_path(work: Path, key: str) -> Path:
+    """The file of the segment of this content."""
+    return work / f"segment-{key}"
+
+
 def _write_segment(blocks: list[Block], work: Path) -> list[Any]:
     """Write one segment; returns [its key, its bytes]. The key is a digest of the content."""
-    texts, starts, stops = [], [], []
-    base = 0
+    texts, starts, stops, base = [], [], [], 0
     for block in blocks:
         first, last = int(block.starts[0]), int(block.stops[-1])
         texts.append(block.data[first:last])
         starts.append(block.starts - first + base)
         stops.append(block.stops - first + base)
         base += last - first
-    arrays = {
-        "utf8": np.concatenate(texts),
-        "starts": np.concatenate(starts),
-        "stops": np.concatenate(stops),
-        "block_bounds": np.cumsum([0, *map(len, starts)], dtype=POINTER),
-        "block_bytes": np.cumsum([0, *map(len, texts)], dtype=POINTER),
-    }
+    arrays = {"utf8": np.concatenate(texts), "starts": np.concatenate(starts), "stops": np.concatenate(stops)}
     key = checksum_of(np.ascontiguousarray(array).view(np.uint8).data for array in arrays.values())
     path = segment_path(work, key)
     if not path.exists():
         write_pack(path, {}, arrays)
-    return [key, len(arrays["utf8"])]
+    return [key, base]
 
 
-def scan_tasks(plan: Plan) -> list[Task]:
+def scan_tasks(plan: Plan, words: Words) -> list[Task]:
     """A task for each split that is to be scanned."""
-    splits = plan.to_scan()
-    for split in splits:  # rows may be left whose runs are gone: without them the task counts as not done
-        (plan.work / split.names[0]).unlink(missing_ok=True)
-    return [
-        Task(plan.work / split.names[0], scan_split, (split, plan.words, plan.n_partitions, plan.work))
-        for split in splits
-    ]
+    tasks = []
+    for split in plan.to_scan():
+        rows, runs = (plan.of_splits(stage)[split.number] for stage in ("rows", "runs"))
+        rows.unlink(missing_ok=True)  # it may be left without its runs, and then the task is not done
+        tasks.append(Task(rows, scan_split, (split, words, plan.n_partitions, rows, runs)))
+    return tasks
 
 
-def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None:
+def scan_split(split: Split, words: Words, n_partitions: int, row_file: Path, run_file: Path) -> None:
     """The task of a split: writes the file of its runs, then the file of its rows."""
-    parser, here = Parser(word_tokenizer(words.tokenizer, words.lowercase)), Workers(1)
+    parser, here = Parser(word_tokenizer(*words)), Workers(1)
     with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
         parser.add(split.source.blocks(), here)
     chunks, sentences, vocabulary, word_ids = parser.result(here)
@@ -209,15 +214,13 @@ def scan_split(split: Split, words: Words, n_partitions: int, work: Any) -> None
         row = {"values": ids.values, "lengths": ids.lengths().astype(ID), "numbers": numbers}
         rows |= {f"{kind}_{name}": array for name, array in row.items()}
         meta[f"{kind}_values"] = len(ids.values)
-    row_name, run_name = split.names
-    write_pack(work / run_name, {}, runs)
-    write_pack(work / row_name, meta, rows)
+    write_pack(run_file, {}, runs)
+    write_pack(row_file, meta, rows)
 
 
 def _by_partition(strings: StringTable, n_partitions: int) -> tuple[np.ndarray, np.ndarray]:
     """int64 (n,): the strings sorted by hash range, then by number; int64 (P + 1,): the bounds of the P ranges."""
-    partition = (hash_strings(strings.utf8, strings.offsets).astype(np.uint64) * np.uint64(n_partitions)) >> np.uint64(
-        32
-    )
+    hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)
+    partition = hashes * np.uint64(n_partitions) >> np.uint64(32)
     order = np.argsort(partition.astype(np.uint16), kind="stable")
     return order, np.searchsorted(partition[order], np.arange(n_partitions + 1))
