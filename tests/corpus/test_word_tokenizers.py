@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import una_fast
-from una_fast.corpus.scripts import ScriptSample
-from una_fast.corpus.source import blocks_of
 from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, is_probe, probe_words, resolve_tokenizer, word_tokenizer
 from una_fast.errors import InputError, InputWarning
 
@@ -123,19 +121,6 @@ TEXTS = {
     "Lao": ("", "ຂ້ອຍຮັກພາສາລາວແລະໄປໂຮງຮຽນທຸກມື້ກັບໝູ່", ""),
     "Burmese": ("", "ကျွန်တော်မြန်မာစာကိုချစ်တယ်ကျောင်းသွားတယ်", ""),
 }
-
-
-def test_samples_of_scripts_add_up() -> None:
-    sample = ScriptSample()
-    for _, text, _ in TEXTS.values():
-        for block in blocks_of([text.encode(), b"and English"]):
-            sample.add(block)
-    twice = ScriptSample()
-    twice.add_state(*sample.state())
-    twice.add_state(*sample.state())
-    n_characters, runs = sample.state()
-    assert twice.state() == [2 * n_characters, 2 * runs]
-    assert TEXTS["Thai"][1] in runs and TEXTS["Lao"][1] in runs
 
 
 @pytest.mark.parametrize("value", [None, [], ["word"] * len(PROBES), [["word", 1]] * len(PROBES), [["word"]]])

@@ -26,6 +26,7 @@ from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError, counted
 
 SPACE = re.compile(r"[ \t\n\r]*")
+DECODER = JSONDecoder()
 
 
 class JsonLinesFile(FileSource):
@@ -98,42 +99,42 @@ class JsonValues:
         self._file = file
         self._max_characters = max_characters
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
-        self._decode_value = JSONDecoder().raw_decode
         self._text = ""  # text that was read; from `_at` on it is not yet parsed
         self._at = 0
         self._line = 1
 
     def __iter__(self) -> Iterator[tuple[int, object]]:
-        end = "]" if self._next_character() == "[" else ""
-        self._at += len(end)
-        is_first = True
-        while (character := self._next_character()) != end:
-            if end and not is_first and character:
-                if character != ",":
-                    raise self._not_json("a comma or ] is missing")
-                self._at += 1
-                character = self._next_character()  # a value must follow, also before ]
-            if not character:
-                raise self._not_json("the array has no end")
+        in_array, is_first = self._take("["), True
+        while self._next():
+            if in_array and self._take("]"):
+                if self._next():
+                    raise self._not_json("text follows the array")
+                return
+            if in_array and not is_first and not self._take(","):
+                raise self._not_json("a comma or ] is missing")
+            self._next()
             yield self._line, self._value()
             is_first = False
-        self._at += len(end)
-        if self._next_character():
-            raise self._not_json("text follows the array")
+        if in_array:
+            raise self._not_json("the array has no end")
 
-    def _next_character(self) -> str:
+    def _next(self) -> str:
         """The next character after white space, or "" at the end."""
         while True:
             self._advance(SPACE.match(self._text, self._at).end())  # type: ignore[union-attr]
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._read_more():
-                return ""
+            if self._at < len(self._text) or not self._read_more():
+                return self._text[self._at : self._at + 1]
+
+    def _take(self, character: str) -> bool:
+        """Go behind the next character if it is this one."""
+        found = self._next() == character
+        self._at += found
+        return found
 
     def _value(self) -> object:
         while True:
             try:
-                value, end = self._decode_value(self._text, self._at)
+                value, end = DECODER.raw_decode(self._text, self._at)
             except (JSONDecodeError, RecursionError) as error:
                 if isinstance(error, RecursionError) or not self._read_more():
                     raise self._not_json(str(error)) from error

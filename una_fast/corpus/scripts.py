@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from una_fast.corpus.source import Block
 from una_fast.corpus.word_tokenizers import NAMED, SEGMENTERS
@@ -23,48 +24,36 @@ LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{{WORD + 1},}
 LETTERS = {language: re.compile(f"[{letters}]") for language, letters in SCRIPTS.items()}
 
 
+@dataclass
 class ScriptSample:
-    """Counts characters of a corpus, and collects runs of Chinese, Thai or similar letters too long to be words."""
+    """A sample of a corpus: the number of its characters, and its runs of Chinese, Thai or similar letters.
 
-    def __init__(self) -> None:
-        self._sampled = 0
-        self._runs: list[str] = []
+    runs: as long as no word is.
+    """
+
+    n_characters: int = 0
+    runs: list[str] = field(default_factory=list)
 
     def add(self, block: Block) -> None:
         """Look at the start of a block."""
-        if len(block.starts) == 0:
-            return
-        start = int(block.starts[0])
+        start = int(block.starts[0]) if len(block.starts) else len(block.data)
         text = block.data[start : start + SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
-        self._sampled += len(text) - text.count(" ")
+        self.n_characters += len(text) - text.count(" ")
         if not text.isascii():
-            self._runs += LONG_RUN.findall(text)
-
-    def state(self) -> list[int | str]:
-        """The sample as values of JSON: the arguments of `add_state`."""
-        return [self._sampled, "".join(self._runs)]
-
-    def add_state(self, sampled: int, runs: str) -> None:
-        """Add another sample of the corpus."""
-        self._sampled += sampled
-        self._runs.append(runs)
+            self.runs += LONG_RUN.findall(text)
 
     def remark(self, tokenizer: str) -> str:
         """The warning for a corpus in a script that the `tokenizer` of this name does not split into words, or ""."""
-        runs = "".join(self._runs)
-        if tokenizer not in NAMED or len(runs) <= LEAST_SHARE * self._sampled:
+        runs = "".join(self.runs)
+        if tokenizer not in NAMED or len(runs) <= LEAST_SHARE * self.n_characters:
             return ""
-        language = _language(runs)
+        counts = {language: len(letters.findall(runs)) for language, letters in LETTERS.items()}
+        if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
+            counts["Japanese"] += counts.pop("Chinese")
+        language = max(counts, key=lambda language: counts[language])
         named = [f"word_tokenizer={name!r}" for name, (known, _) in SEGMENTERS.items() if known == language]
         segmenter = f"{named[0]} (pip install 'una_fast[segmenters]') or " if named else ""
         return (
-            f"{len(runs) / self._sampled:.0%} of the corpus is {language}, which has no spaces between words: "
+            f"{len(runs) / self.n_characters:.0%} of the corpus is {language}, which has no spaces between words: "
             f"{tokenizer!r} makes whole clauses into words; give {segmenter}a function that splits it as word_tokenizer"
         )
-
-
-def _language(text: str) -> str:
-    counts = {language: len(letters.findall(text)) for language, letters in LETTERS.items()}
-    if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
-        counts["Japanese"] += counts.pop("Chinese")
-    return max(counts, key=lambda language: counts[language])

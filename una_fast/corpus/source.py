@@ -43,11 +43,9 @@ class Source(ABC):
         limit = self.reading.max_document_bytes
         n_documents = 0
         for block in self._blocks():
-            if limit is not None and len(block.starts):
-                lengths = block.stops - block.starts
-                longest = int(lengths.argmax())
-                if lengths[longest] > limit:
-                    raise too_long(f"{self._place(n_documents + longest)}", limit)
+            too_large = np.flatnonzero(block.stops - block.starts > limit) if limit is not None else ()
+            if len(too_large):
+                raise too_long(self._place(n_documents + int(too_large[0])), limit)
             n_documents += len(block.starts)
             yield block
 
@@ -84,7 +82,7 @@ class FileSource(Source):
                 while piece := file.read(BLOCK_BYTES):
                     state.update(piece)
         except OSError as error:
-            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         raw, key = state.hexdigest(), self._key()
         return raw if key is None else xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())
 
@@ -108,7 +106,7 @@ class FileSource(Source):
                 return self.path.identity()
             about = self.path.stat()
         except OSError as error:
-            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
     def _place(self, document: int) -> str:
@@ -223,6 +221,11 @@ def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
     return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+
+
+def unreadable(path: object, error: Exception) -> InputError:
+    """The error for a file or folder that cannot be read."""
+    return InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def too_long(where: str, limit: int) -> InputError:

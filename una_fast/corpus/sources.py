@@ -32,7 +32,7 @@ from una_fast.corpus.json_files import JsonFile, JsonLinesFile
 from una_fast.corpus.objects import open_iterable, open_table
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile, address_in, remote_files
-from una_fast.corpus.source import FileSource, Source
+from una_fast.corpus.source import FileSource, Source, unreadable
 from una_fast.corpus.table_files import CsvFile, ParquetFile
 from una_fast.corpus.text_file import COMPRESSIONS, TextFile
 from una_fast.errors import InputError, InputWarning, counted
@@ -113,15 +113,26 @@ def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
     Raises InputError for a file that is missing, empty or of an unknown kind; warns of other files that it leaves out.
     """
     text = os.fspath(path)
-    mode = _mode(text)
-    files: Sequence[Path | RemoteFile]
-    if mode is not None:
+    try:
+        mode = Path(text).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = 0
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        shown = text if len(text) < 200 else text[:200] + "..."
+        raise InputError(
+            f"{unreadable(shown, error)} (a str is the path of a file; sentences come in a list)"
+        ) from error
+    files: Sequence[Path | RemoteFile] = []
+    if mode:
         files = _known(_files_in(text), text) if stat.S_ISDIR(mode) else [Path(text)]
     elif address := address_in(text):
         files = remote_files(address)
         files = _known(files, text) if len(files) > 1 else files
-    else:
-        files = _known(_matching(text), text) if GLOB.search(text) else []
+    elif GLOB.search(text):
+        found = map(Path, sorted(glob.glob(text, recursive=True)))  # noqa: PTH207  Path.glob takes no absolute pattern
+        if not (files := [file for file in found if not file.is_dir()]):
+            raise InputError(f"{text}: no file matches")
+        files = _known(files, text)
     if not files:
         raise InputError(f"{text}: no such file")
     return [_open_file(file, reading) for file in files]
@@ -132,44 +143,23 @@ def source_class_of(name: str) -> type[FileSource] | None:
     return next((source_class for ending, source_class in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 
-def _mode(name: str) -> int | None:
-    """`st_mode` of a file or folder; None if there is none."""
-    try:
-        return Path(name).stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        shown = name if len(name) < 200 else name[:200] + "..."
-        raise InputError(
-            f"{shown} cannot be read: {getattr(error, 'strerror', None) or error} (a str is the path of a file; "
-            "sentences come in a list)"
-        ) from error
-
-
 def _open_file(file: Path | RemoteFile, reading: Reading) -> FileSource:
-    if isinstance(file, Path) and not stat.S_ISREG(_mode(str(file)) or 0):
-        raise InputError(f"{file} is not a regular file")
-    if isinstance(file, Path) and file.stat().st_size == 0:
-        raise InputError(f"{file} is empty")
+    if isinstance(file, Path):
+        if not os.path.isfile(file):  # noqa: PTH113  Path.is_file raises if a folder may not be read
+            raise InputError(f"{file} is not a regular file")
+        if file.stat().st_size == 0:
+            raise InputError(f"{file} is empty")
     source_class = source_class_of(file.name)
     if source_class is None:
         raise InputError(f"{file}: unknown kind of file; known are {KNOWN}")
     return source_class(file, reading)
 
 
-def _matching(pattern: str) -> list[Path]:
-    matching = glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    found = [Path(name) for name in sorted(matching) if not Path(name).is_dir()]
-    if not found:
-        raise InputError(f"{pattern}: no file matches")
-    return found
-
-
 def _files_in(folder: str) -> list[Path]:
     """The files of a folder and of the folders in it. Links to folders, hidden names, indexes and runs are left out."""
 
     def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+        raise unreadable(error.filename, error) from error
 
     found = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
@@ -186,14 +176,12 @@ def _is_output(folder: Path) -> bool:
 def _known(files: Sequence[Path | RemoteFile], given: str) -> list[Path | RemoteFile]:
     """The files whose kind is known; a warning names the first of the others."""
     known = [file for file in files if source_class_of(file.name)]
+    others = [file for file in files if not source_class_of(file.name)]
     if not known:
         raise InputError(
             f"{given}: it has {counted(len(files), 'file')}, and none that can be read; known kinds are {KNOWN}"
         )
-    if others := [file for file in files if not source_class_of(file.name)]:
-        warnings.warn(
-            f"{given}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}",
-            InputWarning,
-            stacklevel=2,
-        )
+    if others:
+        left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
+        warnings.warn(f"{given}: {left_out}", InputWarning, stacklevel=2)
     return known

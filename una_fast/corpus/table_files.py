@@ -29,15 +29,11 @@ class CsvFile(FileSource):
     that write .tsv mean it. `Reading.quoting` overrides both.
     """
 
-    n_lines = 0
-
-    @property
-    def _tabs(self) -> bool:
-        return ".tsv" in Path(self.name.lower()).suffixes[-2:]
-
-    @property
-    def _quoting(self) -> bool:
-        return not self._tabs if self.reading.quoting is None else self.reading.quoting
+    def __init__(self, path: Path | RemoteFile, reading: Reading):
+        super().__init__(path, reading)
+        self._n_lines = 0
+        self._tabs = ".tsv" in Path(self.name.lower()).suffixes[-2:]
+        self._quoting = not self._tabs if reading.quoting is None else reading.quoting
 
     def _key(self) -> str:
         return self.reading.column + ("" if self._quoting else " without quotation marks")
@@ -46,22 +42,19 @@ class CsvFile(FileSource):
         column, row = self.reading.column, 0
         try:
             with LineReader(self.path, self.reading.max_row_bytes) as file:
-                with self._reader(file) as reader:
+                with self._reader(file, [column]) as reader:
                     for batch in reader:
                         yield arrow_block(batch.column(0), f"{self.path}, column {column!r}", row)
                         row += batch.num_rows
-                self.n_lines = file.n_lines
+                self._n_lines = file.n_lines
         except KeyError:
-            with (
-                LineReader(self.path, self.reading.max_row_bytes) as file,
-                self._reader(file, every_column=True) as reader,
-            ):
+            with LineReader(self.path, self.reading.max_row_bytes) as file, self._reader(file, None) as reader:
                 raise missing_column(str(self.path), column, reader.schema.names) from None
         except pa.ArrowInvalid as error:
             hint = f"; {NO_QUOTING}" if self._quoting else ""
             raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
 
-    def _reader(self, file: LineReader, every_column: bool = False) -> pa.csv.CSVStreamingReader:
+    def _reader(self, file: LineReader, columns: list[str] | None) -> pa.csv.CSVStreamingReader:
         return pa.csv.open_csv(
             pa.PythonFile(file, mode="r"),
             read_options=pa.csv.ReadOptions(block_size=self.reading.max_row_bytes),  # a row must fit
@@ -72,14 +65,14 @@ class CsvFile(FileSource):
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types={self.reading.column: pa.string()},
-                include_columns=None if every_column else [self.reading.column],
+                include_columns=columns,
                 strings_can_be_null=False,
             ),
         )
 
     def remark(self, n_documents: int) -> str:
         """The warning that the lines under the header are not as many as the documents, or ""."""
-        lines = self.n_lines - 1
+        lines = self._n_lines - 1
         if lines == n_documents:
             return ""
         said = f"{self.path}: {counted(lines, 'line')} under the header gave {counted(n_documents, 'document')}"

@@ -7,6 +7,7 @@ file; a carriage return elsewhere is content. A blank line is a document without
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import itertools
@@ -22,16 +23,16 @@ import pyarrow as pa
 
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
-from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, whole_lines
+from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, unreadable, whole_lines
 from una_fast.errors import InputError
 from una_fast.storage.content import are_utf8
 
 SAMPLE_BYTES = 4096
 BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with the mark of UTF-16
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
 }
 COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
     ".gz": ("gzip", gzip.open),
@@ -53,20 +54,19 @@ class LineReader(io.RawIOBase):
     def __init__(self, path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None):
         super().__init__()
         self.path = path
-        self._start = part[0] if part else 0
-        self._left = part[1] - part[0] if part else None  # bytes
+        self._start, self._stop = part or (0, None)
+        self._at = self._start
         self._compression, uncompressed = COMPRESSIONS.get(Path(path.name).suffix.lower(), ("", lambda file: file))
         self._max_line_bytes = max_line_bytes
         self._newlines = 0
         self._unfinished = 0  # bytes after the last newline
-        self._started = self._start > 0
         try:
             self._raw: IO[bytes] = path.open("rb")
             self._file: IO[bytes] = uncompressed(self._raw)
             if part:
                 self._file.seek(self._start)
         except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise unreadable(path, error) from error
 
     @property
     def n_lines(self) -> int:
@@ -79,27 +79,20 @@ class LineReader(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most `size`; none at the end."""
-        if self._left is not None:
-            size = self._left if size < 0 else min(size, self._left)
+        if self._stop is not None:
+            left = self._stop - self._at
+            size = left if size < 0 else min(size, left)
         try:
             piece = self._file.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-            raise self._damaged(error) from error
-        except OSError as error:
-            if self._compression and error.errno is None:
-                raise self._damaged(error) from error
-            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        if not self._started:
-            self._started = True
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            if not self._compression or getattr(error, "errno", None) is not None:
+                raise unreadable(self.path, error) from error
+            raise InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})") from error
+        if self._at == 0:
             _refuse_wide_encodings(self.path, piece)
-        if self._left is not None:
-            self._left -= len(piece)
+        self._at += len(piece)
         self._count_lines(piece)
         return piece
-
-    def lines_before(self) -> int:
-        """The number of lines before the part that is read; counted for error messages only."""
-        return count_lines(self.path, self._start)
 
     def close(self) -> None:
         """Close the file."""
@@ -112,19 +105,14 @@ class LineReader(io.RawIOBase):
         first = piece.find(b"\n")
         longest = self._unfinished + (len(piece) if first < 0 else first)
         if self._max_line_bytes is not None and longest > self._max_line_bytes:
-            raise too_long(f"{self.path}, line {self.lines_before() + self._newlines + 1:,}", self._max_line_bytes)
-        if first >= 0:
-            self._newlines += piece.count(b"\n")
-            self._unfinished = len(piece) - piece.rfind(b"\n") - 1
-        else:
-            self._unfinished = longest
-
-    def _damaged(self, error: Exception) -> InputError:
-        return InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})")
+            line = count_lines(self.path, self._start) + self._newlines + 1
+            raise too_long(f"{self.path}, line {line:,}", self._max_line_bytes)
+        self._newlines += piece.count(b"\n")
+        self._unfinished = longest if first < 0 else len(piece) - piece.rfind(b"\n") - 1
 
 
 def count_lines(path: Path | RemoteFile, stop: int) -> int:
-    """The newlines in the first `stop` bytes of a file."""
+    """The newlines in the first `stop` bytes of a file; counted for error messages only."""
     n_lines = 0
     with path.open("rb") as file:
         while stop > 0 and (piece := file.read(min(stop, 1 << 20))):
@@ -172,21 +160,22 @@ class TextFile(FileSource):
         return [TextFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
 
     def _blocks(self) -> Iterator[Block]:
-        n_bytes, n_lines = (self.part or (0, 0))[0], 0
+        start, _ = self.part or (0, 0)
+        at, n_lines = start, 0
         with LineReader(self.path, self.reading.max_document_bytes, self.part) as file:
             for lines in whole_lines(file):
                 data = np.frombuffer(lines, dtype=np.uint8)
                 starts, stops = split_lines(data)
                 invalid = first_invalid_utf8(data)
                 if invalid >= 0:
-                    line = file.lines_before() + n_lines + int(np.searchsorted(starts, invalid, side="right"))
+                    line = count_lines(self.path, start) + n_lines + int(np.searchsorted(starts, invalid, side="right"))
                     raise InputError(
-                        f"{self.path}, line {line}: byte {n_bytes + invalid} of the text is not UTF-8; convert the "
+                        f"{self.path}, line {line}: byte {at + invalid} of the text is not UTF-8; convert the "
                         "file, for example with iconv -f latin1 -t utf-8"
                     )
-                if n_bytes == 0 and lines.startswith(b"\xef\xbb\xbf"):
-                    starts[0] = 3
-                n_bytes += len(lines)
+                if at == 0 and lines.startswith(codecs.BOM_UTF8):
+                    starts[0] = len(codecs.BOM_UTF8)
+                at += len(lines)
                 n_lines += len(starts)
                 yield Block(data, starts, stops)
 

@@ -54,7 +54,8 @@ def build_in_stages(
         metas = [read_meta(written if written.exists() else rows) for rows, written in files]
         sample, n_documents = ScriptSample(), Counter[int]()
         for split, meta in zip(plan.splits, metas, strict=True):
-            sample.add_state(*meta["scripts"])
+            sample.n_characters += meta["scripts"]["n_characters"]
+            sample.runs += meta["scripts"]["runs"]
             n_documents[split.source_number] += meta["n_documents"]
         for remark in (
             *(read_meta(given.output)["remark"] for given in inputs),

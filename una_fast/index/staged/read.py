@@ -200,7 +200,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, row_file: Path, ru
     chunks, sentences, vocabulary, word_ids = parser.result(here)
     if isinstance(split.source, FileSource):
         check_unchanged(split.source, split.identity or [])
-    meta = {"n_documents": len(sentences), "scripts": parser.scripts.state()}
+    meta = {"n_documents": len(sentences), "scripts": vars(parser.scripts)}
     runs: dict[str, np.ndarray] = {}
     rows: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
