@@ -43,9 +43,9 @@ class Source(ABC):
         limit = self.reading.max_document_bytes
         n_documents = 0
         for block in self._blocks():
-            too_large = np.flatnonzero(block.stops - block.starts > limit) if limit is not None else ()
-            if len(too_large):
-                raise too_long(self._place(n_documents + int(too_large[0])), limit)
+            lengths = block.stops - block.starts
+            if limit is not None and lengths.max(initial=0) > limit:
+                raise too_long(self._place(n_documents + int(lengths.argmax())), limit)
             n_documents += len(block.starts)
             yield block
 

@@ -54,8 +54,8 @@ class LineReader(io.RawIOBase):
     def __init__(self, path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None):
         super().__init__()
         self.path = path
-        self._start, self._stop = part or (0, None)
-        self._at = self._start
+        self._start = self._at = part[0] if part else 0
+        self._stop = part[1] if part else None
         self._compression, uncompressed = COMPRESSIONS.get(Path(path.name).suffix.lower(), ("", lambda file: file))
         self._max_line_bytes = max_line_bytes
         self._newlines = 0
