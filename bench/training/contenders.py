@@ -10,7 +10,7 @@ import logging
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_config, load_tokenizer
 from train.launch.corpus import TrainingRows, make_index
 from train.launch.resolve import resolve_options
-from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Prefetcher, Views, gpu_column_multiple, unchanged
+from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Views, gpu_column_multiple, prefetched, unchanged
 from train.loop.distributed import Ranks, repeat_exactly
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -42,18 +42,6 @@ class Contender:
     precision: str | None  # whose peak rate utilisation is relative to; None if no encoder runs
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Stands in for a Plan with the steps `numbers`; rows: the rows of the index of a step."""
-
-    numbers: Sequence[int]
-    rows: Callable[[int], NDArray[np.int64]]
-
-    def batches(self, start: int = 0) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        for number in self.numbers:
-            yield number, 0, self.rows(number)
 
 
 class Bench:
@@ -109,13 +97,12 @@ class Bench:
         make = self.maker(n_parts).make
 
         def take(steps: Sequence[int]) -> float:
-            batches = Prefetcher(Chosen(steps, self.rows), make, 0)
+            batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
             if self.device.type == "cuda":
                 repeat_exactly()  # as in training; other contenders have their own settings
             try:
                 return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
             finally:
-                batches.close()
                 torch.use_deterministic_algorithms(False)
 
         how = "" if run.compile == "off" else f", {run.compile}"

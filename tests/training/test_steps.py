@@ -3,7 +3,6 @@
 import math
 import threading
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from train.config.run import Run
 from train.encoder.encoder import load_encoder
 from train.encoder.mlm import Masking
 from train.encoder.pretrained import load_config
-from train.loop import data as batches
-from train.loop.data import BatchMaker, Plan, Prefetcher, Views, rank_share, unchanged, usable_rows
-from train.loop.distributed import Ranks
+from train.loop.data import BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
+from train.loop.distributed import Ranks, rank_share
 from train.loop.trainer import Trainer
 from train.objective.noise import on_device
 from una_fast.arrays import Ragged, row_bounds
@@ -106,7 +104,6 @@ class TestViews:
         views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
         counts = [len(views.of(step, 0, self.rows)) for step in range(7)]
         assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
-        assert [views.uses_negatives(step) for step in (0, 1, 2)] == [bool(negative_views), False, False]
 
     def test_negatives_are_drawn_by_epoch_and_row(self):
         views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
@@ -115,7 +112,7 @@ class TestViews:
         assert not torch.equal(first[2], later[2]) and torch.equal(first[0], later[0])
 
     def test_alpha_0_is_never(self):
-        assert not Views(unchanged(FakeTokens(0)), None, FakeTokens(1).token_ids, 16, 0, 2).uses_negatives(0)
+        assert len(Views(unchanged(FakeTokens(0)), None, FakeTokens(1).token_ids, 16, 0, 2).of(0, 0, self.rows)) == 2
 
 
 @pytest.mark.parametrize("world", [1, 3, 8])
@@ -127,10 +124,10 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
     for rank in range(world):
         batch = BatchMaker(views, rank, world, **settings).make(0, 2, rows)
         assert (batch.step, batch.epoch, batch.n_views, batch.negatives) == (0, 2, 4, True)
-        assert np.array_equal(batch.rows, rows) and sum(batch.sizes) == 5
+        assert np.array_equal(batch.rows, rows)
         lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
         mine = rank_share(5, rank, world)
-        wanted = [view[mine][i] for view in whole for i in range(batch.sizes[rank])]
+        wanted = [ids for view in whole for ids in view[mine]]
         assert len(batch.place) == len(wanted)
         for place, ids in zip(batch.place, wanted, strict=True):
             assert torch.equal(lines[place], ids[ids > 0])
@@ -146,8 +143,6 @@ def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
     asked, views = [], fake_views(1, 2)
 
     class Noting:
-        uses_negatives = staticmethod(views.uses_negatives)
-
         def of(self, step, epoch, rows):
             asked.append((step, epoch, rows.tolist()))
             return views.of(step, epoch, rows)
@@ -156,13 +151,12 @@ def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
     assert asked == [(3, 5, [11, 5])]
 
 
-class TestPrefetcher:
+class TestPrefetched:
     plan = Plan(np.arange(9), 2, seed=3, epochs=2)
 
     def test_batches_are_those_of_the_plan_from_a_step_on(self):
-        ahead = Prefetcher(self.plan, lambda step, epoch, rows: (step, epoch, rows.tolist()), 2)
+        ahead = prefetched(self.plan.batches(2), lambda step, epoch, rows: (step, epoch, rows.tolist()))
         assert [*ahead] == [(step, epoch, rows.tolist()) for step, epoch, rows in self.plan.batches(2)]
-        ahead.close()
 
     def test_an_error_of_the_thread_comes_after_the_batches_before_it(self):
         def make(step, epoch, rows):
@@ -170,16 +164,15 @@ class TestPrefetcher:
                 raise InputError("a file is gone")
             return step
 
-        taken, ahead = [], Prefetcher(self.plan, make, 0)
+        taken = []
         with pytest.raises(InputError, match="^a file is gone$"):
-            for step in ahead:
+            for step in prefetched(self.plan.batches(), make):
                 taken.append(step)
-        ahead.close()
         assert taken == [0, 1, 2]
 
     def test_it_ends_while_nobody_takes_its_batches(self):
-        ahead = Prefetcher(self.plan, lambda step, epoch, rows: step, 0)
-        assert next(iter(ahead)) == 0
+        ahead = prefetched(self.plan.batches(), lambda step, epoch, rows: step)
+        assert next(ahead) == 0
         ahead.close()
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
@@ -199,21 +192,6 @@ def plain_loss(anchors, positives, negatives, temperature):
     return torch.stack(losses).mean()
 
 
-def test_a_batch_moves_with_all_its_tensors(monkeypatch):
-    monkeypatch.setattr(batches, "_moved", lambda tensor, device: tensor.to(device))
-    maker = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2, masking=Masking(3, 103, 3000, (0,)))
-    batch = maker.make(0, 0, np.arange(6))
-    there = batch.to(torch.device("meta"))
-    for one, other in ((batch.parts, there.parts), ([batch.masked.part], [there.masked.part])):
-        assert [{name: ids.shape for name, ids in part.items()} for part in one] == [
-            {name: ids.shape for name, ids in part.items()} for part in other
-        ]
-        assert all(ids.device.type == "meta" for part in other for ids in part.values())
-    for name in ("place", "masked.positions", "masked.targets"):
-        one, other = (attrgetter(name)(each) for each in (batch, there))
-        assert one.shape == other.shape and other.device.type == "meta"
-
-
 def test_tokens_of_the_anchor_are_masked_and_not_of_its_positive():
     views, masking, rows = fake_views(1, 1), Masking(3, 103, 3000, (0,)), np.arange(6)
     other = replace(views, positive=views.negative)
@@ -222,20 +200,29 @@ def test_tokens_of_the_anchor_are_masked_and_not_of_its_positive():
     assert all(torch.equal(one.part["input_ids"], expected.part["input_ids"]) for one in masked)
 
 
-def test_copies_to_a_gpu_come_from_pinned_memory_and_are_not_waited_for(monkeypatch):
-    class Pageable:
-        """Stands in for a tensor: pinning memory needs a GPU."""
-
-        def pin_memory(self):
-            return Pinned()
+def test_a_batch_moves_with_all_its_tensors_from_pinned_memory_and_is_not_waited_for(monkeypatch):
+    pinned = []
 
     class Pinned:
-        def to(self, device, non_blocking):
-            return device, non_blocking
+        """Stands in for a tensor in pinned memory, which needs a GPU."""
 
-    assert batches._moved(Pageable(), "gpu") == ("gpu", True)
-    monkeypatch.setattr(torch, "from_numpy", lambda array: Pageable())
-    assert on_device(np.zeros(2), torch.empty(0, device="meta")) == (torch.device("meta"), True)
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def to(self, device, non_blocking):
+            pinned.append(non_blocking)
+            return self.tensor.to(device)
+
+    def tensors(batch):
+        parts = [ids for part in (*batch.parts, batch.masked.part) for ids in part.values()]
+        return [*parts, batch.place, batch.masked.positions, batch.masked.targets]
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: Pinned(tensor))
+    batch = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2, masking=Masking(3, 103, 3000, (0,))).make(0, 0, np.arange(6))
+    moved = tensors(batch.to(torch.device("meta")))
+    moved.append(on_device(np.zeros(2), torch.empty(0, device="meta")))
+    assert [tensor.shape for tensor in moved] == [*(tensor.shape for tensor in tensors(batch)), (2,)]
+    assert all(tensor.device.type == "meta" for tensor in moved) and pinned == [True] * len(moved)
 
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):

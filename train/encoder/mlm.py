@@ -13,7 +13,7 @@ D width of states, E of word embeddings, V tokens of the vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -81,8 +81,7 @@ SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
 CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
 
 
-@dataclass(frozen=True)
-class Masked:
+class Masked(NamedTuple):
     """Masked sentences of a rank.
 
     part: token ids and mask (b, L). positions: int64 (m,), places of the masked tokens in the flattened (b L).

@@ -12,7 +12,6 @@ import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -32,7 +31,7 @@ from train.launch.ranks import end_with_launcher
 from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, gpu_column_multiple, unchanged
 from train.loop.distributed import Ranks, StopAgreement, join_group, leave_group
-from train.loop.loop import Loop, Outcome, Saves, dev_score
+from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.objective.registry import loss_row
@@ -40,6 +39,7 @@ from train.record.best import check_encoder, with_best
 from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import LAST, RUN, SUMMARY, OutputFolder, is_own, write_json
 from train.record.resources import machine, peak_memory, versions
+from train.signals import handled
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import make_augmentation
 from una_fast.augment.text_augmentation import TextAugmentation
@@ -99,11 +99,11 @@ def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks)))
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
-    with contextlib.closing(StopAgreement(ranks)) as stop:
-        score = partial(dev_score, trainer, job.scorer, stop) if job.scorer else None
+    stop = StopAgreement(ranks)
+    with handled(stop.note):
         telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))
         saves = Saves(trainer, job.tokenizer, job.identity, stop)
-        loop = Loop(trainer, maker, job.progress, score, saves, telemetry, stop)
+        loop = Loop(trainer, maker, job.progress, job.scorer, saves, telemetry, stop)
         started()
         outcome = loop.run()
     if ranks.first:

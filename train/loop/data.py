@@ -2,28 +2,27 @@
 
 The rows of a step are the same for any number of ranks and after a restart (`Plan`). The token ids of a text depend on
 (row, epoch) alone (`Views`). A rank makes the batches of its share of the rows (`BatchMaker`), in a background thread
-(`Prefetcher`).
+(`prefetched`).
 
 Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from train.encoder.mlm import Masked, Masking
-    from una_fast.tokens.ids import TokenIds
+from train.encoder.mlm import Masked, Masking
+from train.loop.distributed import rank_share
+from una_fast.tokens.ids import TokenIds
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
@@ -66,17 +65,11 @@ class Plan:
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
         """(step, epoch, rows of the step) from step `start` to the end."""
-        order, order_epoch = self.rows, -1
         for step in range(start, self.n_steps):
             epoch, position = divmod(step, self.steps_per_epoch)
-            if epoch != order_epoch:
-                order, order_epoch = self.order(epoch), epoch
+            if step == start or position == 0:
+                order = self.order(epoch)
             yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
-
-
-def rank_share(n: int, rank: int, world: int) -> slice:
-    """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
-    return slice(n * rank // world, n * (rank + 1) // world)
 
 
 def usable_rows(blank: Rows, n_anchors: int) -> tuple[Rows, int, int]:
@@ -112,15 +105,11 @@ class Views:
     alpha: int
     negative_views: int
 
-    def uses_negatives(self, step: int) -> bool:
-        """True on the optimiser steps that alpha divides, counted from 0."""
-        return bool(self.negative and self.negative_views and self.alpha and step % self.alpha == 0)
-
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
         """Token ids (b, L) of each view: the anchor, its positive, and on some steps the negative once or twice."""
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
-        if self.negative and self.uses_negatives(step):
+        if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
             views += [self.negative(rows, epoch, self.max_length)] * self.negative_views
         return views
 
@@ -129,22 +118,24 @@ class Views:
 class Batch:
     """One rank's sentences of a step, as the encoder takes them.
 
-    parts: token ids (rows, L of the part), shortest sentences first. place: int64 (V * b,); entry v * b + i is the row
-    of the encoded parts that holds view v of sentence i. sizes: b of every rank. rows: int64 (B,), the rows of the
-    whole step, by which a noise on embeddings is drawn. masked: the anchors with tokens masked, if the run has that
-    loss. A rank without sentences (b = 0) encodes one that enters no loss, because all ranks take part in the exchange
-    of gradients.
+    rows: int64 (B,), the rows of the whole step, by which a noise on embeddings is drawn. parts: token ids (rows, L of
+    the part), shortest sentences first. place: int64 (V * b,); entry v * b + i is the row of the encoded parts that
+    holds view v of sentence i. masked: the anchors with tokens masked, if the run has that loss. A rank without
+    sentences (b = 0) encodes one that enters no loss, because all ranks take part in the exchange of gradients.
     """
 
     step: int
-    parts: list[Ids]
-    place: Tensor
-    n_views: int
-    sizes: list[int]
-    negatives: bool
     epoch: int
     rows: Rows
+    n_views: int
+    parts: list[Ids]
+    place: Tensor
     masked: Masked | None = None
+
+    @property
+    def negatives(self) -> bool:
+        """True if the step has negatives."""
+        return self.n_views > 2
 
     def to(self, device: torch.device) -> Batch:
         """A copy on `device`; the transfer is asynchronous.
@@ -154,18 +145,14 @@ class Batch:
         """
         if device.type == "cpu":
             return self
-        parts = [{name: _moved(ids, device) for name, ids in part.items()} for part in self.parts]
-        masked = self.masked and replace(
-            self.masked,
-            part={name: _moved(ids, device) for name, ids in self.masked.part.items()},
-            positions=_moved(self.masked.positions, device),
-            targets=_moved(self.masked.targets, device),
-        )
-        return replace(self, parts=parts, place=_moved(self.place, device), masked=masked)
 
+        def moved(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value.pin_memory().to(device, non_blocking=True)
+            return {name: moved(tensor) for name, tensor in value.items()}
 
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.pin_memory().to(device, non_blocking=True)
+        masked = self.masked and Masked(*map(moved, self.masked))
+        return replace(self, parts=[*map(moved, self.parts)], place=moved(self.place), masked=masked)
 
 
 def gpu_column_multiple(max_length: int) -> int:
@@ -190,7 +177,6 @@ class BatchMaker:
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
         """The batch of this rank. rows: int64 (B,), the rows of the whole step."""
-        sizes = [len(rows[rank_share(len(rows), rank, self.world)]) for rank in range(self.world)]
         own = rows[rank_share(len(rows), self.rank, self.world)]
         encoded = own if len(own) else rows[:1]
         views = self.views.of(step, epoch, encoded)
@@ -199,8 +185,8 @@ class BatchMaker:
         masked = self.masking.mask(views[0], encoded, epoch) if self.masking else None
         if not len(own):
             place = place[:0]
-            masked = masked and replace(masked, positions=masked.positions[:0], targets=masked.targets[:0])
-        return Batch(step, parts, place, len(views), sizes, self.views.uses_negatives(step), epoch, rows, masked)
+            masked = masked and Masked(masked.part, masked.positions[:0], masked.targets[:0])
+        return Batch(step, epoch, rows, len(views), parts, place, masked)
 
     def _cut(self, texts: Ids) -> tuple[list[Ids], Tensor]:
         """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
@@ -208,41 +194,27 @@ class BatchMaker:
         lengths = mask.sum(1)  # (V b,)
         padded_left = bool((mask[:, -1] > mask[:, 0]).any())
         order = lengths.argsort(stable=True)
-        place = torch.empty_like(order)
-        place[order] = torch.arange(len(order))
         n_rows = self.rows_of_part or -(-len(order) // self.n_parts)
         parts = []
         for chosen in order.split(n_rows):
             width = -(-int(lengths[chosen].max()) // self.multiple) * self.multiple
             columns = slice(max(0, mask.shape[1] - width), None) if padded_left else slice(width)
             parts.append({name: ids[chosen, columns].contiguous() for name, ids in texts.items()})
-        return parts, place
+        return parts, order.argsort()
 
 
-class Prefetcher:
-    """Makes batches in a background thread, up to AHEAD before their step; iteration raises the thread's errors.
+def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
+    """The batches that `make` makes of `steps`, in a background thread, up to AHEAD before their step.
 
-    busy: seconds in which the thread has made batches.
+    An error of the thread is raised in place of its batch. Closing the generator ends the thread.
     """
-
-    def __init__(self, plan: Plan, make: Callable[[int, int, Rows], Batch], start: int) -> None:
-        self.busy = 0.0
-        self._rows, self._make = plan.batches(start), make
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        self._ahead = deque(self._pool.submit(self._next) for _ in range(AHEAD))
-
-    def _next(self) -> Batch | None:
-        begun = time.perf_counter()
-        of_step = next(self._rows, None)
-        batch = self._make(*of_step) if of_step else None
-        self.busy += time.perf_counter() - begun
-        return batch
-
-    def __iter__(self) -> Iterator[Batch]:
-        while (batch := self._ahead.popleft().result()) is not None:
-            self._ahead.append(self._pool.submit(self._next))
-            yield batch
-
-    def close(self) -> None:
-        """End the thread."""
-        self._pool.shutdown(cancel_futures=True)
+    pool, ahead = ThreadPoolExecutor(1, thread_name_prefix="batches"), deque[Future[Batch]]()
+    try:
+        for step in steps:
+            ahead.append(pool.submit(make, *step))
+            if len(ahead) > AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -19,7 +19,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train.signals import handled
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
@@ -79,6 +78,11 @@ def repeat_exactly() -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
 
 
+def rank_share(n: int, rank: int, world: int) -> slice:
+    """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
+    return slice(n * rank // world, n * (rank + 1) // world)
+
+
 def leave_group() -> None:
     """Leave the group."""
     if dist.is_initialized():
@@ -89,8 +93,9 @@ class _Gather(torch.autograd.Function):
     """Forward: the rows of all ranks in rank order. Backward: the own rows' gradient, times the number of ranks."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, sizes: list[int], rank: int) -> Tensor:
-        ctx.start, ctx.rows, ctx.world = sum(sizes[:rank]), sizes[rank], len(sizes)
+    def forward(ctx: Any, own: Tensor, n: int, ranks: Ranks) -> Tensor:
+        ctx.own, ctx.world = rank_share(n, ranks.rank, ranks.world), ranks.world
+        sizes = [len(range(n)[rank_share(n, rank, ranks.world)]) for rank in range(ranks.world)]
         padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal sizes
         padded[: len(own)] = own
         gathered = [torch.empty_like(padded) for _ in sizes]
@@ -99,20 +104,12 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0][ctx.start : ctx.start + ctx.rows] * ctx.world, None, None
+        return grads[0][ctx.own] * ctx.world, None, None
 
 
-def gather(views: Tensor, sizes: list[int], rank: int) -> Tensor:
-    """Embeddings of the whole step (V, B, D) from this rank's (V, b, D), with gradients for DDP to average.
-
-    sizes: b of every rank.
-    """
-    return gather_rows(views.transpose(0, 1), sizes, rank).transpose(0, 1)
-
-
-def gather_rows(own: Tensor, sizes: list[int], rank: int) -> Tensor:
-    """Rows of all ranks (B, ...) from this rank's (b, ...)."""
-    return own if len(sizes) == 1 else _Gather.apply(own.contiguous(), sizes, rank)
+def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
+    """All n rows (n, ...), with gradients for DDP to average, from the `rank_share` of this rank."""
+    return own if ranks.world == 1 else _Gather.apply(own.contiguous(), n, ranks)
 
 
 def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
@@ -125,14 +122,6 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
         )
-
-
-class Abandoned(BaseException):
-    """All ranks have agreed to leave an evaluation. code: why, as `StopAgreement.now` gives it."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class StopAgreement:
@@ -150,15 +139,14 @@ class StopAgreement:
         self._code = 0
         self._world, self._late = ranks.world, ranks.device.type == "cuda"
         self._pending: tuple[Any, Tensor] | None = None
-        self._handlers = contextlib.ExitStack()
-        self._handlers.enter_context(handled(self._note))
 
-    def _note(self, number: int) -> None:
+    def note(self, number: int) -> None:
+        """A handler of signals: stop all ranks with this code."""
         self._code = self._code or number
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """For work of rank 0 alone: an error in the with block is kept and stops all ranks, so none waits for it."""
+        """For work of rank 0 alone, in any thread: an error in the with block is kept and stops all ranks."""
         try:
             yield
         except (InputError, OSError) as error:
@@ -184,12 +172,3 @@ class StopAgreement:
         if self._world > 1:
             dist.all_reduce(codes, dist.ReduceOp.MAX)
         return int(codes)
-
-    def check(self) -> None:
-        """Raise Abandoned on all ranks if one of them got a signal or failed."""
-        if code := self.now():
-            raise Abandoned(code)
-
-    def close(self) -> None:
-        """Restore the previous signal handlers."""
-        self._handlers.close()

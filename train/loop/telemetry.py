@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +18,25 @@ LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, 
 
 
 class Telemetry:
-    """Reports a trainer's steps. batches_busy: seconds in which the background thread made batches, set at the end."""
+    """Reports a trainer's steps from `start` on. An error of a file or of the screen is one of `stop`."""
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopAgreement) -> None:
-        self.batches_busy = 0.0
-        self._run, self._ranks, self._watch = trainer.run, trainer.ranks, trainer.watch
-        self._first_step, self._n_steps = start.step, trainer.plan.n_steps
-        output = Path(trainer.run.output)
-        self._recorder = Recorder(output, start, self._n_steps) if trainer.ranks.first else None
-        self._losses = LateLosses(trainer.ranks.device)
-        self._stop = stop
+        self._run, self._watch, self._n_steps, self._stop = trainer.run, trainer.watch, trainer.plan.n_steps, stop
+        ranks, output = trainer.ranks, Path(trainer.run.output)
+        self._recorder = Recorder(output, start, self._n_steps) if ranks.first else None
+        self._losses = LateLosses(ranks.device)
         self._steps = 0  # taken by this process
-        self._begun = self._step_begun = time.perf_counter()
-        self._seconds = 0.0  # of the loop, in this process
         self._easy: int | None = 0  # plain steps with a loss below LITTLE so far; None once one was above, or told
+        self._begun = self._step_begun = time.perf_counter()
+        on = f"{ranks.device.type}, {counted(ranks.world, 'rank')}"
+        self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
 
-    def begin(self) -> None:
-        """Start the clock, and tell the user the device, the ranks and the steps."""
-        self._begun = time.perf_counter()
-        ranks = counted(self._ranks.world, "rank")
-        self.say(f"training on {self._ranks.device.type}, {ranks}: steps {self._first_step:,} to {self._n_steps:,}")
-
-    def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches. The time of waiting for a batch is the phase "data", with which a step begins."""
-        iterator = iter(batches)
         while True:
             self._step_begun = time.perf_counter()
             with self._watch.phase("data"):
-                batch = next(iterator, None)
+                batch = next(batches, None)
             if batch is None:
                 return
             yield batch
@@ -53,15 +44,17 @@ class Telemetry:
     def step(self, batch: Batch, step: Step) -> None:
         """Record one optimiser step. Raises InputError if a loss that is due is NaN or infinite."""
         self._steps += 1
-        speed = sum(batch.sizes) / (time.perf_counter() - self._step_begun)
+        speed = len(batch.rows) / (time.perf_counter() - self._step_begun)
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "lr": rate, "negatives": batch.negatives, "sentences_per_second": speed}
         self._losses.push(step.loss, about, step.cosines)
-        self._record()
+        self.catch_up(all_of_them=False)
 
-    def catch_up(self) -> None:
-        """Record the losses of all steps so far; waits for those that the device has not sent yet."""
-        self._record(all_of_them=True)
+    def catch_up(self, all_of_them: bool = True) -> None:
+        """Record the losses that are due, or of all steps so far, which waits for the device."""
+        for record in self._losses.due(all_of_them):
+            self._recorded("step", **record)
+            self._notice_little(record["loss"], record["negatives"])
 
     def evaluation(self, before: Progress, after: Progress) -> None:
         """Record the dev score by which two states of the run differ, and warn if it has fallen below the start."""
@@ -88,25 +81,16 @@ class Telemetry:
         return self._recorder.written if self._recorder else {}
 
     def close(self) -> None:
-        """Stop the clock, and close the metrics and the bar."""
-        self._seconds = time.perf_counter() - self._begun
+        """Close the metrics and the bar."""
         self._recorded("close")
 
     def times(self) -> dict[str, Any]:
-        """Where the time of this process went, for run.json; call it after `close`. Waits for the device."""
+        """Where the time of this process went in the loop, for run.json. Waits for the device."""
         self._watch.finish()
-        return {
-            "steps": self._steps,
-            "seconds": self._seconds,
-            "share_of_time": {name: seconds / self._seconds for name, seconds in self._watch.seconds.items()},
-            "idle_share": self._watch.idle_share(self._seconds),
-            "share_of_time_making_batches_beside": self.batches_busy / self._seconds,
-        }
-
-    def _record(self, all_of_them: bool = False) -> None:
-        for record in self._losses.due(all_of_them):
-            self._recorded("step", **record)
-            self._notice_little(record["loss"], record["negatives"])
+        seconds = time.perf_counter() - self._begun
+        shares = {name: spent / seconds for name, spent in self._watch.seconds.items()}
+        idle = self._watch.idle_share(seconds)
+        return {"steps": self._steps, "seconds": seconds, "share_of_time": shares, "idle_share": idle}
 
     def _recorded(self, method: str, *values: Any, **named: Any) -> None:
         """Call a method of the recorder, on the rank that has one; an error stops all ranks."""

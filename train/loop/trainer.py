@@ -16,17 +16,17 @@ from torch.nn import functional
 
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
-from train.loop.data import Batch, Plan, rank_share
-from train.loop.distributed import Ranks, averaging_gradients, gather, gather_rows
+from train.encoder.graphs import TOLERANCE, Graphs, difference
+from train.encoder.mlm import Masked
+from train.loop.data import Batch, Plan
+from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import tie
 
-if TYPE_CHECKING:  # each of these belongs to an option that most runs do not give
-    from train.encoder.graphs import Graphs
-    from train.encoder.mlm import Masked
+if TYPE_CHECKING:
     from train.objective.noise import StepNoise
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -37,11 +37,6 @@ class Step(NamedTuple):
 
     loss: Tensor
     cosines: Tensor  # see `cosines`
-
-
-def step_seed(seed: int, step: int, rank: int, part: int = 0) -> int:
-    """Seed of the dropout masks of one rank in one step (and of one part, if parts are encoded twice)."""
-    return int(np.random.SeedSequence([seed, step, rank, part]).generate_state(1, np.uint64)[0])
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
@@ -74,13 +69,11 @@ class Trainer:
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
         self.run, self.ranks, self.plan = run, ranks, plan
-        row = loss_row(run.loss)
-        self.loss, self.noise = partial(row.load(), temperature=run.temperature, **row.arguments(run)), noise_of(run)
-        self._loss_takes_start = row.start
-        self._needs_start = row.start or run.tie_weight > 0
+        self.row, self.noise = loss_row(run.loss), noise_of(run)
+        self.loss = partial(self.row.load(), temperature=run.temperature, **self.row.arguments(run))
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        if self._needs_start or run.blend:
+        if self.row.start or run.tie_weight or run.blend:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
@@ -88,22 +81,17 @@ class Trainer:
         )
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         if state is not None:
-            self._load(state)
+            self.encoder.load_state_dict(state["model"])
+            if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
+                self.optimizer.load_state_dict(state["optimizer"])
+            self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
         self._warm_up()
         self.graphs: Graphs | None = None
         if run.compile != "off":
-            from train.encoder.graphs import Graphs
-
             self.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
         self._untried = run.compile == "auto"  # the graphs have to prove themselves before the first step
-
-    def _load(self, state: dict[str, Any]) -> None:
-        self.encoder.load_state_dict(state["model"])
-        if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
-            self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """The state for a checkpoint: weights, optimiser and gradient scaler."""
@@ -119,11 +107,7 @@ class Trainer:
         if self.ranks.world > 1:
             ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
             part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            masked = None
-            if self.encoder.mlm:
-                from train.encoder.mlm import Masked
-
-                masked = Masked(part, ids[0, :0], ids[0, :0])
+            masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
             rows, masked_loss = self.model([part], masked)
             (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
             self.optimizer.zero_grad()
@@ -139,9 +123,8 @@ class Trainer:
         """One optimiser step on a batch on the device."""
         if self._untried:
             self._try_graphs(batch)
-        rate = learning_rate(self.run, batch.step, self.plan.n_steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
         step = self._differentiate(batch)
         with self.watch.phase("optimiser"):
             self.scaler.step(self.optimizer)
@@ -155,13 +138,9 @@ class Trainer:
         No weight changes, and a step's random numbers do not depend on it. A rank that has no graphs goes on with ranks
         that have: the results are the same.
         """
-        from train.encoder.graphs import TOLERANCE, difference
-
         self._untried, graphs, scaler = False, self.graphs, self.scaler
         assert graphs is not None
-        self.scaler = torch.amp.GradScaler(
-            enabled=False
-        )  # so that no gradient is infinite, which a step would leave out
+        self.scaler = torch.amp.GradScaler(enabled=False)  # no gradient is then infinite, which a step would leave out
         replay, again = self._trial(batch), self._trial(batch)
         self.graphs = None
         plain = self._trial(batch)
@@ -228,15 +207,16 @@ class Trainer:
 
         number: of the part, if parts are encoded twice.
         """
-        torch.manual_seed(step_seed(self.run.seed, step, self.ranks.rank, number))
+        seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])  # of the dropout masks
+        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
         with self.autocast():
             rows, masked_loss = self.model(parts, masked, self.graphs)
         return rows.float(), masked_loss
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
         """The embeddings of the whole step (V, B, D) from this rank's encoded rows (rows, D)."""
-        own = encoded[batch.place].unflatten(0, (batch.n_views, batch.sizes[self.ranks.rank]))  # (V, b, D)
-        return gather(own, batch.sizes, self.ranks.rank)
+        own = encoded[batch.place].unflatten(0, (batch.n_views, -1))  # (V, b, D)
+        return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
         """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
@@ -244,8 +224,8 @@ class Trainer:
         of_views = cosines(views.detach())
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        start = self._embeddings_of_start(batch) if self._needs_start else None
-        loss = self.loss(views, **({"start": start} if self._loss_takes_start else {}))
+        start = self._embeddings_of_start(batch) if self.row.start or self.run.tie_weight else None
+        loss = self.loss(views, **({"start": start} if self.row.start else {}))
         if loss.ndim:
             raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
         if start is not None and self.run.tie_weight:
@@ -283,9 +263,9 @@ class Trainer:
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
         n = len(batch["input_ids"])
-        sizes = [len(range(n)[rank_share(n, rank, self.ranks.world)]) for rank in range(self.ranks.world)]
         own = rank_share(n, self.ranks.rank, self.ranks.world)
-        mine = {name: ids[own] if sizes[self.ranks.rank] else ids[:1] for name, ids in batch.items()}
+        n_own = own.stop - own.start
+        mine = {name: ids[own] if n_own else ids[:1] for name, ids in batch.items()}
         with self.autocast():
             embeddings = self.encoder.embed(mine)
-        return gather_rows(embeddings.float()[: sizes[self.ranks.rank]], sizes, self.ranks.rank)
+        return gather(embeddings.float()[:n_own], n, self.ranks)
