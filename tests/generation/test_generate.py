@@ -16,7 +16,7 @@ from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
 from train.generation import write
-from train.generation.write import Records, folder_of, manifest_of
+from train.generation.write import folder_of, manifest_of, read_parts
 from train.launch.corpus import TrainingRows
 
 ROOT = Path(__file__).parents[2]
@@ -82,15 +82,15 @@ def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_
 
 def after(batches, action, monkeypatch):
     """Call `action` once this process has written `batches` batches."""
-    add, count = Records.add, []
+    write_part, count = write.write_part, []
 
-    def counted(records, batch):
-        add(records, batch)
+    def counted(folder, batch, made):
+        write_part(folder, batch, made)
         count.append(len(batch))
         if len(count) == batches:
             action()
 
-    monkeypatch.setattr(Records, "add", counted)
+    monkeypatch.setattr(write, "write_part", counted)
     return count
 
 
@@ -113,16 +113,15 @@ def test_a_stopped_job_goes_on_without_loss(models, corpus, written, tmp_path, m
 
 KILLED = """
 import os, signal, sys
-from train.generation.write import Records
-add, count = Records.add, []
-def torn(records, batch):
-    add(records, batch)
+from train.generation import write
+write_part, count = write.write_part, []
+def torn(folder, batch, made):
+    write_part(folder, batch, made)
     count.append(1)
     if len(count) == 3:
-        records._file.write(b'0123456789abcdef [39, "half')
-        records._file.flush()
+        (folder / f".39.json.{'0' * 32}.partial").write_text('{"records": [[39, "half')
         os.kill(os.getpid(), signal.SIGKILL)
-Records.add = torn
+write.write_part = torn
 from train.generate import main
 main()
 """
@@ -134,7 +133,7 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments(*command)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    kept = (folder_of(output) / "records").read_bytes().count(b"]]\n")
+    kept = len(read_parts(folder_of(output)))
     again = after(99, None, monkeypatch)
     assert generate(*command, "--resume") == 0
     assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()

@@ -9,12 +9,14 @@ import pytest
 from support.run_folders import STS_TASKS, metrics_line, write_evaluation, write_run
 from train.record.folder import SCORES, write_json
 from train.report.runs import (
-    Spread,
+    Group,
+    RunRecord,
     differences,
     differing_settings,
     find_runs,
     group_runs,
     groups_with_baseline,
+    kept_start,
     read_run,
     title,
 )
@@ -46,7 +48,8 @@ def test_seeds_of_one_setting_are_one_group_with_mean_and_deviation(two_settings
 
 def test_the_papers_table_of_seeds_has_its_mean_and_deviation() -> None:
     seeds = [0.7767, 0.7691, 0.7680, 0.7655, 0.7668, 0.7646, 0.7726, 0.7692, 0.7739, 0.7707]
-    spread = Spread.of(seeds)
+    runs = [RunRecord(str(i), Path(), {}, {}, [], [], {"average": score}) for i, score in enumerate(seeds)]
+    spread = Group("", runs).spreads()["average"]
     assert (round(spread.mean, 4), round(spread.deviation, 4)) == (0.7697, 0.0038)
 
 
@@ -78,10 +81,10 @@ def test_the_start_score_of_a_group_is_the_dev_score_before_the_first_step(tmp_p
 def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
     for name, start in (("better", 0.79), ("equal", 0.8), ("worse", 0.9), ("unknown", None)):
         write_run(tmp_path / name, 0.8, start=start)
-    assert [run.name for run in find_runs([tmp_path]) if run.kept_start] == ["equal", "worse"]
+    assert "before training in equal, worse: best/ is" in kept_start(find_runs([tmp_path]))
     short = write_run(tmp_path / "short", 0.8)
     (short / "run.json").write_text('{"status": "running"}')
-    assert not read_run(short).kept_start
+    assert not kept_start([read_run(short)])
 
 
 # --- differences to a baseline ---

@@ -1,19 +1,16 @@
 """Writes the texts of a job: batch after batch, short sentences before long ones, each kept as soon as it is made.
 
-While a job runs, OUTPUT.parts/records has a line for each sentence that is done, synced with its batch, so a job that
-ends for any reason, kill -9 included, loses one batch: a checksum, and [row, text, notes] as JSON. A line that is cut
-short or damaged does not count, and a file with lines of another form is refused. At the end OUTPUT gets a line for
-each sentence, and OUTPUT.manifest says from what and how it was made, and holds the checksum of OUTPUT.
+While a job runs, OUTPUT.parts has a sealed file for each batch that is done, so a job that ends for any reason, kill -9
+included, loses one batch; a file that was changed is refused. At the end OUTPUT gets a line for each sentence, and
+OUTPUT.manifest says from what and how it was made, and holds the checksum of OUTPUT.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +29,8 @@ from train.record.folder import (
     GENERATION,
     OutputFolder,
     check_json,
-    folder_id,
     is_own,
+    read_json,
     read_mark,
     read_sealed,
     write_json,
@@ -44,14 +41,13 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import checksum_of, file_checksum, own_file, sync_file, unwritable
+from una_fast.storage.files import checksum_of, file_checksum
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
-OWN_LINE = re.compile(rb"([0-9a-f]{0,16}|[0-9a-f]{16} .*)\0*\n?", re.DOTALL)  # a kill cuts it, a power cut adds zeros
 NOTES = {
     "cut": "longer than --max-source-length and cut",
     "folded": "with line breaks in the text, now spaces",
@@ -93,12 +89,13 @@ def write_output(job: Job) -> int:
     with OutputFolder(folder, GENERATION, job.resume, identity) as own:
         if job.resume:
             check_identity(output, read_mark(folder)["settings"], identity)
-        with Records(folder) as records:
-            code = _write(job, texts, device, records)
-            if code == 0:
-                _finish(output, identity, texts, records)
-                records.remove()
-        if code == 0 or not records.made:
+        made = read_parts(folder)
+        code = _write(job, texts, device, folder, made)
+        if code == 0:
+            _finish(output, identity, texts, made)
+            for row in made:
+                _part_of(folder, row).unlink(missing_ok=True)
+        if code == 0 or not made:
             own.remove()
     return code
 
@@ -114,22 +111,39 @@ def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any
         raise InputError(f"--output {output}: was changed since it was written, and stays: choose another name")
 
 
-def _write(job: Job, texts: list[str], device: torch.device, records: Records) -> int:
-    """Make what is left; returns 0, or the code of the signal that came."""
+def read_parts(folder: Path) -> dict[int, Record]:
+    """The records that a job has made so far, by row. InputError for a file that is not as it wrote it."""
+    paths = [path for path in folder.glob("[0-9]*.json") if check_json(path)]
+    made = (Record(row, text, tuple(notes)) for path in paths for row, text, notes in read_json(path)["records"])
+    return {one.row: one for one in made}
+
+
+def write_part(folder: Path, batch: list[Record], made: dict[int, Record]) -> None:
+    """Write the records of a batch, and add them to `made`. InputError if the disk is full."""
+    write_json(_part_of(folder, batch[0].row), {"records": batch})
+    made |= {one.row: one for one in batch}
+
+
+def _part_of(folder: Path, row: int) -> Path:
+    """The file of a batch that begins with a row."""
+    return folder / f"{row}.json"
+
+
+def _write(job: Job, texts: list[str], device: torch.device, folder: Path, made: dict[int, Record]) -> int:
+    """Make what is left, add it to `made`, and return 0, or the code of the signal that came."""
     total = sum(bool(text.strip()) for text in texts)
     writers = [Seq2Seq(name, job, device) for name in job.model]
     default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
     budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
     # smoothing 0: mean speed over all sentences, because batches go from short ones to long ones
-    bar = Bar(len(records.made), total, "line", smoothing=0)
+    bar = Bar(len(made), total, "line", smoothing=0)
     try:
         with contextlib.closing(bar), handled(raise_stopped):
-            for batch in make_records(writers, texts, {*records.made}, budget):
-                records.add(batch)
+            for batch in make_records(writers, texts, {*made}, budget):
+                write_part(folder, batch, made)
                 bar.update(len(batch))
     except (InputError, Stopped) as end:
-        done = len(records.made)
-        kept = f": {done:,} of {total:,} lines are kept: go on with the same command and --resume" if done else ""
+        kept = f": {len(made):,} of {total:,} lines are kept: go on with the same command and --resume" if made else ""
         if isinstance(end, InputError):
             raise InputError(f"{end}{kept}") from end
         tell_user(f"stopped by {end}{kept}")
@@ -196,72 +210,12 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
                 yield data[start:stop].decode("utf-8")
 
 
-class Records:
-    """The records of a job in the folder of its parts, to be used in a with statement. made: those so far, by row.
-
-    Raises InputError for a file that cannot be read or written, or that holds a line of somebody else.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "records"
-        try:
-            self._file = open(self._path, "ab+", opener=own_file)
-            self._file.seek(0)
-            self._own = (folder_id(self._path) or "").encode()
-            self.made: dict[int, Record] = {}
-            for line in self._file:
-                if one := _parsed(line, self._own):
-                    self.made[one.row] = one
-                elif not OWN_LINE.fullmatch(line):
-                    self._file.close()
-                    raise InputError(f"{self._path}: holds lines that this job did not write: move them away")
-        except OSError as error:
-            raise unwritable(self._path, error) from error
-
-    def __enter__(self) -> Records:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # what did not fit on a full disk; `add` has said it
-            self._file.close()
-        if not self.made:
-            self.remove()
-
-    def add(self, batch: Sequence[Record]) -> None:
-        """Write records, on the disk when this returns. InputError if the disk is full."""
-        lines = [json.dumps(one, ensure_ascii=False).encode() for one in batch]
-        try:
-            self._file.write(b"\n")  # ends what a kill cut short
-            self._file.writelines(b"%s %s\n" % (_checksum(self._own + line), line) for line in lines)
-            sync_file(self._file)
-        except OSError as error:
-            raise unwritable(self._path, error) from error
-        self.made |= {one.row: one for one in batch}
-
-    def remove(self) -> None:
-        """Remove the file."""
-        self._path.unlink(missing_ok=True)
-
-
-def _parsed(line: bytes, own: bytes) -> Record | None:
-    """The record of a whole line; None for one that a kill or a disk damaged, or of a folder with another id."""
-    checksum, _, content = line[:-1].partition(b" ")
-    if line[-1:] != b"\n" or checksum != _checksum(own + content):
-        return None
-    row, text, notes = json.loads(content)
-    return Record(row, text, tuple(notes))
-
-
-def _checksum(line: bytes) -> bytes:
-    return xxhash.xxh3_64_hexdigest(line).encode()
-
-
-def _finish(output: Path, identity: dict[str, Any], texts: list[str], records: Records) -> None:
+def _finish(output: Path, identity: dict[str, Any], texts: list[str], made: dict[int, Record]) -> None:
     """Write OUTPUT, with a blank line for a blank sentence, and before it its manifest; tell the user."""
-    notes = Counter(note for one in records.made.values() for note in one.notes)
-    blank = len(texts) - len(records.made)
+    notes = Counter(note for one in made.values() for note in one.notes)
+    blank = len(texts) - len(made)
     counts = {"lines": len(texts), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
-    lines = (records.made[row].text if row in records.made else "" for row in range(len(texts)))
+    lines = (made[row].text if row in made else "" for row in range(len(texts)))
     content = "".join(f"{line}\n" for line in lines).encode()
     write_json(manifest_of(output), identity | counts | {"xxh3_64": checksum_of([content])})
     write_once(output, content)  # a kill before the parts were removed has left it

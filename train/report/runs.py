@@ -65,12 +65,6 @@ class RunRecord:
         """The folder of the command that made the run."""
         return self.folder.parent if self.folder.name.startswith("seed-") else self.folder
 
-    @property
-    def kept_start(self) -> bool:
-        """True if no step had a higher dev score than the model before training: best/ is that model."""
-        progress = self.summary.get("progress", {})
-        return progress.get("best_step") == 0 and progress.get("step") != 0
-
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
     """The record of one run's folder.
@@ -159,14 +153,16 @@ def title(score: str) -> str:
 
 
 def kept_start(runs: Iterable[RunRecord]) -> str:
-    """A sentence about the runs of which no step beat the start; "" if there is none."""
-    if names := [run.name for run in runs if run.kept_start]:
-        return (
-            f"No step beat the dev score before training in {', '.join(names)}: best/ is the model that was given, and "
-            "its scores on test tasks are that model's. Compare the dev score after the last step; last/ is the "
-            "trained encoder."
-        )
-    return ""
+    """A sentence about the runs of which no step had a higher dev score than the model before training, or ""."""
+    progress = {run.name: run.summary.get("progress", {}) for run in runs}
+    names = [name for name, one in progress.items() if one.get("best_step") == 0 and one.get("step") != 0]
+    if not names:
+        return ""
+    return (
+        f"No step beat the dev score before training in {', '.join(names)}: best/ is the model that was given, and its "
+        "scores on test tasks are that model's. Compare the dev score after the last step; last/ is the trained "
+        "encoder."
+    )
 
 
 def find_runs(folders: Iterable[Path], notes: list[str] | None = None) -> list[RunRecord]:
@@ -219,12 +215,6 @@ class Spread(NamedTuple):
     deviation: float
     n: int
 
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """The spread of at least one value."""
-        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
-        return cls(statistics.fmean(values), deviation, len(values))
-
 
 @dataclass(frozen=True)
 class Group:
@@ -235,8 +225,14 @@ class Group:
 
     def spreads(self) -> dict[str, Spread]:
         """Mean and deviation over seeds of every score that a run of the group has."""
-        names = dict.fromkeys(name for run in self.runs for name in run.scores)
-        return {name: Spread.of([run.scores[name] for run in self.runs if name in run.scores]) for name in names}
+        values: dict[str, list[float]] = {}
+        for run in self.runs:
+            for name, score in run.scores.items():
+                values.setdefault(name, []).append(score)
+        return {
+            name: Spread(statistics.fmean(some), statistics.stdev(some) if len(some) > 1 else math.nan, len(some))
+            for name, some in values.items()
+        }
 
     @property
     def start(self) -> float | None:
