@@ -12,14 +12,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from train.config.command import run_command
 from train.signals import handled, leave_at_once
-from una_fast.errors import InputError
-
-if TYPE_CHECKING:
-    from train.config.run import Run
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
@@ -34,7 +30,9 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     run = make_run(_with_saved(_with_demo(parse(argv, prog))))
     # imported late: --help and errors of the command line should not wait for torch
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        return _under_torchrun(run)
+        from train.launch.run import join_torchrun
+
+        return join_torchrun(run)
     if run.seeds:
         from train.launch.seeds import train_seeds
 
@@ -68,20 +66,6 @@ def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
     if "seed" in values:
         saved.pop("seeds", None)
     return {**saved, **values}
-
-
-def _under_torchrun(run: Run) -> int:
-    if run.seeds:
-        raise InputError(
-            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
-            "or call torchrun once a seed, with --seed and an --output for each"
-        )
-    from train.launch.run import finish, report
-    from train.launch.worker import work_under_torchrun
-
-    run, outcome = work_under_torchrun(run)
-    code = report(run, outcome)
-    return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
 if __name__ == "__main__":

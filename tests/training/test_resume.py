@@ -367,7 +367,7 @@ class TestTwoRanks:
 def test_a_second_run_is_kept_out(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "locked"))
     with OutputFolder(Path(values["output"]), RUN, resume=False), pytest.raises(InputError, match="in use by another"):
-        train_here(values)
+        train_here({**values, "resume": True})
     train_here({**values, "epochs": 1, "resume": True})
 
 

@@ -33,9 +33,22 @@ class Group:
     about: str = ""
     role: Role = "result"
 
-    def option(self, default: Any, help: str, **stated: Any) -> Any:
-        """As the function `option`, under this heading."""
-        return option(default, help, group=self, **{"role": self.role, **stated})
+    def option(
+        self, default: Any, help: str, choices: Mapping[str, str] | Sequence[str] = (), own: str = "", **stated: Any
+    ) -> Any:
+        """A dataclass field that is an option under this heading; the further arguments are fields of `Option`.
+
+        choices: a mapping from each value to its meaning, which --help then shows, or the values alone.
+        """
+        if isinstance(choices, Mapping):
+            help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
+        if own:
+            help += f"; {own}: one of your own, by its import path"
+        stated = {"group": self, "role": self.role, **stated, "choices": (*choices,), "own": own}
+        return dataclasses.field(default=default, metadata={"option": Option(default, help, **stated)})
+
+
+option = Group("").option  # under the docstring of its dataclass
 
 
 @dataclass(frozen=True)
@@ -99,21 +112,6 @@ class Option:
                 raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")
             if isinstance(one, (int, float)) and not self._allows(one):
                 raise InputError(f"{self.flag} is {one}: it must be {self.limits or 'a finite number'}")
-
-
-def option(
-    default: Any, help: str, choices: Mapping[str, str] | Sequence[str] = (), own: str = "", **stated: Any
-) -> Any:
-    """A dataclass field that is an option; the further arguments are fields of `Option`.
-
-    choices: a mapping from each value to its meaning, which --help then shows, or the values alone.
-    """
-    if isinstance(choices, Mapping):
-        help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
-    if own:
-        help += f"; {own}: one of your own, by its import path"
-    stated |= {"choices": (*choices,), "own": own}
-    return dataclasses.field(default=default, metadata={"option": Option(default, help, **stated)})
 
 
 def options_of(kind: type, *groups: Group) -> dict[str, Option]:

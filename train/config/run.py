@@ -58,20 +58,16 @@ class Run:
 
     corpus: tuple[str, ...] = DATA.option(
         (),
-        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders "
-        "and globs of such files",
+        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs",
         required=True,
         metavar="FILE",
     )
     paraphrases: str = DATA.option(
-        "",
-        "file whose line i is the positive of the corpus' line i, or a folder or glob of several; without it, a "
-        "sentence is its own positive",
-        metavar="FILE",
+        "", "file, folder or glob whose line i is the positive of line i; default: the sentence itself", metavar="FILE"
     )
     index: str = DATA.option(
         "",
-        "folder of the index; it is built there unless it is there already; default OUTPUT/index",
+        "folder of the index, which is built there unless it is there already; default OUTPUT/index",
         role="running",
         metavar="FOLDER",
     )
@@ -85,10 +81,7 @@ class Run:
         "in .tsv, where a quotation mark is an ordinary character",
     )
     max_document_bytes: int = FILES.option(
-        MAX_DOCUMENT_BYTES,
-        "longest document that is accepted, in bytes of UTF-8; 0: any length",
-        least=0,
-        role="running",
+        MAX_DOCUMENT_BYTES, "longest document, in bytes of UTF-8; 0: any length", least=0, role="running"
     )
 
     word_tokenizer: str = WORDS.option(
@@ -137,8 +130,7 @@ class Run:
     )
     synonyms: str = POSITIVE.option(
         "",
-        f"synonyms for {', '.join(WITH_SYNONYMS)}: each line is a word and its synonyms, with tabs between them; "
-        "WordNet gives the synonyms if no file is given",
+        f"synonyms for {', '.join(WITH_SYNONYMS)}: lines of a word and its synonyms, between tabs; default: WordNet",
         metavar="FILE",
     )
 
@@ -195,13 +187,12 @@ class Run:
     )
     margin_least: float = OBJECTIVE.option(
         0.1,
-        "--loss soft and margin: an anchor's own negative is pushed away until its cosine with the anchor is this much "
-        "below the positive's",
+        "--loss soft and margin: push a negative's cosine with its anchor this much below the positive's, at least",
         least=0,
         most=2,
     )
     margin_most: float = OBJECTIVE.option(
-        0.3, "--loss soft and margin: it is pulled back if its cosine is more than this much below", least=0, most=2
+        0.3, "--loss soft and margin: pull it back if it is more than this much below", least=0, most=2
     )
     guard_sigma: float = OBJECTIVE.option(
         0.17,
@@ -212,8 +203,7 @@ class Run:
     )
     tie_weight: float = OBJECTIVE.option(
         0.0,
-        "weight of a term that is added: the mean squared change, compared with the encoder before training, of the "
-        "cosines between the anchors of a step; 0: no such term",
+        "weight of the mean squared change, since before training, of cosines between a step's anchors; 0: none",
         least=0,
     )
     blend: tuple[float, ...] = OBJECTIVE.option(
@@ -226,8 +216,7 @@ class Run:
     )
     mlm_weight: float = OBJECTIVE.option(
         0.0,
-        "adds this weight times the masked-language-model loss of the sentences, as in SimCSE, which takes 0.1; 0: no "
-        "such loss",
+        "weight of the masked-language-model loss of the sentences, which is added; SimCSE takes 0.1; 0: none",
         least=0,
     )
 
@@ -255,8 +244,7 @@ class Run:
     seed: int = OPTIMISATION.option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
     seeds: tuple[int, ...] = OPTIMISATION.option(
         (),
-        "train one run for each of these seeds, in OUTPUT/seed-N, and show the mean and the standard deviation of "
-        "their scores",
+        "train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores",
         least=0,
         role="running",
         metavar="N,N,...",
@@ -266,8 +254,7 @@ class Run:
     )
     grad_cache: int = OPTIMISATION.option(
         0,
-        "texts of a rank that are encoded at a time, so that the activations of a large batch fit into memory; each is "
-        "encoded twice; 0: all at once, and each once",
+        "texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once",
         least=0,
     )
 
@@ -282,7 +269,7 @@ class Run:
     )
     evaluate: str = EVALUATION.option(
         "",
-        "folder of SentEval's data: best/ is scored on it after the last step; OUTPUT/evaluation.json has the scores",
+        "folder of SentEval's data, on which best/ is scored after the last step, into OUTPUT/evaluation.json",
         role="running",
         metavar="FOLDER",
     )
@@ -295,8 +282,7 @@ class Run:
 
     push_to: str = HUB.option(
         "",
-        "repository on the hub that gets best/ and its model card at the end, made where it is not there; with --seeds "
-        "NAME-seed-N",
+        "repository on the hub that gets best/ and its model card at the end; with --seeds NAME-seed-N",
         metavar="NAME",
     )
     push_private: bool = HUB.option(False, "make the repository of --push-to a private one")
@@ -312,21 +298,17 @@ class Run:
     )
     compile: Literal["auto", "off", "graphs"] = RUNNING.option(
         "auto",
-        "how the encoder's kernels are started: off: one by one; graphs: replayed as CUDA graphs; auto: off, "
-        "and on a GPU graphs if they give the first batch the loss and gradients that kernels started one by one give",
+        "how the encoder's kernels are started: off: one by one; graphs: as CUDA graphs; auto: off, and on a GPU "
+        "graphs if they give the first batch the same loss and gradients",
     )
     save_every: int | None = RUNNING.option(
-        None,
-        "steps between two checkpoints in last/; default: a checkpoint at each dev evaluation, on a GPU at each tenth",
-        least=1,
+        None, "steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth", least=1
     )
     resume: bool = RUNNING.option(
         False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call"
     )
     demo: bool = RUNNING.option(
-        False,
-        "train offline, with a packaged encoder, sentences of Python's own documentation and a small dev set",
-        role="call",
+        False, "train offline: a packaged encoder, sentences of Python's documentation, a small dev set", role="call"
     )
 
     def identity(self) -> dict[str, Any]:
@@ -396,67 +378,56 @@ def make_run(values: Mapping[str, Any]) -> Run:
     Raises:
         InputError: a required value is missing, a value is out of range, or values contradict each other.
     """
-    values = dict(values)
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
-    if isinstance(values.get("corpus"), (str, list)):
-        corpus = values["corpus"]
+    values = dict(values)
+    if isinstance(corpus := values.get("corpus"), (str, list)):
         values["corpus"] = (corpus,) if isinstance(corpus, str) else tuple(corpus)
     run = Run(**values)
-    check(run)
-    return run
-
-
-def check(run: Run) -> None:
-    """Refuse missing and impossible values."""
     for name, option in options().items():
         option.check(getattr(run, name))
     check_radius(run.radius, run.window)
-    for seed in run.seeds:
-        if run.seeds.count(seed) > 1:
-            raise InputError(f"--seeds: {seed} is named twice: give each seed once")
-    check_together(run)
-    check_objective(run)
+    for message, is_so in contradictions(run).items():
+        if is_so:
+            raise InputError(message)
+    return run
 
 
-def check_together(run: Run) -> None:
-    """Refuse values that contradict each other."""
-    if run.batch_size < run.nproc:
-        raise InputError(
-            f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it"
-        )
-    if run.augment not in (None, "none") and run.loss in WITHOUT_NEGATIVES:
-        others = ", ".join(name for name in LOSSES if name not in WITHOUT_NEGATIVES)
-        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}")
-    if run.positives != SAME and run.paraphrases:
-        raise InputError(f"--paraphrases and --positives {run.positives} both name the positives: give one of them")
-    if run.synonyms and run.positives not in WITH_SYNONYMS:
-        raise InputError(f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it")
-    if run.keep_punctuation and run.variant == "released":
-        raise InputError("--keep-punctuation: the released code replaces punctuation too: give --variant paper")
+def contradictions(run: Run) -> dict[str, Any]:
+    """What is said of values that cannot stand together, and whether it is so in this run."""
+    others = ", ".join(name for name in LOSSES if name not in WITHOUT_NEGATIVES)
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
-    if run.mlm_weight and run.grad_cache:
-        raise InputError(
-            "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache "
-            "is there to avoid: leave one of them out"
-        )
-    if run.push_private and not run.push_to:
-        raise InputError("--push-private: nothing is pushed: give --push-to NAME too")
-    if run.noise != "none" and run.noise_view == "negative" and without_negatives:
-        raise InputError("--noise-view negative: this run has no negatives: choose positive, anchor or all")
-
-
-def check_objective(run: Run) -> None:
-    """Refuse options of the loss that contradict each other."""
-    if run.margin_least > run.margin_most:
-        raise InputError(
-            f"--margin-least {run.margin_least:g} is above --margin-most {run.margin_most:g}: the negative is to lie "
-            "between the two"
-        )
-    if run.loss == "margin" and (run.augment == "none" or run.alpha != 1):
-        raise InputError("--loss margin: a step without negatives would have no loss: give --alpha 1 and an --augment")
-    if run.blend and not run.dev:
-        raise InputError("--blend: the weights are chosen on dev pairs: give --dev FILE too")
+    twice = next((seed for seed in run.seeds if run.seeds.count(seed) > 1), None)
+    return {
+        f"--seeds: {twice} is named twice: give each seed once": twice is not None,
+        f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it": (
+            run.batch_size < run.nproc
+        ),
+        f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}": (
+            run.augment not in (None, "none") and run.loss in WITHOUT_NEGATIVES
+        ),
+        f"--paraphrases and --positives {run.positives} both name the positives: give one of them": (
+            run.positives != SAME and run.paraphrases
+        ),
+        f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it": (
+            run.synonyms and run.positives not in WITH_SYNONYMS
+        ),
+        "--keep-punctuation: the released code replaces punctuation too: give --variant paper": (
+            run.keep_punctuation and run.variant == "released"
+        ),
+        "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache is "
+        "there to avoid: leave one of them out": (run.mlm_weight and run.grad_cache),
+        "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
+        "--noise-view negative: this run has no negatives: choose positive, anchor or all": (
+            run.noise != "none" and run.noise_view == "negative" and without_negatives
+        ),
+        f"--margin-least {run.margin_least:g} is above --margin-most {run.margin_most:g}: the negative is to lie "
+        "between the two": run.margin_least > run.margin_most,
+        "--loss margin: a step without negatives would have no loss: give --alpha 1 and an --augment": (
+            run.loss == "margin" and (run.augment == "none" or run.alpha != 1)
+        ),
+        "--blend: the weights are chosen on dev pairs: give --dev FILE too": (run.blend and not run.dev),
+    }
 
 
 def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:

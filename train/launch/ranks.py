@@ -13,8 +13,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import connection, forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, cast
@@ -136,10 +136,17 @@ def start_fork_server(modules: Sequence[str]) -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     multiprocessing.set_forkserver_preload(list(modules))
-    with beside_the_package(), held_back():
-        resource_tracker.ensure_running()  # first, because it unblocks SIGINT and SIGTERM
+    # The server looks for modules in its working directory first. In the user's it would take the user's own train.py
+    # for our package: run it, and then find no module of ours. The ranks return to the user's directory.
+    before = Path.cwd()
+    os.chdir(PACKAGES)
+    try:
         with held_back():
-            forkserver.ensure_running()
+            resource_tracker.ensure_running()  # first, because it unblocks SIGINT and SIGTERM
+            with held_back():
+                forkserver.ensure_running()
+    finally:
+        os.chdir(before)
     atexit.register(_end_fork_server)
 
 
@@ -147,22 +154,5 @@ def _end_fork_server() -> None:
     """End the fork server at once; left alone, it would finish its imports and then spend seconds on unloading them."""
     server = getattr(forkserver, "_forkserver", None)
     if pid := getattr(server, "_forkserver_pid", None):
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-
-@contextmanager
-def beside_the_package() -> Iterator[None]:
-    """Inside the with block, the working directory is the folder that holds the package `train`.
-
-    A fork server looks for modules in its working directory first. In the user's directory it would take the user's own
-    train.py for our package: run it, and then find no module of ours. The ranks return to the user's directory.
-    """
-    before = Path.cwd()
-    os.chdir(PACKAGES)
-    try:
-        yield
-    finally:
-        os.chdir(before)

@@ -5,6 +5,8 @@ The launcher starts the ranks, passes signals on and collects their outcomes; a 
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -16,12 +18,12 @@ from train.config.run import Run
 from train.launch.corpus import make_index
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
-from train.launch.worker import work
+from train.launch.worker import work, work_under_torchrun
 from train.loop.loop import Outcome
 from train.record.best import check_saved, with_best
 from train.record.card import write_card
-from train.record.checkpoint import Progress, has_checkpoint, load_checkpoint, read_pointer
-from train.record.folder import BEST, LAST, RUN, OutputFolder, is_finished, is_own
+from train.record.checkpoint import Progress, load_checkpoint
+from train.record.folder import BEST, LAST, POINTER, RUN, OutputFolder, is_finished, is_own, read_sealed
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
 
@@ -32,15 +34,15 @@ EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 
 def launch(run: Run) -> int:
     """Prepare, train on run.nproc ranks, score best/ if --evaluate asks for it, and return the exit code."""
+    output = Path(run.output)
     try:
         with handled(raise_stopped):
-            if run.resume and is_own(Path(run.output), RUN) and is_finished(Path(run.output)):
+            if run.resume and is_own(output, RUN) and is_finished(output):
                 run = resolve_options(run)
-                output = Path(run.output)
                 progress, _ = load_checkpoint(output, {"settings": run.identity()})
                 with_best(output, progress)  # refuses another encoder
                 check_saved(output / LAST)
-                tell_user(f"{run.output}: already finished")
+                tell_user(f"{output}: already finished")
             else:
                 run = prepare(run, tell_user)
                 outcome, number = train_on_ranks(run)
@@ -51,6 +53,18 @@ def launch(run: Run) -> int:
             return finish(run)
     except Stopped as stopped:
         return report(run, Outcome("stopped", Progress(), code=stopped.number))
+
+
+def join_torchrun(run: Run) -> int:
+    """Carry out the part of this process, a rank that torchrun started; returns the exit code."""
+    if run.seeds:
+        raise InputError(
+            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
+            "or call torchrun once a seed, with --seed and an --output for each"
+        )
+    run, outcome = work_under_torchrun(run)
+    code = report(run, outcome)
+    return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
 def finish(run: Run) -> int:
@@ -76,19 +90,19 @@ def finish(run: Run) -> int:
 
 
 def prepare(run: Run, say: Callable[[str], None]) -> Run:
-    """Check options, files and the output folder, and make the index; returns the run with all options resolved.
+    """Check options, files and the output folder, and make the index; returns the run as its ranks go on with it.
 
     This process holds the lock of the output folder meanwhile; afterwards rank 0 does.
     """
     run = resolve_options(run)
     with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
         make_index(run, say)
-    return run
+    return dataclasses.replace(run, resume=True)
 
 
 def report(run: Run, outcome: Outcome) -> int:
     """Tell the user how the run ended; returns the exit code."""
-    progress = outcome.progress
+    progress, output = outcome.progress, Path(run.output)
     if outcome.status == "finished":
         if progress.best_step == 0:
             scores = f"dev Spearman {progress.best_score:.4f}, after the last step {progress.last_score:.4f}"
@@ -98,15 +112,13 @@ def report(run: Run, outcome: Outcome) -> int:
         elif progress.best_score is not None:
             start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
             tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
-        tell_user(f"finished after {counted(progress.step, 'step')}: {Path(run.output) / 'best'}")
+        tell_user(f"finished after {counted(progress.step, 'step')}: {output / BEST}")
         if run.demo:
             from train.demo.demo import score_table
 
-            output = Path(run.output)
             tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
         return 0
-    output = Path(run.output)
-    saved = read_pointer(output).progress.step if has_checkpoint(output) else 0
+    saved = read_sealed(output / POINTER).get("progress", {"step": 0})["step"]
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
     if outcome.status == "stopped":
         tell_user(f"stopped by {signal.Signals(outcome.code).name}: {advice}")

@@ -18,7 +18,7 @@ from train.launch.resolve import resolve_options
 from train.launch.run import EXIT_NOT_PUSHED, launch
 from train.launch.worker import encoder_of, identify
 from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
-from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, folder_of_seed, is_finished, is_own, write_json
+from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
 from train.report.runs import Group, kept_start, read_run, title
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.text_table import aligned
@@ -59,7 +59,7 @@ def train_seeds(run: Run) -> int:
 def of_seed(run: Run, seed: int) -> Run:
     """The run of one seed of a command."""
     output = Path(run.output)
-    folder = folder_of_seed(output, seed)
+    folder = output / f"seed-{seed}"
     return dataclasses.replace(
         run,
         seed=seed,

@@ -51,15 +51,21 @@ from una_fast.tokens.ids import TokenIds, token_tensors
 T = TypeVar("T")
 
 
-def work(run: Run, started: Callable[[], None] = lambda: None) -> Outcome:
-    """Train as one rank of the group that the environment describes. run: all options resolved, its index on the disk.
+def work(
+    run: Run, started: Callable[[], None] = lambda: None, prepare: Callable[[Ranks], None] = lambda ranks: None
+) -> Outcome:
+    """Train as one rank of the group that the environment describes. run: all options resolved.
 
-    started: called when this rank is ready to take steps; from then on it saves a checkpoint when a signal stops it.
+    prepare: makes the index, if it is not on the disk yet, once rank 0 holds the output folder. started: called when
+    this rank is ready to take steps; from then on it saves a checkpoint when a signal stops it.
     """
     quiet()
     try:
         ranks = join_group(run.device)
-        with _own_folder(ranks, dataclasses.replace(run, resume=True)):  # the launcher has made it
+        with contextlib.ExitStack() as held:
+            folder = (Path(run.output), RUN, run.resume, vars(run))  # which rank 0 alone writes
+            run_on_all_ranks(ranks, lambda: ranks.first and held.enter_context(OutputFolder(*folder)))
+            prepare(ranks)
             return _train(run, ranks, started)
     except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
@@ -72,28 +78,16 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
 
     Returns the run with all options resolved, and its outcome.
     """
-    quiet()
     end_with_launcher()
     again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
     resume = run.resume or (again and is_own(Path(run.output), RUN))
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
-    ranks = join_group(run.device)
-    try:
-        with _own_folder(ranks, run):
-            say = print if ranks.first else lambda message: None
-            run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run, say))
-            return run, _train(run, ranks, lambda: None)
-    finally:
-        leave_group()
 
+    def prepare(ranks: Ranks) -> None:
+        say = print if ranks.first else lambda message: None
+        run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run, say))
 
-def _own_folder(ranks: Ranks, run: Run) -> contextlib.AbstractContextManager[Any]:
-    """The output folder, which rank 0 alone writes."""
-
-    def own() -> contextlib.AbstractContextManager[Any]:
-        return OutputFolder(Path(run.output), RUN, run.resume, vars(run)) if ranks.first else contextlib.nullcontext()
-
-    return run_on_all_ranks(ranks, own)
+    return run, work(run, prepare=prepare)
 
 
 def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
@@ -237,12 +231,10 @@ class Job:
         encoder = encoder_of(run)
         identity = identify(run, indexes, encoder, tokenizer)
         rows = TrainingRows.of(run, index)
-        scorer = None
+        scorer, layout = None, encoder.layout
         if run.dev:
-            layout = encoder.layout
-            scorer = PairScorer(
-                load_dev(run.dev), tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared
-            )
+            pairs = load_dev(run.dev)
+            scorer = PairScorer(pairs, tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared)
         progress, state, output = Progress(), None, Path(run.output)
         # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
         # may be missing too, and rank 0 sends its own (`agreed`)
@@ -273,8 +265,7 @@ def _views(job: Job) -> Views:
     """The sources of anchors, positives and negatives, and when a step has negatives."""
     run, augmentation = job.run, None
     if run.augment not in (None, "none"):
-        own = vars(run).keys() - {"index", "tokenizer"}  # as settings they are names of folders
-        settings = {name: getattr(run, name) for name in own}
+        settings = {name: value for name, value in vars(run).items() if name != "index"}  # there a folder's name
         index, tokenizer = (job.other_index, None) if job.other_index else (job.index, job.tokenizer)
         augmentation = make_augmentation(run.augment, index, **settings, tokenizer=tokenizer, n_jobs=1)
     tokens = (augmentation and augmentation.tokens) or TokenIds(job.index, job.tokenizer)

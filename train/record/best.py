@@ -53,23 +53,23 @@ def with_best(output: Path, progress: Progress) -> Progress:
             one of a later step than the start without a checkpoint.
     """
     note = read_sealed(output / NOTES[BEST])
-    if note.get("step"):
+    step, score = note.get("step"), note.get("stsb_dev")
+    if step:
         read_pointer(output)
-    step, score = found = note.get("step"), note.get("stsb_dev")
     expected: tuple[Any, Any] = progress.best_step, progress.best_score
     if progress.evaluated_step is None:  # without dev pairs the newest encoder counts as the best
         expected = progress.step or None, None
-    changed = changed_file(output / BEST, note)
-    if found == expected and not changed:
+    changed, is_same = changed_file(output / BEST, note), (step, score) == expected
+    if is_same and not changed:
         return progress
     is_better = progress.best_score is None or (score is not None and score > progress.best_score)
-    if found != expected and step is not None and step >= progress.step and is_better:
-        check_encoder(output, BEST)
-        return progress if changed or score is None else replace(progress, best_step=step, best_score=score)
-    raise InputError(
-        f"{output / BEST}: is not as the run saved it at step {expected[0]} ({changed or 'best.json'} is missing or "
-        f"another): put it back, or {AGAIN}"
-    )
+    if is_same or step is None or step < progress.step or not is_better:
+        raise InputError(
+            f"{output / BEST}: is not as the run saved it at step {expected[0]} ({changed or 'best.json'} is missing "
+            f"or another): put it back, or {AGAIN}"
+        )
+    check_encoder(output, BEST)
+    return progress if changed or score is None else replace(progress, best_step=step, best_score=score)
 
 
 def check_saved(folder: Path) -> None:
@@ -116,8 +116,11 @@ def _put(partial: Path, output: Path, name: str, note: dict[str, Any]) -> None:
     The note comes first. It has the files' checksums of now and of before, so that after a kill between two renames
     each file is known.
     """
-    paths = sorted(path for path in partial.rglob("*") if path.is_file())
-    now = {path.relative_to(partial).as_posix(): _synced_checksum(path) for path in paths}
+    now: dict[str, str] = {}
+    for path in sorted(path for path in partial.rglob("*") if path.is_file()):
+        with path.open("rb") as content:
+            os.fsync(content.fileno())
+        now[path.relative_to(partial).as_posix()] = file_checksum(path)
     check_encoder(output, name, now)
     there = {file: [file_checksum(path)] for file in now if (path := output / name / file).is_file()}
     files = {file: [one, *there.get(file, ())] for file, one in now.items()}
@@ -125,9 +128,3 @@ def _put(partial: Path, output: Path, name: str, note: dict[str, Any]) -> None:
     for file in now:
         subfolder(output / name, Path(file).parent.as_posix())
         (partial / file).replace(output / name / file)
-
-
-def _synced_checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    return file_checksum(path)

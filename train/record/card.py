@@ -65,19 +65,9 @@ def write_card(output: Path, repository: str = "") -> None:
     path = output / CARD
     if path.parent.is_symlink() or (os.path.lexists(path) and not is_own_page(path)):
         return
-    summary = read_summary(output)
-    summary["settings"] = {**defaults(), **summary["settings"]}  # a run saved before an option existed had its default
-    name, place = repository or output.resolve().name, repository or "FOLDER OR NAME OF THIS MODEL"
-    write_page(path, card(summary, read_object(output / EVALUATION, SCORES), name, place))
-
-
-def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, place: str) -> str:
-    """The card of a run.
-
-    summary, evaluation: the content of run.json and of evaluation.json. name: the title. place: what the card's example
-    loads.
-    """
-    settings, scores = summary["settings"], _scores(summary, evaluation)
+    summary, evaluation = read_summary(output), read_object(output / EVALUATION, SCORES)
+    settings = summary["settings"] = {**defaults(), **summary["settings"]}  # of a run from before an option existed
+    name, scores = repository or output.resolve().name, _scores(summary, evaluation)
     data = ModelCardData(
         library_name=LIBRARY,
         pipeline_tag=TASK,
@@ -89,14 +79,14 @@ def card(summary: Mapping[str, Any], evaluation: Mapping[str, Any], name: str, p
     table = "".join(f"| {task} | {100 * score:.2f} |\n" for task, score in scores.items())
     body = BODY.format(
         name=name,
-        place=place,
+        place=repository or "FOLDER OR NAME OF THIS MODEL",
         about=_about(summary),
         facts="\n".join(f"- {what}: {value}" for what, value in _facts(summary).items()),
-        command=command(settings),
+        command=_command(settings),
         scores=f"## Scores\n\n| pairs | Spearman of the cosine, x 100 |\n|:--|--:|\n{table}\n" if table else "",
         citation=CITATION,
     )
-    return f"---\n{data.to_yaml()}\n---\n\n{body}"
+    write_page(path, f"---\n{data.to_yaml()}\n---\n\n{body}")
 
 
 def hub_name(model: str) -> str | None:
@@ -106,16 +96,12 @@ def hub_name(model: str) -> str | None:
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
 
-def command(settings: Mapping[str, Any]) -> str:
-    """The command that repeats the run, without the options of where and how it ran, and without absolute paths."""
+def _command(settings: Mapping[str, Any]) -> str:
+    """The command that repeats the run, without options of where and how it ran; of absolute paths the last part."""
     told = [option for option in options().values() if option.role in ("result", "source")]
-    return shlex.join(map(_without_folders, ["python", "-m", "train.ddp", *words_of(told, settings)]))
-
-
-def _without_folders(word: str) -> str:
-    """A word of a command; of an absolute path, which is of no use elsewhere, its last part."""
-    flag, equals, value = word.rpartition("=")
-    return flag + equals + (Path(value).name if Path(value).is_absolute() else value)
+    words = (word.rpartition("=") for word in words_of(told, settings))
+    kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)
+    return shlex.join(["python", "-m", "train.ddp", *kept])
 
 
 def _scores(summary: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, float]:
@@ -154,15 +140,12 @@ def _about(summary: Mapping[str, Any]) -> str:
         method = "contrastive learning without hard negatives"
     elif negatives.startswith("una,"):
         method = (
-            "contrastive learning with UNA's hard negatives, in which words that matter are replaced by words of like "
-            "importance"
+            "contrastive learning with UNA's hard negatives: words that matter are replaced by ones of like importance"
         )
-    if summary["progress"].get("best_step") == 0:
-        return (
-            f"The model from which a training began, unchanged: no step of the training ({method}, with una_fast) had "
-            "a higher dev score."
-        )
-    return f"A sentence encoder trained with una_fast: {method}."
+    if summary["progress"].get("best_step") != 0:
+        return f"A sentence encoder trained with una_fast: {method}."
+    unchanged = "The model from which a training began, unchanged: no step of the training"
+    return f"{unchanged} ({method}, with una_fast) had a higher dev score."
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from train.config.run import defaults, options
 from train.record.folder import (
@@ -39,20 +40,11 @@ STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{8}\.pt"  # with the folder's id, whi
 
 def snapshot(state: Any) -> Any:
     """A copy of nested state on the CPU, which later steps do not change."""
-    copy = _copied(state)
+    # from a GPU into pinned memory, at full speed
+    copy = tree_map_only(torch.Tensor, lambda one: one.detach().to("cpu", non_blocking=True, copy=True), state)
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()  # waits for the copies, which are asynchronous
     return copy
-
-
-def _copied(state: Any) -> Any:
-    if isinstance(state, torch.Tensor):
-        return state.detach().to("cpu", non_blocking=True, copy=True)  # from a GPU into pinned memory, at full speed
-    if isinstance(state, dict):
-        return {key: _copied(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)):
-        return [_copied(value) for value in state]
-    return state
 
 
 def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:

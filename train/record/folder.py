@@ -5,19 +5,7 @@ the mark, which is made with the folder, never rewritten, and locked while a pro
 refused before a byte is written. A file that a command replaces holds a seal, the checksum of its content: one that the
 user changed, or wrote, stays. The mark has a random id, which is in the folder's other files too, so that a file of
 another folder is noticed; a folder that is moved or copied as a whole keeps it. Before every write `check_inside` makes
-sure that the locked mark still lies there. A folder of train.ddp holds:
-
-.una_fast.json         the command, its settings and the folder's id
-run.json               settings, versions, machine, scores, status: "running", "finished", "stopped" or "failed"
-metrics.jsonl          one line per step and per evaluation
-best/                  the encoder for use, in the layout of transformers and of sentence-transformers
-last/                  checkpoint.json and the state that it names: all that --resume needs; once the run is finished,
-                       also the encoder of the last step, in the layout of best/
-tensorboard/           events
-evaluation.json        scores of best/ on the tasks of --evaluate
-index/                 the index, unless --index names another folder
-seed-N/, seeds.json    in the folder of --seeds: one run per seed, and the table of their scores
-tables/, table.json    in the folder of train.paper: tables of the paper, and the last one; runs/NAME/seed-N/ its runs
+sure that the locked mark still lies there. docs/files.md lists the files of a run.
 """
 
 from __future__ import annotations
@@ -169,9 +157,6 @@ def check_new(path: Path, command: str) -> None:
     except OSError as error:
         raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
     if owner := read_mark(path).get("command"):
-        with suppress(OSError), (path / MARK).open("r+b") as mark:  # a mark of another user cannot be opened so
-            if not lock(mark.fileno()):
-                raise _in_use(path)
         advice = "give --resume to go on with it, " if owner == command else ""
         raise InputError(f"--output {path}: holds a run of {owner}: {advice}choose another folder, or delete it")
     if names:
@@ -200,11 +185,6 @@ def check_inside(folder: Path) -> None:
     for link in above:
         if os.path.islink(link) and any(map(read_mark, link.parents)):  # noqa: PTH114  which raises for a long name
             raise InputError(f"{link}: is a link, and a run writes into its own folder alone: put a folder there")
-
-
-def folder_of_seed(output: Path, seed: int) -> Path:
-    """The folder of one run of --seeds."""
-    return output / f"seed-{seed}"
 
 
 def read_json(path: Path, about: str = "", must_be_sealed: bool = False) -> dict[str, Any]:
