@@ -11,7 +11,7 @@ import una_fast
 from support.tokenizer_families import bert_uncased
 from una_fast.errors import InputError
 from una_fast.index import beside
-from una_fast.storage import files, load_arrays, save_arrays
+from una_fast.storage import load, load_arrays, save_arrays
 from una_fast.tokens import binding
 from una_fast.tokens.ids import TokenIds
 
@@ -114,12 +114,12 @@ def test_a_file_exchanged_while_it_is_read_is_seen_whole(tmp_path, monkeypatch):
     """A shorter one is saved between the checks of checksum and header; what was opened stays what it was."""
     folder = tmp_path / "saved"
     save_arrays(folder, "index", 1, {}, {"ids": np.arange(10**5)})
-    parse = files._parse
+    mapped_array = load.mapped_array
 
-    def after_a_save(data):
+    def after_a_save(file):
         monkeypatch.undo()
         save_arrays(folder, "index", 1, {}, {"ids": np.arange(3)})
-        return parse(data)
+        return mapped_array(file)
 
-    monkeypatch.setattr(files, "_parse", after_a_save)
+    monkeypatch.setattr(load, "mapped_array", after_a_save)
     assert load_arrays(folder, "index", 1).arrays["ids"].tolist() == list(range(10**5))

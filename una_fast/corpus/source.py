@@ -67,12 +67,13 @@ class Source(ABC):
 
 
 class FileSource(Source):
-    """A file."""
+    """A file. part: (start, stop) of what is read, in the units of its class; None for all."""
 
-    def __init__(self, path: Path | RemoteFile, reading: Reading):
+    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
         self.path = path
         self.name = path.name
         self.reading = reading
+        self.part = part
 
     def digest(self) -> str:
         """xxh3_128 of the raw bytes and, in a table, of the options that decide which documents it holds."""

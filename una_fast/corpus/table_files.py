@@ -73,22 +73,18 @@ class CsvFile(FileSource):
     def remark(self, n_documents: int) -> str:
         """The warning that the lines under the header are not as many as the documents, or ""."""
         lines = self._n_lines - 1
-        if lines == n_documents:
-            return ""
+        missing = lines - n_documents
+        reason = f"{counted(missing, 'line')} blank or inside quotation marks; {NO_QUOTING}"
+        if missing < 0:
+            reason = "a carriage return ends a row too"
+        elif not self._quoting:
+            reason = counted(missing, "blank line")
         said = f"{self.path}: {counted(lines, 'line')} under the header gave {counted(n_documents, 'document')}"
-        if lines < n_documents:
-            return f"{said}: a carriage return ends a row too"
-        if not self._quoting:
-            return f"{said}: {counted(lines - n_documents, 'blank line')}"
-        return f"{said}: {counted(lines - n_documents, 'line')} blank or inside quotation marks; {NO_QUOTING}"
+        return f"{said}: {reason}" if missing else ""
 
 
 class ParquetFile(FileSource):
-    """A .parquet; only the column is read. part: (first, stop) of the row groups that are read; None for all."""
-
-    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
-        super().__init__(path, reading)
-        self.part = part
+    """A .parquet; only the column is read. A part is a range of row groups."""
 
     def split(self, n_bytes: int) -> list[FileSource] | None:
         """Parts of neighbouring row groups with about `n_bytes` of text; None if one row group has over twice that."""

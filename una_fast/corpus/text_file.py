@@ -21,7 +21,6 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
 from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, unreadable, whole_lines
 from una_fast.errors import InputError
@@ -136,11 +135,7 @@ def _refuse_wide_encodings(path: Path | RemoteFile, start: bytes) -> None:
 
 
 class TextFile(FileSource):
-    """A sentence per line. part: (start, stop) of the bytes that are read, whole lines; None for all."""
-
-    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
-        super().__init__(path, reading)
-        self.part = part
+    """A sentence per line. A part is a range of bytes, whole lines."""
 
     def _key(self) -> None:
         return None

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -74,7 +73,4 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 
 
 def _load(folder: Path, index: Index, part: Part) -> Arrays:
-    def check(_: dict[str, Any], arrays: Arrays) -> None:
-        part.check(folder, arrays)
-
-    return load_arrays(folder, part.kind, part.version, check, index.seal).arrays
+    return load_arrays(folder, part.kind, part.version, lambda _, arrays: part.check(folder, arrays), index.seal).arrays

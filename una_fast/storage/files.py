@@ -232,9 +232,19 @@ def forget_pages(data: Any) -> None:
 
 
 def mapped_array(file: Mapped) -> np.ndarray:
-    """The array of a file, over the mapping. Raises `InputError` for a file that holds no plain array."""
+    """The array of a file that `array_parts` made, over the mapping. Raises `InputError` for a file of other bytes."""
+    data = file.data
     try:
-        return _parse(file.data)
+        fields = HEADER.match(data, 10)  # ast.literal_eval fails now and then when several threads load (Python 3.11)
+        if fields is None:
+            raise ValueError("no header")
+        dtype, shape = np.dtype(fields[1].decode()), tuple(int(n) for n in fields[2].split(b",") if n.strip())
+        header, count = array_header(dtype, shape), math.prod(shape)
+        if dtype.kind not in "biuf" or not dtype.isnative or data[: len(header)] != header:
+            raise ValueError("another header")
+        if len(header) + count * dtype.itemsize != len(data):
+            raise ValueError(f"{dtype} of shape {shape} in {len(data):,} bytes")
+        return np.frombuffer(data, dtype=dtype, count=count, offset=len(header)).reshape(shape)
     except (ValueError, TypeError) as error:
         raise InputError(f"{file.path}: damaged, it holds no array that una_fast wrote; {REBUILD}") from error
 
@@ -259,21 +269,6 @@ def array_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(header, fields)
     return header.getvalue()
-
-
-def _parse(data: mmap.mmap | bytes) -> np.ndarray:
-    """The array in the bytes of a .npy file that `array_parts` made. Raises what `mapped_array` catches for others."""
-    start = 10 + int.from_bytes(data[8:10], "little")
-    fields = HEADER.match(data, 10)  # ast.literal_eval fails now and then when several threads load (Python 3.11)
-    if fields is None:
-        raise ValueError("no header")
-    dtype, shape = np.dtype(fields[1].decode()), tuple(int(n) for n in fields[2].split(b",") if n.strip())
-    if dtype.kind not in "biuf" or not dtype.isnative or data[:start] != array_header(dtype, shape):
-        raise ValueError("another header")
-    count = math.prod(shape)
-    if start + count * dtype.itemsize != len(data) or min(shape, default=0) < 0:
-        raise ValueError(f"{dtype} of shape {shape} in {len(data):,} bytes")
-    return np.frombuffer(data, dtype=dtype, count=count, offset=start).reshape(shape)
 
 
 def sync_file(file: IO[bytes]) -> None:

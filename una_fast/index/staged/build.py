@@ -79,7 +79,7 @@ def _rank(plan: Plan, metas: Metas, runner: Runner) -> None:
     runs, n_documents = plan.of_splits("runs"), sum(meta["n_documents"] for meta in metas)
     merged = {kind: plan.of_ranges("merge", kind) for kind in ROWS}
     tasks = [
-        Task(path, merge_strings, (kind, runs, partition, n_documents, path))
+        Task(path, merge_strings, (kind, runs, partition, n_documents))
         for kind, paths in merged.items()
         for partition, path in enumerate(paths)
     ]
@@ -92,9 +92,9 @@ def _rank(plan: Plan, metas: Metas, runner: Runner) -> None:
         cuts = [None, *cut_ranks(paths, n), None]  # equal keys make fewer ranges than n
         ranked = plan.paths(f"rank-{kind}-{n}", len(cuts) - 1)  # another `memory` makes others
         for path, span in zip(ranked, pairwise(cuts), strict=True):
-            ranks.append(Task(path, rank_strings, (kind, paths, *span, arrays, path)))
+            ranks.append(Task(path, rank_strings, (kind, paths, *span, arrays)))
         for partition, path in enumerate(plan.of_ranges("label", kind)):
-            labels.append(Task(path, label_numbers, (paths[partition], ranked, partition, path)))
+            labels.append(Task(path, label_numbers, (paths[partition], ranked, partition)))
     runner.run("rank", ranks)
     write_pack(plan.ranked, {"pieces": [starts, *(read_meta(task.output)["pieces"] for task in ranks)]}, {})
     runner.run("label", labels)
@@ -127,13 +127,13 @@ def _write(plan: Plan, metas: Metas, runner: Runner) -> dict[str, str]:
     tasks = []
     for i, rows in enumerate(plan.of_splits("rows")):
         places = {kind: values[kind][i] for kind in ROWS}
-        tasks.append(Task(written[i], write_split, (i, rows, arrays, labels, documents[i], places, written[i])))
+        tasks.append(Task(written[i], write_split, (i, rows, arrays, labels, documents[i], places)))
     runner.run("write", tasks)
     pieces = [*read_meta(plan.ranked)["pieces"], *(read_meta(path)["pieces"] for path in written)]
     checksums, tasks = plan.of_arrays("checksum"), []
     for name in DTYPES:
         checksums[name].unlink(missing_ok=True)  # the array may have changed since then
         of_array = [Piece(*of[name]) for of in pieces if name in of]
-        tasks.append(Task(checksums[name], checksum_array, (arrays[name], of_array, checksums[name])))
+        tasks.append(Task(checksums[name], checksum_array, (arrays[name], of_array)))
     runner.run("finish", tasks)
     return {name: read_meta(checksums[name])["checksum"] for name in DTYPES}

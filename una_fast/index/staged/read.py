@@ -52,7 +52,7 @@ class Input:
 
     def digest_task(self) -> Task:
         """The task of a file that is read in parts."""
-        return Task(self.output, digest_file, (self.source, self.identity, self.output))
+        return Task(self.output, digest_file, (self.source, self.identity))
 
     def summary(self, n_documents: int) -> dict[str, Any]:
         """Name, n_documents and xxh3_128 of the source."""
@@ -72,7 +72,7 @@ def plan_build(sources: Sequence[Source], words: Words, work: Path, runner: Runn
         output = work / f"{'digest' if parts else 'read'}-{number}-{key}"
         inputs.append(Input(source, identity, parts, output))
         if isinstance(source, FileSource) and not parts:
-            reads.append(Task(output, read_file, (source, identity, split_bytes, output)))
+            reads.append(Task(output, read_file, (source, identity, split_bytes)))
     runner.run("read", reads)
     for given in inputs:
         if not isinstance(given.source, FileSource):  # a caller's iterable may work in this process only
@@ -108,7 +108,7 @@ def _plan(inputs: list[Input], words: Words, work: Path, budget: Budget) -> Plan
     for number, given in enumerate(inputs):
         for part in given.parts or []:
             splits.append(Split(len(splits), part, given.identity, number))
-            contents.append([given.identity, part.reading, getattr(part, "part", None)])
+            contents.append([given.identity, part.reading, part.part])
         size += given.identity[1] if given.parts and given.identity else 0
         for key, n_bytes in [] if given.parts else read_meta(given.output)["segments"]:
             splits.append(Split(len(splits), Segment(segment_path(work, key)), None, number))
@@ -188,11 +188,11 @@ def scan_tasks(plan: Plan, words: Words) -> list[Task]:
     for split in plan.to_scan():
         rows, runs = (plan.of_splits(stage)[split.number] for stage in ("rows", "runs"))
         rows.unlink(missing_ok=True)  # it may be left without its runs, and then the task is not done
-        tasks.append(Task(rows, scan_split, (split, words, plan.n_partitions, rows, runs)))
+        tasks.append(Task(rows, scan_split, (split, words, plan.n_partitions, runs)))
     return tasks
 
 
-def scan_split(split: Split, words: Words, n_partitions: int, row_file: Path, run_file: Path) -> None:
+def scan_split(split: Split, words: Words, n_partitions: int, run_file: Path, row_file: Path) -> None:
     """The task of a split: writes the file of its runs, then the file of its rows."""
     parser, here = Parser(word_tokenizer(*words)), Workers(1)
     with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
