@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from train.encoder.encoder import load_encoder
-from train.encoder.pretrained import load_config, load_tokenizer
+from train.encoder.pretrained import load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from una_fast.errors import InputError
@@ -65,7 +65,7 @@ def released_evaluation(folder: Path, model: str, dev: Path) -> Callable[[], flo
 
 def our_evaluation(model: str, dev: Path, precision: str = "fp32") -> Callable[[], float]:
     """Ours as training calls it, on [CLS]."""
-    encoder = load_encoder(model, load_config(model, 0.1), seed=0, pooling="cls").eval()
+    encoder = load_encoder(model, 0.1, seed=0, pooling="cls").eval()
     tokenizer = load_tokenizer(model)
     scorer = PairScorer(load_dev(dev), tokenizer, max_length=32)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
 from train.encoder.encoder import load_encoder
-from train.encoder.pretrained import load_config, load_tokenizer
+from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import TrainingRows, make_index
 from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Views, gpu_column_multiple, prefetched, unchanged
@@ -91,7 +91,7 @@ class Bench:
     def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
         """This project's step; its batches are made by a background thread, as in training."""
         run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
-        encoder = load_encoder(run.model, load_config(run.model, run.dropout), run.seed, device=run.device)
+        encoder = load_encoder(run.model, run.dropout, run.seed, device=run.device)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)
         make = self.maker(n_parts).make

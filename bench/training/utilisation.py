@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from train.encoder.cpu import use_onednn
+from train.encoder.cpu import use_cpu_layers
 
 # Dense TFLOP/s of the vendor's data sheets: fp32 without the matrix units, bf16 and fp16 with them and with fp32 sums
 PEAKS = {
@@ -51,7 +51,7 @@ def peak(precision: str, device: torch.device) -> tuple[float, str]:
 def _product_rate(size: int, dtype: torch.dtype, device: torch.device) -> float:
     """Operations a second of the fastest of five square products."""
     layer = nn.Linear(size, size, bias=False, device=device, dtype=dtype)
-    use_onednn(layer)
+    use_cpu_layers(layer)
     x = torch.randn(size, size, device=device, dtype=dtype)
     fastest = float("inf")
     with torch.inference_mode():

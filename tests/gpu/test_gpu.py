@@ -11,7 +11,6 @@ from support.fake_tokens import train as train_on_cpu
 from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
 from train.config.run import Run
 from train.encoder.encoder import load_encoder
-from train.encoder.pretrained import load_config
 from train.loop.data import BatchMaker, Plan
 from train.loop.distributed import Ranks, repeat_exactly
 from train.loop.trainer import Trainer
@@ -46,7 +45,7 @@ def make_trainer(model, precision="fp32", compile="graphs", dropout=0.1, n_parts
     gpu = torch.device("cuda", 0)
     run = Run(model=str(model), augment="una", learning_rate=1e-4, batch_size=8, precision=precision, compile=compile,
               device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
-    encoder = load_encoder(run.model, load_config(run.model, dropout), run.seed, device="cuda")
+    encoder = load_encoder(run.model, dropout, run.seed, device="cuda")
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     maker = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
     trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan)

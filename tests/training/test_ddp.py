@@ -40,7 +40,7 @@ def train_rank(group, folder, model, settings, scale, patch):
     """Train, and embed three sentences; rank 0 leaves its losses and weights in `folder`."""
     from train.encoder.encoder import load_encoder
     from train.encoder.mlm import Masking
-    from train.encoder.pretrained import load_config, quiet
+    from train.encoder.pretrained import quiet
     from train.loop.data import BatchMaker, Plan
     from train.loop.trainer import Trainer
 
@@ -55,7 +55,7 @@ def train_rank(group, folder, model, settings, scale, patch):
         from support.graphs_on_cpu import stand_in
 
         stand_in(patch.setattr)
-    encoder = load_encoder(model, load_config(model, run.dropout), run.seed, with_mlm=run.mlm_weight > 0)
+    encoder = load_encoder(model, run.dropout, run.seed, with_mlm=run.mlm_weight > 0)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     maker = BatchMaker(
         fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una"),

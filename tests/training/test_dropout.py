@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from train.encoder.cpu import CpuDropout, keep_mask, use_cpu_dropout
+from train.encoder.cpu import CpuDropout, keep_mask, use_cpu_layers
 
 ROWS = 250_000
 
 
 def layer(p, training=True):
     dropout = nn.Dropout(p).train(training)
-    use_cpu_dropout(dropout)
+    use_cpu_layers(dropout)
     assert type(dropout) is CpuDropout
     return dropout
 

@@ -17,7 +17,7 @@ def encoder(request):
         backbone = BertModel(BertConfig(**SIZES, pad_token_id=PADDING), add_pooling_layer=False)
     else:
         backbone = RobertaModel(RobertaConfig(**SIZES, pad_token_id=PADDING), add_pooling_layer=False)
-    return SentenceEncoder(backbone, SIZES["hidden_size"], seed=0).eval()
+    return SentenceEncoder(backbone, seed=0).eval()
 
 
 def padded(rows):

@@ -17,7 +17,7 @@ from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
-from train.encoder.pretrained import load_config, load_tokenizer
+from train.encoder.pretrained import load_tokenizer
 from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder, with_best
 from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
@@ -665,7 +665,7 @@ class TestChangesOfTheUser:
 
 def test_weights_that_do_not_fit_on_the_disk(tmp_path, tiny_model):
     """safetensors has an error of its own for it."""
-    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "cls")
+    encoder = load_encoder(str(tiny_model), 0.0, 1, "cls")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
@@ -679,7 +679,7 @@ def test_weights_that_do_not_fit_on_the_disk(tmp_path, tiny_model):
 @pytest.mark.slow
 def test_a_kill_between_the_files_of_best_changes_nothing_for_resume(tmp_path, tiny_model, monkeypatch):
     """However far the renames of the new files have come, they are known as the run's."""
-    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "cls")
+    encoder = load_encoder(str(tiny_model), 0.0, 1, "cls")
     tokenizer = load_tokenizer(str(tiny_model))
 
     def save(step, factor):

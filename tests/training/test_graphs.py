@@ -13,7 +13,6 @@ from support.small_runs import final_state, metrics, options, train_here
 from train.encoder import graphs
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.graphs import Graphs, takes_ready_mask
-from train.encoder.pretrained import load_config
 from train.loop.data import gpu_column_multiple
 from una_fast.errors import InputError
 
@@ -208,7 +207,7 @@ def test_a_model_that_waits_for_the_gpu_runs_as_it_is(tiny_model, graphs_on_cpu,
 
 
 def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
-    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1)
+    encoder = load_encoder(str(tiny_model), 0.0, 1)
     assert takes_ready_mask(encoder.backbone) and encoder.backbone.training
     encoder.backbone.config._attn_implementation = "eager"
     assert not takes_ready_mask(encoder.backbone)

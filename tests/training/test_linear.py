@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from train.encoder import cpu
-from train.encoder.cpu import OneDnnLinear, available, use_onednn
+from train.encoder.cpu import OneDnnLinear, available, use_cpu_layers
 
 pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
 
@@ -29,7 +29,7 @@ def test_equals_the_plain_layer(bias, shape):
     torch.manual_seed(0)
     plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
-    use_onednn(fast)
+    use_cpu_layers(fast)
     assert type(fast) is OneDnnLinear and fast.state_dict().keys() == plain.state_dict().keys()
     inputs = [torch.randn(shape).requires_grad_() for _ in range(2)]
     inputs[1].data.copy_(inputs[0].data)
@@ -45,7 +45,7 @@ def test_equals_the_plain_layer(bias, shape):
 
 def test_autocast_keeps_its_own_product():
     layer = nn.Linear(8, 8)
-    use_onednn(layer)
+    use_cpu_layers(layer)
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(torch.randn(2, 8)).dtype == torch.bfloat16
 
@@ -53,5 +53,5 @@ def test_autocast_keeps_its_own_product():
 def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
     processor_of(monkeypatch, "GenuineIntel")
     layer = nn.Linear(8, 8)
-    use_onednn(layer)
+    use_cpu_layers(layer)
     assert type(layer) is nn.Linear

@@ -24,7 +24,6 @@ from support.small_runs import assert_same_run, final_state, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.mlm import Masking, masking_of
-from train.encoder.pretrained import load_config
 from train.loop.trainer import Trainer
 from una_fast.errors import InputError
 
@@ -106,7 +105,7 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
                 torch.nn.init.normal_(parameter, std=0.1)
     whole.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(minilm).save_pretrained(tmp_path)
-    encoder = load_encoder(str(tmp_path), load_config(str(tmp_path), 0.0), 42, with_mlm=True)
+    encoder = load_encoder(str(tmp_path), 0.0, 42, with_mlm=True)
     masked = MASKING.mask(sentences(8), np.arange(8), 0)
     rows, loss = encoder([masked.part], masked)
     loss = loss / len(masked.targets)

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
-from train.encoder.modules import FLAGS, Modules, read_modules
+from train.encoder.modules import FLAGS, read_modules
 from train.encoder.pooling import OF_TRAINING, POOLINGS
-from train.encoder.pretrained import load_config, load_tokenizer
+from train.encoder.pretrained import load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
 from train.evaluation.protocol import EvaluationProtocol
@@ -132,7 +132,7 @@ def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(OF_TRAINING))
 def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_path, tiny_model, name):
-    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, name)
+    encoder = load_encoder(str(tiny_model), 0.0, 1, name)
     tokenizer = load_tokenizer(str(tiny_model))
     save_encoder(tmp_path, "best", encoder, tokenizer, {}, encoder.backbone.state_dict())
     assert read_modules(str(tmp_path / "best")).pooling == OF_TRAINING[name]
@@ -155,13 +155,13 @@ def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_pa
 )
 def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, pooling):
     (mean_model / "1_Pooling" / "config.json").write_text(json.dumps(config))
-    assert read_modules(str(mean_model)).chosen("auto").pooling == pooling
+    assert read_modules(str(mean_model)).pooling == pooling
 
 
 def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
     run = resolve_options(make_run({**options(tmp_path, mean_model), "pooling": "cls"}))
     assert (run.pooling, run.head) == ("cls", "mlp")
-    layout = load_encoder(str(mean_model), load_config(str(mean_model), 0.1), 1, "cls").layout
+    layout = load_encoder(str(mean_model), 0.1, 1, "cls").layout
     assert (layout.pooling, layout.normalize, layout.max_length) == ("cls_before_pooler", True, 64)
     bare = resolve_options(make_run(options(tmp_path, tiny_model)))
     assert (bare.pooling, bare.head) == ("cls", "mlp")
@@ -185,7 +185,7 @@ def test_what_is_not_supported_is_said(tmp_path, tiny_model):
 
 @pytest.mark.parametrize("head", ["mlp", "none"])
 def test_the_head_is_a_choice(tiny_model, head):
-    encoder = load_encoder(str(tiny_model), load_config(str(tiny_model), 0.0), 1, "mean", head).eval()
+    encoder = load_encoder(str(tiny_model), 0.0, 1, "mean", head).eval()
     batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
     assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
     assert torch.equal(encoder([batch])[0], encoder.embed(batch)) == (head == "none")
@@ -195,14 +195,6 @@ def test_one_table_names_the_poolings():
     assert set(OF_TRAINING.values()) <= set(POOLINGS)
     assert {POOLINGS[name].in_modules for name in OF_TRAINING.values()} <= set(FLAGS.values())
     assert all(kind.meaning for kind in POOLINGS.values())
-
-
-def test_a_pooling_that_the_library_lacks_is_not_saved_as_another(tmp_path, tiny_model):
-    from transformers import AutoConfig, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    with pytest.raises(InputError, match="pooling avg_top2: sentence-transformers has no pooling_mode"):
-        Modules(pooling="avg_top2").write(tmp_path, AutoConfig.from_pretrained(tiny_model), tokenizer)
 
 
 @pytest.mark.slow

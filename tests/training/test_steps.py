@@ -15,7 +15,6 @@ from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
 from train.encoder.encoder import load_encoder
 from train.encoder.mlm import Masking
-from train.encoder.pretrained import load_config
 from train.loop.data import BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
 from train.loop.distributed import Ranks, rank_share
 from train.loop.trainer import Trainer
@@ -230,7 +229,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
     from transformers import AutoModel
 
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
-    encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
+    encoder = load_encoder(run.model, 0.0, run.seed)
     plan, views = Plan(np.arange(19), 8, run.seed, epochs=2), fake_views(run.alpha, 2)
     backbone = AutoModel.from_pretrained(tiny_model, add_pooling_layer=False)
     head = torch.nn.Linear(32, 32)
@@ -269,7 +268,7 @@ def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
         return views * math.inf
 
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
-    encoder = load_encoder(run.model, load_config(run.model, 0.0), run.seed)
+    encoder = load_encoder(run.model, 0.0, run.seed)
     plan = Plan(np.arange(8), 8, run.seed, epochs=2)
     trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
     trainer.noise = noise

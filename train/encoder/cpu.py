@@ -91,14 +91,6 @@ class OneDnnLinear(nn.Linear):
         return rows.view(*input.shape[:-1], self.out_features)
 
 
-def use_onednn(module: nn.Module) -> None:
-    """Turn every plain nn.Linear below `module` into a OneDnnLinear where that is faster; names and weights stay."""
-    if is_faster():
-        for layer in module.modules():
-            if type(layer) is nn.Linear:
-                layer.__class__ = OneDnnLinear
-
-
 class CpuDropout(nn.Dropout):
     """nn.Dropout whose probability on a CPU is the nearest multiple of 2**-16 (0.1 -> 0.100006) and unbiased.
 
@@ -120,8 +112,13 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
     return (bits >= dropped - 2 ** (BITS - 1)).to(input.dtype).mul_(2**BITS / (2**BITS - dropped))
 
 
-def use_cpu_dropout(module: nn.Module) -> None:
-    """Turn every plain nn.Dropout below `module` into a CpuDropout."""
+def use_cpu_layers(module: nn.Module) -> None:
+    """Turn every nn.Dropout into a CpuDropout and, where that is faster, every nn.Linear into a OneDnnLinear.
+
+    module: the layer or what contains such layers. Derived classes are left alone; names and weights stay.
+    """
+    kinds: dict[type, type] = {nn.Dropout: CpuDropout}
+    if is_faster():
+        kinds[nn.Linear] = OneDnnLinear
     for layer in module.modules():
-        if type(layer) is nn.Dropout:
-            layer.__class__ = CpuDropout
+        layer.__class__ = kinds.get(type(layer), type(layer))

@@ -6,20 +6,19 @@ Letters: B rows, L tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 import xxhash
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from train.encoder.cpu import use_cpu_dropout, use_onednn
+from train.encoder.cpu import use_cpu_layers
+from train.encoder.graphs import takes_ready_mask
+from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
-from train.encoder.pretrained import from_pretrained
-
-if TYPE_CHECKING:
-    from train.encoder.mlm import Masked, MlmHead
+from train.encoder.pretrained import from_pretrained, load_config
 
 Replay = Callable[[int, dict[str, Tensor]], Tensor]  # (place of a part, part) -> embeddings, as `graphs.Graphs`
 
@@ -32,25 +31,18 @@ class SentenceEncoder(nn.Module):
     """
 
     def __init__(
-        self,
-        backbone: nn.Module,
-        width: int,
-        seed: int,
-        layout: Modules | None = None,
-        head: bool = True,
-        ready_mask: bool = False,
+        self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, ready_mask: bool = False
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.layout = layout or Modules()
         self.pooling = POOLINGS[self.layout.pooling]
-        self.head = nn.Linear(width, width) if head else None
         self.ready_mask = ready_mask
         self.mlm: MlmHead | None = None
-        if self.head:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                self.head.reset_parameters()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            width = backbone.config.hidden_size
+            self.head = nn.Linear(width, width) if head else None
 
     def forward(
         self, parts: list[dict[str, Tensor]], masked: Masked | None = None, replay: Replay | None = None
@@ -85,7 +77,7 @@ class SentenceEncoder(nn.Module):
     @property
     def word_table(self) -> Tensor:
         """The weights (V, E) of the backbone's word embeddings."""
-        return cast(Tensor, self.backbone.get_input_embeddings().weight)  # type: ignore[operator]
+        return cast(Tensor, self.backbone.get_input_embeddings().weight)
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """The parts with word embeddings in place of ids, from one look-up for all parts.
@@ -96,22 +88,13 @@ class SentenceEncoder(nn.Module):
         if len(parts) == 1:
             return parts
         ids = [part["input_ids"] for part in parts]
-        table: Any = self.backbone.get_input_embeddings()  # type: ignore[operator]
+        table: Any = self.backbone.get_input_embeddings()
         words = table(torch.cat([part.flatten() for part in ids]))  # (tokens, D)
         rows = words.split([part.numel() for part in ids])
         return [
             {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)
             for part, own in zip(parts, rows, strict=True)
         ]
-
-
-def pooling_of(name: str, pooling: str) -> Modules:
-    """The embedding settings of a model's folder, with the pooling replaced by training's --pooling.
-
-    Raises:
-        InputError: "auto" for a model with a module that is not supported here.
-    """
-    return read_modules(name).chosen(pooling if pooling == AUTO else OF_TRAINING[pooling])
 
 
 def head_of(pooling: str, head: Head) -> Head:
@@ -121,7 +104,7 @@ def head_of(pooling: str, head: Head) -> Head:
 
 def load_encoder(
     name: str,
-    config: Any,
+    dropout: float,
     seed: int,
     pooling: str = AUTO,
     head: Head = "auto",
@@ -131,25 +114,19 @@ def load_encoder(
 ) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
 
-    device: the kind of device that it will be moved to. with_mlm: it also has the masked-language-model head.
+    pooling, head: values of --pooling and --head. device: the kind of device that it will be moved to. with_mlm: it
+    also has the masked-language-model head.
     """
-    layout = pooling_of(name, pooling)
+    layout, config = read_modules(name, OF_TRAINING.get(pooling, AUTO)), load_config(name, dropout, trust)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for weights that the checkpoint lacks, such as a pooler's
         backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
-    ready_mask = False
-    if device == "cuda":
-        from train.encoder.graphs import takes_ready_mask
-
-        ready_mask = takes_ready_mask(backbone)
-    encoder = SentenceEncoder(backbone, config.hidden_size, seed, layout, with_head, ready_mask).train()
-    use_onednn(encoder)
-    use_cpu_dropout(encoder)
+    ready_mask = device == "cuda" and takes_ready_mask(backbone)
+    encoder = SentenceEncoder(backbone, seed, layout, with_head, ready_mask).train()
+    use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:
-        from train.encoder.mlm import load_mlm_head
-
         encoder.mlm = load_mlm_head(name, config, encoder.word_table, seed, trust)
     return encoder
 

@@ -58,22 +58,21 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        n_tokens, word_width = words.shape
-        head = MlmHead(config.hidden_size, n_tokens, word_width, getattr(config, "layer_norm_eps", 1e-12))
+        head = MlmHead(config.hidden_size, len(words), words.shape[1], getattr(config, "layer_norm_eps", 1e-12))
         nn.init.normal_(head.dense.weight, std=0.02)
         nn.init.zeros_(head.dense.bias)
         try:
             model, info = from_pretrained("weights", AutoModelForMaskedLM, name, trust, output_loading_info=True)
         except InputError:  # transformers has no such head for this kind of model
             return head
-    saved = {key: value for key, value in model.state_dict().items() if key not in {*info["missing_keys"]}}
+    saved = {key: value.float() for key, value in model.state_dict().items() if key not in {*info["missing_keys"]}}
+    shapes = {own: value.shape for own, value in head.state_dict().items()}
     for dense, norm, bias in NAMES:
-        parts = {"dense": dense, "norm": norm}
-        names = {f"{own}.{kind}": f"{other}.{kind}" for own, other in parts.items() for kind in ("weight", "bias")}
+        names = {own: own.replace("dense.", f"{dense}.").replace("norm.", f"{norm}.") for own in shapes}
         names["bias"] = bias
-        if all(other in saved and saved[other].shape == head.state_dict()[own].shape for own, other in names.items()):
-            head.load_state_dict({own: saved[other].float() for own, other in names.items()})
-            return head
+        found = {own: saved[other] for own, other in names.items() if other in saved}
+        if {own: value.shape for own, value in found.items()} == shapes:
+            head.load_state_dict(found)
     return head
 
 

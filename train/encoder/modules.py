@@ -6,10 +6,9 @@ config_sentence_transformers.json the prompts and the similarity. A bare encoder
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ class Modules:
     pooling: a name of POOLINGS. include_prompt: the pooling includes the prompt's tokens. normalize: embeddings are
     divided by their length. max_length: tokens; None if no file gives it. lower_case: the library lower-cases texts
     before it tokenises. settings: the content of config_sentence_transformers.json (prompts, similarity_fn_name).
-    declared: modules.json exists. unknown: a module that is not supported here, or "".
+    declared: modules.json exists.
     """
 
     pooling: str = DEFAULT_POOLING
@@ -49,7 +48,6 @@ class Modules:
     lower_case: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     declared: bool = False
-    unknown: str = ""
 
     @property
     def prompt(self) -> str:
@@ -63,21 +61,6 @@ class Modules:
         whole = [self.prompt + text for text in texts]
         return [text.lower() for text in whole] if self.lower_case else whole
 
-    def chosen(self, pooling: str) -> Modules:
-        """A copy with another pooling, one of POOLINGS; for "auto" this object itself.
-
-        Raises:
-            InputError: "auto" for a model with a module that is not supported here.
-        """
-        if pooling != AUTO:
-            return dataclasses.replace(self, pooling=pooling, unknown="")
-        if self.unknown:
-            raise InputError(
-                f"--pooling auto: {LIST} of the model lists {self.unknown}, which is not supported here: "
-                "give --pooling cls or --pooling mean to use the encoder without it"
-            )
-        return self
-
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
         types = ["Transformer", "Pooling", *(["Normalize"] if self.normalize else [])]
@@ -87,56 +70,55 @@ class Modules:
         ]
         positions = getattr(config, "max_position_embeddings", tokenizer.model_max_length)
         longest = self.max_length or min(tokenizer.model_max_length, positions)
-        mode = POOLINGS[self.pooling].in_modules
-        if mode not in FLAGS.values():
-            raise InputError(
-                f"pooling {self.pooling}: sentence-transformers has no pooling_mode {mode!r} to save it by"
-            )
-        pooling = {"word_embedding_dimension": config.hidden_size, **{flag: one == mode for flag, one in FLAGS.items()}}
+        flags = {flag: mode == POOLINGS[self.pooling].in_modules for flag, mode in FLAGS.items()}
+        pooling = {"word_embedding_dimension": config.hidden_size, **flags, "include_prompt": self.include_prompt}
         (folder / listed[1]["path"]).mkdir()
         _write(folder / LIST, listed)
         _write(folder / LENGTH, {"max_seq_length": longest, "do_lower_case": self.lower_case})
-        _write(folder / listed[1]["path"] / "config.json", {**pooling, "include_prompt": self.include_prompt})
+        _write(folder / listed[1]["path"] / "config.json", pooling)
         if self.settings:
             _write(folder / SETTINGS, self.settings)
 
 
-def read_modules(name: str) -> Modules:
+def read_modules(name: str, pooling: str = AUTO) -> Modules:
     """The embedding settings of a model, by its folder or hub name; raw [CLS] if it has no modules.json.
 
+    pooling: one of POOLINGS, in place of the one that the files name, or "auto".
+
     Raises:
-        InputError: a file that is not JSON of the right form.
+        InputError: a file that is not JSON of the right form, or "auto" for a module that is not supported here.
     """
-    listed = _read(name, LIST, list)
-    if listed is None:
-        return Modules()
-    length = _read(name, LENGTH, dict) or {}
-    found = Modules(
-        max_length=length.get("max_seq_length"),
-        lower_case=bool(length.get("do_lower_case")),
-        settings=_read(name, SETTINGS, dict) or {},
-        declared=True,
-    )
-    for module in listed:
+    listed, found, unknown = _read(name, LIST, list), Modules(), ""
+    if listed is not None:
+        length, settings = _read(name, LENGTH, dict) or {}, _read(name, SETTINGS, dict) or {}
+        lower_case, longest = bool(length.get("do_lower_case")), length.get("max_seq_length")
+        found = Modules(max_length=longest, lower_case=lower_case, settings=settings, declared=True)
+    for module in listed or ():
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind == "Pooling":
-            found = dataclasses.replace(found, **_pooling(_read(name, f"{module.get('path')}/config.json", dict) or {}))
+            config = _read(name, f"{module.get('path')}/config.json", dict) or {}
+            own = [mode for flag, mode in FLAGS.items() if config.get(flag)]
+            modes = config.get("pooling_mode") or own or "mean"  # the library's own default
+            modes = [modes] if isinstance(modes, str) else modes
+            if len(modes) > 1 or modes[0] not in OF_MODULES:
+                unknown = f"a pooling of {' and '.join(map(str, modes))}"
+                continue
+            with_prompt = bool(config.get("include_prompt", True))
+            found = replace(found, pooling=OF_MODULES[modes[0]], include_prompt=with_prompt)
         elif kind == "Normalize":
-            found = dataclasses.replace(found, normalize=True)
+            found = replace(found, normalize=True)
         elif kind != "Transformer":
-            found = dataclasses.replace(found, unknown=f"a module of type {kind or 'unknown'}")
-    if found.prompt and not found.include_prompt and not found.unknown:
-        return dataclasses.replace(found, unknown="a pooling that leaves out the tokens of the default prompt")
+            unknown = f"a module of type {kind or 'unknown'}"
+    if pooling != AUTO:
+        return replace(found, pooling=pooling)
+    if found.prompt and not found.include_prompt:
+        unknown = unknown or "a pooling that leaves out the tokens of the default prompt"
+    if unknown:
+        raise InputError(
+            f"--pooling auto: {LIST} of the model lists {unknown}, which is not supported here: "
+            "give --pooling cls or --pooling mean to use the encoder without it"
+        )
     return found
-
-
-def _pooling(config: dict[str, Any]) -> dict[str, Any]:
-    """Fields of Modules from the content of 1_Pooling/config.json; the library's own default is the mean."""
-    mode: Any = config.get("pooling_mode") or [name for flag, name in FLAGS.items() if config.get(flag)] or "mean"
-    modes = [mode] if isinstance(mode, str) else mode
-    if len(modes) > 1 or modes[0] not in OF_MODULES:
-        return {"unknown": f"a pooling of {' and '.join(map(str, modes))}"}
-    return {"pooling": OF_MODULES[modes[0]], "include_prompt": bool(config.get("include_prompt", True))}
 
 
 def _read(name: str, file: str, kind: Any) -> Any:

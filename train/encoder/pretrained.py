@@ -70,8 +70,3 @@ def load_tokenizer(name: str, trust: bool = False) -> Any:
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     return from_pretrained("tokenizer", AutoTokenizer, name, trust)
-
-
-def is_roberta(config: Any) -> bool:
-    """True for the RoBERTa family, whose preset differs from BERT's."""
-    return "roberta" in config.model_type

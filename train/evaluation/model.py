@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from train.encoder.cpu import use_onednn, warn_of_slow_bf16
+from train.encoder.cpu import use_cpu_layers, warn_of_slow_bf16
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, POOLINGS, PoolingRow, check_pooling
 from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
@@ -84,7 +84,7 @@ def load_model(
     place = pick_device(device)
     quiet()
     tokenizer = load_tokenizer(name, trust)
-    layout = read_modules(name).chosen(AUTO) if pooling == AUTO else Modules(pooling=pooling)
+    layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
     network, info = from_pretrained("weights", AutoModel, name, trust, output_loading_info=True)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
     if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
@@ -95,5 +95,5 @@ def load_model(
         raise InputError(f"{name}: pooling 'cls' reads the first position, and this tokenizer pads there: use 'last'")
     warn_of_slow_bf16(precision, place.type)
     network = network.to(place, DTYPES[precision]).eval()
-    use_onednn(network)
+    use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)

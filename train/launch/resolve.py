@@ -11,10 +11,10 @@ import torch
 
 from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import warn_of_slow_bf16
-from train.encoder.encoder import head_of, pooling_of
-from train.encoder.modules import Modules
-from train.encoder.pooling import POOLINGS
-from train.encoder.pretrained import is_roberta, load_config, load_tokenizer, quiet
+from train.encoder.encoder import head_of
+from train.encoder.modules import Modules, read_modules
+from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
+from train.encoder.pretrained import load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
@@ -35,12 +35,12 @@ def resolve_options(run: Run) -> Run:
     quiet()
     device = _device(run)
     config = load_config(run.model, run.dropout, run.trust_remote_code)
-    roberta = is_roberta(config)
+    roberta = "roberta" in config.model_type  # another preset than BERT's
     positions = config.max_position_embeddings - 2 * roberta  # its first token has position 2, after padding's 1
     if run.max_length > positions:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     _check_inputs(run)
-    layout = pooling_of(run.model, run.pooling)
+    layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
     _warn_of_texts(run.model, layout)
     warn_of_slow_bf16(run.precision, device)
     pooling = POOLINGS[layout.pooling].in_training

@@ -23,7 +23,7 @@ from transformers.utils.hub import cached_file
 
 from train.config.run import SAME, Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
-from train.encoder.pretrained import load_config, load_tokenizer, quiet
+from train.encoder.pretrained import load_tokenizer, quiet
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.launch.corpus import TrainingRows, make_index, open_indexes
@@ -177,10 +177,8 @@ def write_summary(job: Job, status: str, **ended: Any) -> None:
 
 def encoder_of(run: Run) -> SentenceEncoder:
     """The encoder that a run starts from; InputError if its weights are not finite. run: all options resolved."""
-    trust = run.trust_remote_code
-    config = load_config(run.model, run.dropout, trust)
-    with_mlm = run.mlm_weight > 0
-    encoder = load_encoder(run.model, config, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
+    trust, with_mlm = run.trust_remote_code, run.mlm_weight > 0
+    encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
     if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
         raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
     return encoder

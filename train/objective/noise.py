@@ -6,10 +6,10 @@ sentence's class. Without labels, that is the whole step. pca_jitter is the PCA 
 2021, https://arxiv.org/abs/2109.05941, section 3.2) after Krizhevsky, Sutskever and Hinton 2012.
 
 Each function gives embeddings (B, D) from embeddings z (B, D), B >= 2. pool: the same embeddings without gradients,
-from which partners and statistics come, as MODALS takes them from stored features.
+from which partners and statistics come, as MODALS takes them from stored features. draws: all random numbers, functions
+of (seed, epoch, row, position, number) alone. strength: the number of --noise-strength.
 
-Random numbers are functions of (seed, epoch, row, position, number) alone, by the generator of
-una_fast/_kernels/draws/random.pxd for whole arrays. Letters: B sentences of a step, D width.
+Letters: B sentences of a step, D width.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise:
     embeddings (V, B, D). A step of one sentence does not change. A view that the step lacks is skipped, as negatives
     are on most steps.
     """
-    change, chosen = NOISES[name].load(), NOISE_VIEWS[view]
-
-    def noisy(z: Tensor, place: int, epoch: int, rows: NDArray[np.int64]) -> Tensor:
-        # not the seed of the negatives: with that, the noise would depend on which words are replaced
-        own = xxhash.xxh3_64_intdigest(f"noise {name} {place} {seed}".encode())
-        return change(z, z.detach(), EmbeddingDraws(own, epoch, rows), strength)
+    change = NOISES[name].load()
 
     def on_step(views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         if len(rows) < 2:
             return views
-        return torch.stack([noisy(z, v, epoch, rows) if v in chosen else z for v, z in enumerate(views)])
+        changed = list(views)  # (B, D) each
+        for place in (place for place in NOISE_VIEWS[view] if place < len(views)):
+            # not the seed of the negatives: with that, the noise would depend on which words are replaced
+            own = xxhash.xxh3_64_intdigest(f"noise {name} {place} {seed}".encode())
+            changed[place] = change(views[place], views[place].detach(), EmbeddingDraws(own, epoch, rows), strength)
+        return torch.stack(changed)
 
     return on_step
 
@@ -81,10 +81,9 @@ def gaussian(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) ->
 def pca_jitter(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) -> Tensor:
     """Along the principal components: z + strength |z| times the sum of a_k l_k p_k, a_k standard normal (EfficientCL).
 
-    z: embeddings (B, D), B >= 2; pool: the same without gradients. p_k and l_k are eigenvectors and eigenvalues of the
-    covariance C of the pool's unit vectors. With a_k = <p_k, e>, for a standard normal e (D), the sum is C e. This
-    needs no eigenvectors. Their signs, and their directions where eigenvalues are equal, are arbitrary, and rounding
-    could change them from one number of ranks to another.
+    p_k and l_k are eigenvectors and eigenvalues of the covariance C of the pool's unit vectors. With a_k = <p_k, e> for
+    a standard normal e (D), the sum is C e. This needs no eigenvectors. Their signs, and their directions where
+    eigenvalues are equal, are arbitrary, and rounding could change them from one number of ranks to another.
     """
     unit = functional.normalize(pool, dim=1)
     centred = unit - unit.mean(0)  # (B, D)

@@ -7,76 +7,59 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-    LossFunction = Callable[..., Tensor]
-    NoiseFunction = Callable[[Tensor, Tensor, Any, float], Tensor]
-
-
-class LossRow(NamedTuple):
-    """A loss: what it compares, for --help; how often it takes the negative as a view; its function as "module:name".
-
-    The function takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar.
-    options: the option of a run, by field name, of each further parameter. start: the function has a parameter of this
-    name, and takes the embeddings of the encoder as it was before training.
-    """
+@dataclass(frozen=True)
+class Row:
+    """A noise, or a loss: what it does, for --help, and its function as "module:name"."""
 
     meaning: str
-    negative_views: int
     path: str
-    options: Mapping[str, str] = MappingProxyType({})
-    start: bool = False
 
-    def load(self) -> LossFunction:
+    def load(self) -> Callable[..., Any]:
         """The function."""
         return import_object(self.path)
+
+
+@dataclass(frozen=True)
+class LossRow(Row):
+    """A loss, whose function takes what `una_fast.losses` says. A noise takes what `train.objective.noise` says.
+
+    negative_views: how often it takes the negative as a view. options: the option of a run, by field name, of each
+    further parameter. start: the function has a parameter of this name, and takes the embeddings of the encoder as it
+    was before training.
+    """
+
+    negative_views: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+    start: bool = False
 
     def arguments(self, run: Any) -> dict[str, Any]:
         """The further arguments of the function that the options of a run give."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
-class NoiseRow(NamedTuple):
-    """A noise on embeddings: what it does, for --help, and its function as "module:name".
-
-    The function takes (z, pool, draws, strength): embeddings z, float (B, D) with B >= 2; the same without gradients;
-    an `EmbeddingDraws`, from which all random numbers come; and the number of --noise-strength. It returns embeddings
-    (B, D). `train.objective.noise` has examples.
-    """
-
-    meaning: str
-    path: str
-
-    def load(self) -> NoiseFunction:
-        """The function."""
-        return import_object(self.path)
-
-
 BOUNDS = {"least": "margin_least", "most": "margin_most"}
 LOSSES = {
-    "pairs": LossRow("every row of the step against all others", 2, "una_fast.losses:pairs"),
-    "triplet": LossRow("anchors against all positives and all negatives", 1, "una_fast.losses:triplet"),
-    "simcse": LossRow("anchors against all positives", 0, "una_fast.losses:simcse"),
-    "decoupled": LossRow("equation 1 of the paper as printed", 2, "una_fast.losses:decoupled"),
+    "pairs": LossRow("every row of the step against all others", "una_fast.losses:pairs", 2),
+    "triplet": LossRow("anchors against all positives and all negatives", "una_fast.losses:triplet"),
+    "simcse": LossRow("anchors against all positives", "una_fast.losses:simcse", 0),
+    "decoupled": LossRow("equation 1 of the paper as printed", "una_fast.losses:decoupled", 2),
     "soft": LossRow(
         "simcse, plus --margin-weight times a margin on each anchor's own negative",
-        1,
         "una_fast.losses:soft",
-        {"weight": "margin_weight", **BOUNDS},
+        options={"weight": "margin_weight", **BOUNDS},
     ),
-    "margin": LossRow("that margin alone", 1, "una_fast.losses:margin", BOUNDS),
+    "margin": LossRow("that margin alone", "una_fast.losses:margin", options=BOUNDS),
     "guarded": LossRow(
         "triplet, but an anchor's own negative is spared if the encoder before training found it further away",
-        1,
         "una_fast.losses:guarded",
-        {"sigma": "guard_sigma"},
+        options={"sigma": "guard_sigma"},
         start=True,
     ),
 }
@@ -103,14 +86,14 @@ def loss_row(name: str) -> LossRow:
         inspect.signature(function).bind(None, temperature=1.0, **({"start": None} if takes_start else {}))
     except TypeError as error:
         raise InputError(f"{name!r}: {error}: a loss is called as f(views, temperature=0.05)") from None
-    return LossRow("a function of your own", n_views, name, start=takes_start)
+    return LossRow("a function of your own", name, n_views, start=takes_start)
 
 
 NOISES = {
-    "gaussian": NoiseRow("normal noise", "train.objective.noise:gaussian"),
-    "interpolation": NoiseRow("towards the nearest other sentence of the step", "train.objective.noise:interpolation"),
-    "extrapolation": NoiseRow("away from the mean of the step", "train.objective.noise:extrapolation"),
-    "linear": NoiseRow("along the difference of two random sentences of the step", "train.objective.noise:linear"),
-    "pca-jitter": NoiseRow("along the principal components of the step", "train.objective.noise:pca_jitter"),
+    "gaussian": Row("normal noise", "train.objective.noise:gaussian"),
+    "interpolation": Row("towards the nearest other sentence of the step", "train.objective.noise:interpolation"),
+    "extrapolation": Row("away from the mean of the step", "train.objective.noise:extrapolation"),
+    "linear": Row("along the difference of two random sentences of the step", "train.objective.noise:linear"),
+    "pca-jitter": Row("along the principal components of the step", "train.objective.noise:pca_jitter"),
 }
 NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views

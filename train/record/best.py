@@ -35,7 +35,7 @@ def save_encoder(
     folder = subfolder(output, name)
     try:
         with partial_folder(folder) as partial:
-            encoder.backbone.save_pretrained(partial, state_dict=weights)  # type: ignore[operator]
+            encoder.backbone.save_pretrained(partial, state_dict=weights)
             tokenizer.save_pretrained(partial)
             encoder.layout.write(partial, encoder.backbone.config, tokenizer)
             _put(partial, output, name, note)
