@@ -8,9 +8,8 @@ from scipy.stats import chisquare, kstest
 
 from support import reference
 from support.checks import law, ragged
-from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
-from una_fast._kernels.draws.replace import replace_terms
-from una_fast.arrays import ID
+from una_fast._kernels.draws.negatives import Negatives
+from una_fast.arrays import ID, Ragged
 from una_fast.index.scores import TermScores
 
 N_DRAWS = 40_000
@@ -21,13 +20,10 @@ def term_scores(max_tfidf) -> TermScores:
     return TermScores(np.ones(len(highest), dtype=np.int64), highest, highest)
 
 
-def replacements(rules, term, n=N_DRAWS, p=1.0):
-    """The replacements of `term` in n rows that hold this word alone."""
-    ids = np.full(n, term, dtype=ID)
-    indptr, zeros = np.arange(n + 1), np.zeros(n, dtype=ID)
-    out = np.empty(n, dtype=ID)
-    replace_terms(rules, np.arange(n, dtype=np.uint64), 0, ids, indptr, zeros, np.zeros(n), np.full(n, p), out)
-    return out
+def replacements(rules, term):
+    """The replacements of `term` in rows that hold this word alone."""
+    words = Ragged(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
+    return Negatives(words, rules).terms(np.arange(N_DRAWS), 0)[0]
 
 
 SCORES = {
@@ -77,8 +73,8 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_a_term_is_replaced_with_its_probability(p):
-    rules = law(term_scores(SCORES["like"]), 10, window=("rank", 5))
-    replaced = np.count_nonzero(replacements(rules, 30, p=p) != 30)
+    rules = law(term_scores(SCORES["like"]), 10, window=("rank", 5), select="random", beta=p)
+    replaced = np.count_nonzero(replacements(rules, 30) != 30)
     assert abs(replaced - p * N_DRAWS) <= 4 * (p * (1 - p) * N_DRAWS) ** 0.5
 
 
@@ -109,12 +105,7 @@ def test_the_output_of_one_seed_is_fixed():
     """Fixed values: if they change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
     kernel = Negatives(words, law(term_scores(SCORES["like"]), 10, window=("rank", 12), seed=42))
-    out = np.empty_like(words.values)
-    found = {}
-    for epoch in (0, 1):
-        kernel.terms(np.arange(3), epoch, NegativesWorkspace(8), out)
-        found[epoch] = out.tolist()
-    assert found == {
+    assert {epoch: kernel.terms(np.arange(3), epoch)[0].tolist() for epoch in (0, 1)} == {
         0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],
         1: [1, 1, 18, 20, 36, 53, 54, 58, 4, 4, 30, 51],
     }

@@ -12,9 +12,8 @@ import una_fast
 import una_fast.corpus.words
 from support.alphabet import text
 from support.tokenizer_families import training_lines
-from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast._kernels.draws.replace import replace_terms
-from una_fast.arrays import ID
+from una_fast._kernels.draws.negatives import Negatives
+from una_fast.arrays import ID, Ragged
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
@@ -38,11 +37,9 @@ def augmented_by_python(una, sentence: str, epoch: int) -> str:
     unseen: dict[str, int] = {}
     known = una.index.term_ids
     ids = np.array([known[w] if w in known else unseen.setdefault(w, -1 - len(unseen)) for w in words], dtype=ID)
-    indptr, first, out = np.array([0, len(ids)]), np.empty_like(ids), np.empty_like(ids)
-    z, p = np.empty((2, len(ids)))
     key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
-    replacement_probabilities(una._law, ids, indptr, first, z, p)
-    replace_terms(una._law, key, epoch, ids, indptr, first, z, p, out)
+    kernel = Negatives(Ragged(ids, np.array([0, len(ids)])), una._law, numbers=key)
+    out, _ = kernel.terms(np.array([0]), epoch)
     return " ".join(una.index.terms[i] if i >= 0 else word for i, word in zip(out.tolist(), words, strict=True))
 
 

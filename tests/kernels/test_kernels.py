@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from support import checks, reference
 from support.checks import law, ragged, ranked, reference_negatives, score, weigh
-from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
-from una_fast.arrays import ID
+from una_fast._kernels.draws.negatives import Negatives
+from una_fast.arrays import Ragged
 from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
@@ -110,13 +110,11 @@ def test_a_row_is_the_same_in_every_batch(batch):
     rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
     words, scores = ragged(rows), score(rows)
     kernel = Negatives(words, law(scores, 100, window=("rank", 5)))
-    order, work = rng.permutation(100), NegativesWorkspace(9)
+    order, work = rng.permutation(100), kernel.workspace()
     found = {}
     for start in range(0, 100, batch):
         part = order[start : start + batch]
-        bounds = np.cumsum([0, *(len(rows[row]) for row in part)])
-        out = np.empty(bounds[-1], dtype=ID)
-        kernel.terms(part, 0, work, out)
-        found |= {int(row): out[a:b].tolist() for row, a, b in zip(part, bounds, bounds[1:], strict=False)}
+        drawn = Ragged(*kernel.terms(part, 0, work=work))
+        found |= {int(row): drawn[i].tolist() for i, row in enumerate(part)}
     expected = reference_negatives(rows, scores, 100, ("rank", 5), {"beta": 0.5}, 7, 0)
     assert [found[row] for row in range(100)] == expected

@@ -10,10 +10,9 @@ import numpy as np
 from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.law import Law
-from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
+from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
-from una_fast._kernels.draws.replace import replace_terms
-from una_fast._kernels.draws.rows import Respelled, RowKernel, Workspace
+from una_fast._kernels.draws.rows import Respelled, RowKernel
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, Ragged
@@ -77,7 +76,7 @@ def weigh(rules, words, fixed_unseen=()):
     return first, z, p
 
 
-def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch):
+def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch, numbers=None):
     listed, idf = scores.max_tfidf.tolist(), dict(enumerate(scores.idf))
     window_of = reference.rank_window if window[0] == "rank" else reference.score_window
     return [
@@ -87,12 +86,12 @@ def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch)
             idf,
             -reference.ln(1 / n_documents),
             lambda term, z: window_of(listed, term, z, window[1]),
-            i,
+            number,
             seed=seed,
             epoch=epoch,
             **setting,
         )
-        for i, row in enumerate(rows)
+        for number, row in zip(range(len(rows)) if numbers is None else numbers, rows, strict=True)
     ]
 
 
@@ -147,22 +146,21 @@ def check_probabilities(rows, setting):
 
 
 def check_negatives(rows, setting, window, seed, epoch):
-    """Check the fused kernel against the reference, and its stages, called one by one, against the kernel."""
+    """Check the kernel against the reference, with probabilities that it computes and with kept ones."""
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
     rules = law(scores, len(rows), seed=seed, window=window, **setting)
-    out = np.empty_like(words.values)
-    numbers, work = np.arange(len(rows)), NegativesWorkspace(max(map(len, rows)))
-    Negatives(words, rules).terms(numbers, epoch, work, out)
+    numbers = np.arange(len(rows))
+    out, bounds = Negatives(words, rules).terms(numbers, epoch)
     expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
     assert out.tolist() == [term for row in expected for term in row]
+    assert bounds.tolist() == words.indptr.tolist()
 
-    kept = np.empty_like(out)
     table = np.empty(len(out), dtype=np.uint32)
     first, _, p = weigh(rules, words)
     fill_weighted(rules, words.values, words.indptr, first, p, table)
-    Negatives(words, rules, weighted=table).terms(numbers, epoch, work, kept)
+    kept, _ = Negatives(words, rules, weighted=table).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
     variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
     bits = id_bits(len(scores.idf))
@@ -171,13 +169,8 @@ def check_negatives(rows, setting, window, seed, epoch):
     # where a draw has the same upper bits as its probability, the probability itself decides
     draws = [rules.draw(i, epoch, k, 0) >> 33 + bits << 1 + bits for i, row in enumerate(rows) for k in range(len(row))]
     near = words.values + np.array(draws, dtype=np.uint32)
-    Negatives(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch, work, kept)
+    kept, _ = Negatives(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
-
-    staged = np.empty_like(out)
-    keys = np.arange(len(rows), dtype=np.uint64)
-    replace_terms(rules, keys, epoch, words.values, words.indptr, *weigh(rules, words), staged)
-    assert staged.tolist() == out.tolist()
 
 
 def check_unseen(rows, text, setting, window):
@@ -189,11 +182,11 @@ def check_unseen(rows, text, setting, window):
     words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
     setting = with_fixed(setting, n_terms)
     rules = law(scores, len(rows), window=window, **setting)
-    out = np.empty_like(words.values)
-    keys = np.arange(len(text), dtype=np.uint64)
-    weights = weigh(rules, words, [word in setting["fixed"] for word in "abc"])
-    replace_terms(rules, keys, 0, words.values, words.indptr, *weights, out)
-    expected = reference_negatives(text, scores, len(rows), window, setting, 7, 0)
+    fixed = np.array([word in setting["fixed"] for word in "abc"], dtype=np.uint8)
+    numbers = np.arange(len(text))
+    backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
+    out, _ = Negatives(words, rules, numbers=backwards, fixed_unseen=fixed).terms(numbers, 0)
+    expected = reference_negatives(text, scores, len(rows), window, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
 
 
@@ -205,9 +198,7 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     writer = TermTokens(table, other, Frame(np.array([101]), np.array(suffix), 9, pads_left))
     kernel, left = RowKernel(words, 0, writer), np.ones(len(rows), dtype=np.uint8)  # changes no word
-    kernel.token_ids(
-        np.arange(len(rows)), 0, Workspace(max(map(len, rows), default=0)), input_ids, attention_mask, left
-    )
+    kernel.token_ids(np.arange(len(rows)), 0, kernel.workspace(), input_ids, attention_mask, left)
     assert not left.any()
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
@@ -228,11 +219,10 @@ def check_respelled(rows, entries, setting, window):
     chosen = sorted({int(np.searchsorted(words.indptr, at, side="right")) - 1 for at in listed})
     columns = np.array([listed[at] for at in sorted(listed)], dtype=POINTER).reshape(-1, 3).T.copy()
     respelled = Respelled(len(rows), chosen, [], np.array(sorted(listed), dtype=POINTER), *columns, False)
-    numbers, longest = np.arange(len(rows)), max(map(len, rows))
-    drawn, out = np.empty_like(words.values), np.empty(2 * len(words.values), dtype=ID)
-    Negatives(words, rules).terms(numbers, 0, NegativesWorkspace(longest), drawn)
-    bounds = Negatives(words, rules, respelled=respelled).terms(numbers, 0, NegativesWorkspace(longest), out)
-    for row, found in zip(numbers, np.split(out[: bounds[-1]], bounds[1:-1]), strict=True):
+    numbers = np.arange(len(rows))
+    drawn, _ = Negatives(words, rules).terms(numbers, 0)
+    out, bounds = Negatives(words, rules, respelled=respelled).terms(numbers, 0)
+    for row, found in zip(numbers, np.split(out, bounds[1:-1]), strict=True):
         start, stop = words.indptr[row : row + 2].tolist()
         assert found.tolist() == reference.respelled(words.values.tolist(), drawn.tolist(), listed, start, stop)
 

@@ -15,12 +15,11 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     random       the generator of all draws: a function of seed, epoch, row, position, number
     law          the term scores and the settings of one augmenter
     probability  rows of terms -> replacement probabilities, equations 3 and 4
-    replace      probabilities, or words kept with them -> replaced terms, step 3
     frame        special tokens and padding around a text in a row of a batch; rows of original sentences
     emit         terms -> padded token ids
-    rows         rows of the index -> augmented rows, in blocks that stay in cache
-    negatives    the draws of UNA for a block of rows
-    eda          the draws of EDA for a block of rows
+    rows         rows of words -> augmented rows, in blocks that stay in cache
+    negatives    the draws of UNA for a row
+    eda          the draws of EDA for a row
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
 """

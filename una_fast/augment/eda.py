@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import xxhash
 
-from una_fast._kernels.draws.eda import EditedRows, Edits, EditWorkspace, edit_rows
+from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import ID, MAX_IDS, Ragged, StringTable, row_bounds
 from una_fast.augment.draw_set import DrawSet
@@ -99,9 +99,7 @@ class EDA(KernelAugmentation):
             {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms},
             surface="spaced",
             make_kernel=self._make_kernel,
-            make_workspace=EditWorkspace,
             extra=self._table.extra,
-            growth=2,
         )
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedSentence:
@@ -114,8 +112,8 @@ class EDA(KernelAugmentation):
         return EditedSentence(self._operation, words, n_synonyms.tolist(), result)
 
     def _make_kernel(self, speller: Speller) -> RowKernel:
-        edits = Edits(self._operation, self._strength, self._table.synonyms)
-        return EditedRows(self.index.word_ids, edits, self._seed, speller.term_tokens)
+        edits = self._operation, self._strength, self._table.synonyms
+        return EditedRows(self.index.word_ids, *edits, self._seed, speller.term_tokens)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         return self._edit(text, draws)[:2]
@@ -125,11 +123,11 @@ class EDA(KernelAugmentation):
         distinct, local = np.unique(text.terms.values, return_inverse=True)
         words = [text.word(i, self.index.terms) for i in distinct.tolist()]
         names, synonyms, new = self._table.number(distinct, words, len(text.unseen))
-        edits, out = Edits(self._operation, self._strength, synonyms), np.empty(2 * len(local), dtype=ID)
-        rows = local.astype(ID), text.terms.indptr
-        bounds = edit_rows(edits, self._seed, text.keys, draws.epoch, draws.number, *rows, out)
+        rows, edits = Ragged(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
+        kernel = EditedRows(rows, *edits, self._seed, numbers=text.keys)
+        ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
         unseen = StringTable.from_strings([*text.unseen, *new])
-        return Ragged(names[out[: bounds[-1]]], bounds), unseen, synonyms.lengths()[local]
+        return Ragged(names[ids], bounds), unseen, synonyms.lengths()[local]
 
 
 class SynonymTable:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
-from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.arrays import Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.speller import Speller
 from una_fast.augment.text_augmentation import TextAugmentation
@@ -34,9 +34,8 @@ class KernelAugmentation(TextAugmentation):
         augment     TextReader.read, _draw_text, Speller.texts
 
     settings: of the augmentation, for its repr and its copies; surface: as `Speller` takes it; extra: the strings of
-    the ids that the kernel draws beside the terms; growth: the most words that a word of a row can become; make_kernel:
-    of the speller, which has what the kernel needs to write ids; make_workspace: of the most words of a row, the
-    buffers of a thread.
+    the ids that the kernel draws beside the terms; make_kernel: of the speller, which has what the kernel needs to
+    write ids.
     """
 
     def __init__(
@@ -48,17 +47,13 @@ class KernelAugmentation(TextAugmentation):
         *,
         surface: str,
         make_kernel: Callable[[Speller], RowKernel],
-        make_workspace: Callable[[int], Workspace],
         extra: StringTable = NO_STRINGS,
-        growth: int = 1,
     ):
         super().__init__(index, tokenizer, n_jobs, settings)
-        self._n_jobs, self._make_workspace = n_cores(n_jobs), make_workspace
-        self._longest_row = int(index.word_ids.lengths().max())
+        self._n_jobs = n_cores(n_jobs)
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
         self._speller = Speller(index, surface, self.tokens, self._n_jobs, extra)
-        self._growth = growth if self._speller.respelled is None else 2  # a mark and a new word behind it
         self._kernel = make_kernel(self._speller)
 
     @abstractmethod
@@ -101,16 +96,14 @@ class KernelAugmentation(TextAugmentation):
 
     def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
         """int32 ids of the augmented `rows`."""
-        indptr = self.index.word_ids.indptr
-        out = np.empty(self._growth * int((indptr[rows + 1] - indptr[rows]).sum()), dtype=ID)
         workspace = self._take_workspace()
-        bounds = self._kernel.terms(rows, draws.epoch, workspace, out, draws.number)
+        drawn = self._kernel.terms(rows, draws.epoch, draws.number, workspace)
         self._workspaces.append(workspace)
-        return Ragged(out[: bounds[-1]], bounds)
+        return Ragged(*drawn)
 
     def _take_workspace(self) -> Workspace:
         """A workspace that no other thread has: a list's pop and append are atomic."""
         try:
             return self._workspaces.pop()
         except IndexError:
-            return self._make_workspace(self._longest_row)
+            return self._kernel.workspace()

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from una_fast._kernels.draws.negatives import Negatives, NegativesWorkspace
+from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast._kernels.draws.replace import replace_terms
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import ID, SCORE, Ragged, StringTable
+from una_fast.arrays import SCORE, Ragged, StringTable
 from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
@@ -107,7 +106,6 @@ class Augmenter(KernelAugmentation):
             {**law, "surface": surface, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" and surface == "lower" else surface,
             make_kernel=lambda speller: self._make_kernel(speller, bool(keep_probabilities)),
-            make_workspace=NegativesWorkspace,
         )
         if surface == "lower" and variant == "paper" and index.lowercase and self.tokens and self.tokens.cased:
             warnings.warn(
@@ -148,9 +146,9 @@ class Augmenter(KernelAugmentation):
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         weights = self._weigh(text)
-        new = self._replace(text, weights, draws)
-        explanation = explain_words(self.index, self._law, text, weights, new, draws)
-        (negative,) = self._speller.texts(text, Ragged(new, text.terms.indptr), text.unseen)
+        drawn, unseen = self._draw_text(text, draws)
+        explanation = explain_words(self.index, self._law, text, weights, drawn.values, draws)
+        (negative,) = self._speller.texts(text, drawn, unseen)
         return dataclasses.replace(explanation, negative=negative)
 
     def _shown_settings(self) -> dict[str, Any]:
@@ -162,17 +160,15 @@ class Augmenter(KernelAugmentation):
         return Negatives(self.index.word_ids, self._law, speller.term_tokens, speller.respelled, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
-        return Ragged(self._replace(text, self._weigh(text), draws), text.terms.indptr), text.unseen
+        kernel = Negatives(text.terms, self._law, numbers=text.keys, fixed_unseen=self._fixed_unseen(text))
+        return Ragged(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)
         z, p = np.empty((2, len(terms.values)), dtype=SCORE)
-        fixed = is_punctuation(list(text.unseen)) if self._law.fixes else np.zeros(len(text.unseen), dtype=bool)
-        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, fixed.astype(np.uint8))
+        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, self._fixed_unseen(text))
         return Weights(first, z, p)
 
-    def _replace(self, text: TextRows, weights: Weights, draws: DrawSet) -> np.ndarray:
-        """int32 (T,): the ids of the negatives, one for each word."""
-        terms, out = text.terms, np.empty(len(text.terms.values), dtype=ID)
-        replace_terms(self._law, text.keys, draws.epoch, terms.values, terms.indptr, *weights, out, draws.number)
-        return out
+    def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
+        """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
+        return is_punctuation(list(text.unseen)).astype(np.uint8) if self._law.fixes else None

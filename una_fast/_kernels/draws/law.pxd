@@ -33,8 +33,6 @@ cdef class Law:
     cdef readonly bint fixes
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
-    cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil
-    cdef int score_window(self, double score, Window *window) except -1 nogil
     cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil
 
 

@@ -52,33 +52,20 @@ cdef class Law:
         The window of an unseen word (term < 0) lies around the place that its tf-idf, `score`, would have in the
         ranking. For other terms, `score` is not used.
         """
+        cdef int64_t n_terms = self.scores.shape[0], ranks = <int64_t>self.radius, place
         if self.random_replace:
-            window.start, window.stop = 0, self.scores.shape[0]
-        elif self.by_score and term >= 0:
+            window.start, window.stop = 0, n_terms
+        elif term >= 0 and self.by_score:
             window.start, window.stop = self.starts[term], self.stops[term]
-        elif self.by_score:
-            self.score_window(score, window)
         elif term >= 0:
-            self.rank_window(term, 1, window)
+            window.start, window.stop = max(0, term - ranks), min(n_terms, term + 1 + ranks)
         else:
-            self.rank_window(first_below(self.scores, score), 0, window)
-        return 0
-
-    cdef int rank_window(self, int64_t place, int64_t width, Window *window) except -1 nogil:
-        """Set `window` to the `width` ids from `place` on and `radius` ids on either side, clipped to 0 .. V - 1."""
-        cdef int64_t ranks = <int64_t>self.radius
-        window.start = max(0, place - ranks)
-        window.stop = min(self.scores.shape[0], place + width + ranks)
-        return 0
-
-    cdef int score_window(self, double score, Window *window) except -1 nogil:
-        """Set `window` to the terms whose score differs by at most `radius` from `score`, the score of an unseen word.
-
-        The nearest term on either side is in the window even if its score differs by more.
-        """
-        cdef int64_t place = first_below(self.scores, score)
-        window.start = min(first_below(self.scores, score + self.radius, True), max(0, place - 1))
-        window.stop = max(first_below(self.scores, score - self.radius), min(self.scores.shape[0], place + 1))
+            place = first_below(self.scores, score)
+            if self.by_score:  # the nearest term on either side is a candidate even if its score differs by more
+                window.start = min(first_below(self.scores, score + self.radius, True), max(0, place - 1))
+                window.stop = max(first_below(self.scores, score - self.radius), min(n_terms, place + 1))
+            else:
+                window.start, window.stop = max(0, place - ranks), min(n_terms, place + ranks)
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil:

@@ -1,18 +1,28 @@
-"""Rows of the index -> negatives of UNA: for each row which words are replaced, then by what."""
+"""Rows -> negatives of UNA: for each row which words are replaced (step 2 of the paper), then by what (step 3).
+
+A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
+probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
+After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
+the sum of the window's scores (in the paper's variant, neither the term to replace nor a term that the law fixes is a
+candidate, and the sum leaves them out). Scores differ little inside a window, so the first candidate is nearly always
+accepted.
+
+`Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if neither
+its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights takes 13 cache
+misses a draw.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.cache_lines import on_own_lines
-from una_fast._kernels.draws.law cimport Law
-from una_fast._kernels.draws.probability cimport FirstPlaces, fill_probabilities
+from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate, is_fixed
+from una_fast._kernels.draws.probability cimport fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
-from una_fast._kernels.draws.replace cimport choose_exactly, copy_to_repeats, replace_chosen
-from una_fast._kernels.draws.random cimport draw64
+from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
 from una_fast._kernels.draws.rows cimport Respelled, RowKernel, Workspace
-from una_fast._kernels.ids.emit cimport TermTokens
+from una_fast._kernels.ids.emit cimport RECORD, TermTokens
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
@@ -20,94 +30,49 @@ cdef enum:
     LONGEST_CHOICE = 4096
 
 
-cdef class NegativesWorkspace(Workspace):
-    """Buffers of one thread for the negatives of a block of rows of at most `longest_row` words."""
-
-    cdef FirstPlaces places
-    cdef int32_t[::1] row, first, chosen
-    cdef int64_t[::1] bounds_of_row
-    cdef double[::1] z, p
-    cdef const unsigned char[::1] fixed_unseen
-
-    def __init__(self, int64_t longest_row):
-        Workspace.__init__(self, longest_row)
-        self.places = FirstPlaces(longest_row)
-        self.row, self.first, self.chosen = (on_own_lines(max(longest_row, 1), np.int32) for _ in range(3))
-        self.bounds_of_row = on_own_lines(2, np.int64)
-        self.z, self.p = (on_own_lines(max(longest_row, 1), np.float64) for _ in range(2))
-        self.fixed_unseen = np.empty(0, dtype=np.uint8)  # rows of an index have no unseen words
-
-    cdef int weigh(self, Law law, const int32_t* ids, int64_t n) except -1 nogil:
-        """Fill `first`, z and p for one row of n words."""
-        memcpy(&self.row[0], ids, n * sizeof(int32_t))
-        self.bounds_of_row[1] = n
-        return fill_probabilities(law, self.places, self.row, self.bounds_of_row, 1, self.first, self.z, self.p,
-                                  self.fixed_unseen)
-
-
 cdef class Negatives(RowKernel):
-    """Makes the negatives of rows of an index with the scores and settings in `law`.
+    """Makes the negatives of rows of words with the scores and settings in `law`.
 
-    weighted: uint32 (T,), all words of the index with their probabilities (see `probability.fill_weighted`); None: the
-    probabilities of each row are computed, which makes the same draws.
+    words, tokens, respelled, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
+    of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
+    computed, which makes the same draws. fixed_unseen: uint8, for each unseen word 1 if it is never replaced; needed if
+    the law has fixed terms.
     """
 
     cdef readonly Law law
     cdef const uint32_t[::1] weighted
+    cdef const unsigned char[::1] fixed_unseen
     cdef int id_bits
-    cdef bint keeps
 
-    def __init__(self, words, Law law, TermTokens tokens=None, Respelled respelled=None, weighted=None):
-        RowKernel.__init__(self, words, law.seed, tokens, respelled)
-        self.law, self.keeps, self.id_bits = law, weighted is not None, id_bits(law.scores.shape[0])
-        self.weighted = weighted if self.keeps else np.empty(0, dtype=np.uint32)
-        if self.keeps:
+    def __init__(self, words, Law law, TermTokens tokens=None, Respelled respelled=None, weighted=None, numbers=None,
+                 fixed_unseen=None):
+        RowKernel.__init__(self, words, law.seed, tokens, respelled, numbers)
+        self.law, self.id_bits = law, id_bits(law.scores.shape[0])
+        self.fixed_unseen, self.weighted = fixed_unseen, weighted
+        if weighted is not None:
             self.read_first = weighted.view(np.int32)
 
-    cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil:
+    cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
+        cdef const int32_t* ids = &self.values[self.indptr[row]]
         cdef const int32_t* records = NULL
-        cdef int64_t row
+        cdef int32_t* chosen = &work.chosen[0]
+        cdef int64_t k, n_chosen = -1
         if self.tokens is not None:
             records = &self.tokens.records[0, 0]
-        for row in range(stop - begin):
-            if work.bounds[row] < work.bounds[row + 1]:
-                self.draw_row(<NegativesWorkspace>work, row, rows[begin + row], records)
-        return 0
-
-    cdef int draw_row(self, NegativesWorkspace work, int64_t place, int64_t row,
-                      const int32_t* records) except -1 nogil:
-        """Draw the words of `row` of the index in work.terms, where they are row `place` of the block."""
-        cdef int64_t at = self.indptr[row], n = work.bounds[place + 1] - work.bounds[place], n_chosen
-        cdef uint64_t key = work.keys[place]
-        cdef const int32_t* ids = &self.values[at]
-        cdef int32_t* chosen = &work.chosen[0]
-        cdef int32_t* out = &work.terms[work.bounds[place]]
-        if self.keeps and n <= LONGEST_CHOICE:
-            n_chosen = choose(&self.weighted[at], self.id_bits, key, n, &work.row[0], out, chosen)
+        if self.weighted is not None and n <= LONGEST_CHOICE:
+            n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
             if n_chosen >= 0:
-                return replace_chosen(self.law, key, &work.row[0], n, NULL, chosen, n_chosen, records, out)
+                replace_chosen(self.law, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out)
+                return n
         memcpy(out, ids, n * sizeof(int32_t))
-        work.weigh(self.law, ids, self.indptr[row + 1] - at)
+        fill_probabilities(self.law, work.places, ids, self.indptr[row + 1] - self.indptr[row], &work.first[0],
+                           &work.z[0], &work.p[0], self.fixed_unseen)
         n_chosen = choose_exactly(self.law.released, key, &work.first[0], &work.p[0], n, chosen)
-        replace_chosen(self.law, key, ids, n, NULL, chosen, n_chosen, records, out)
+        replace_chosen(self.law, records, key, ids, n, &work.z[0], chosen, n_chosen, out)
         if not self.law.released:
-            copy_to_repeats(&work.first[0], n, out)
-        return 0
-
-    cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """Make room for the first work.most_words words of each row; prefetch the idf of all if they are needed.
-
-        A row with two words in one has fewer in the end, so all its words are needed.
-        """
-        cdef int64_t row, k, n
-        for row in range(begin, stop):
-            if not self.keeps:
-                for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):
-                    una_prefetch(&self.law.idf[self.values[k]])
-            n = self.indptr[rows[row] + 1] - self.indptr[rows[row]]
-            work.bounds[row - begin + 1] = work.bounds[row - begin] + (
-                n if self.is_spelled(rows[row]) else min(n, work.most_words))
-        return 0
+            for k in range(n):
+                out[k] = out[work.first[k]]
+        return n
 
 
 cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
@@ -132,3 +97,109 @@ cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int
         n_chosen += draw < p
         near |= draw == p
     return -1 if near else n_chosen
+
+
+cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
+                            int32_t* chosen) noexcept nogil:
+    """As `choose`, from `first` and p of the row (see `fill_probabilities`); no entry tells of later places.
+
+    In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
+    """
+    cdef int64_t k, n_chosen = 0
+    for k in range(n):
+        chosen[n_chosen] = <int32_t>(k << 1)
+        n_chosen += (released or first[k] == k) and unit(draw64(key, k, 0)) < p[k]
+    return n_chosen
+
+
+cdef int replace_chosen(Law law, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n, const double* z,
+                        const int32_t* chosen, int64_t n_chosen, int32_t* out) except -1 nogil:
+    """Replace the chosen words of the row `ids` of n words in its copy `out`.
+
+    The positions in the draws count from the row's first word. records: of `TermTokens`, or NULL; the records that will
+    be copied are prefetched; z: tf-idf of each word, which only unseen words need; chosen: as `choose` fills it.
+    """
+    cdef const double* blocks = &law.blocks[0]
+    cdef const double* scores = &law.scores[0]
+    cdef int64_t n_terms = law.scores.shape[0], radius = <int64_t>law.radius, i, j, k, start
+    cdef bint by_rank = not (law.by_score or law.random_replace), released = law.released
+    cdef int32_t new
+    for i in range(n_chosen):
+        k = chosen[i] >> 1
+        new = -1
+        if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
+            start = max(0, ids[k] - radius)
+            new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
+            if new >= 0 and ((new == ids[k] and not released) or is_fixed(law, new)):
+                new = -1
+        if new < 0:
+            new = <int32_t>draw_term(law, key, k, ids[k], z[k])
+        if records != NULL:
+            una_prefetch(records + RECORD * <int64_t>new)
+        out[k] = new
+        if chosen[i] & 1:
+            for j in range(k + 1, n):
+                if ids[j] == ids[k]:
+                    out[j] = new
+    return 0
+
+
+cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
+                             uint64_t width) noexcept nogil:
+    """The candidate that `bits` propose, one of the `width` terms from `start` on; -1 if they reject it."""
+    cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
+    # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
+    cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
+    if height < blocks[block + 1] or (height < blocks[block] and height < scores[candidate]):
+        return candidate
+    return -1
+
+
+cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
+    """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
+
+    The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
+    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
+    """
+    cdef Window window
+    cdef int64_t excluded = -1 if law.released else term, number, candidate
+    cdef uint64_t bits, width
+    law.find_window(term, score, &window)
+    width = window.stop - window.start
+    cdef bint uniform = law.random_replace or law.blocks[window.start >> BLOCK_BITS] == 0.0  # all scores are 0
+    for number in range(1, TRIES + 1):
+        bits = draw64(key, position, number)
+        if uniform:
+            candidate = window.start + below(bits, width)
+        else:
+            candidate = accepted(&law.blocks[0], &law.scores[0], bits, window.start, width)
+        if candidate >= 0 and is_candidate(law, candidate, excluded):
+            return candidate
+    return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
+
+
+cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
+    """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
+
+    It is for windows where one score is far above the others, or where nearly all terms are fixed, so that all TRIES
+    candidates were rejected.
+    """
+    cdef int64_t j, n_candidates = 0, last = -1
+    cdef double total = 0.0, target, weight
+    cdef bint uniform
+    if law.fixes:
+        law.reach_candidate(excluded, &window)
+    for j in range(window.start, window.stop):
+        if is_candidate(law, j, excluded):
+            total += law.scores[j]
+            n_candidates += 1
+    uniform = total == 0.0 or law.random_replace
+    target = below(bits, n_candidates) if uniform else unit(bits) * total
+    for j in range(window.start, window.stop):
+        weight = 1.0 if uniform else law.scores[j]
+        if weight > 0.0 and is_candidate(law, j, excluded):
+            last = j
+            target -= weight
+            if target < 0.0:
+                break
+    return last

@@ -21,18 +21,14 @@ cdef inline uint64_t mix64(uint64_t x) noexcept nogil:
     return x ^ (x >> 31)
 
 
-cdef inline uint64_t epoch_key(uint64_t seed, uint64_t epoch) noexcept nogil:
-    return mix64(mix64(seed) + (epoch + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
-
-
 cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t draw_set) noexcept nogil:
-    """The key from which the keys of rows are made: `epoch_key` for draw set 0, another key for each further set."""
-    cdef uint64_t key = epoch_key(seed, epoch)
+    """The key from which the keys of rows are made."""
+    cdef uint64_t key = mix64(mix64(seed) + (epoch + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
     return key if draw_set == 0 else mix64(key + draw_set * <uint64_t>0xD1B54A32D192ED03ULL)
 
 
-cdef inline uint64_t row_key(uint64_t epoch_key, uint64_t row) noexcept nogil:
-    return mix64(epoch_key + (row + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
+cdef inline uint64_t row_key(uint64_t stream_key, uint64_t row) noexcept nogil:
+    return mix64(stream_key + (row + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
 
 
 cdef inline uint64_t draw64(uint64_t row_key, int64_t position, int64_t number) noexcept nogil:

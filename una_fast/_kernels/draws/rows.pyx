@@ -1,9 +1,9 @@
-"""Rows of the index -> augmented rows, as terms or as token ids.
+"""Rows of words -> augmented rows, as terms or as token ids.
 
-Each block of BLOCK rows is gathered, drawn and written before the next block is read. So the output of one stage is
-still in the first-level cache when the next stage reads it, and the cache misses of the rows of a block overlap.
+Each block of BLOCK rows is drawn and written before the next block is read. So the output of one stage is still in the
+first-level cache when the next stage reads it, and the cache misses of the rows of a block overlap.
 
-For a new way to augment, derive a class from `RowKernel` and define `draw_block`, which draws the rows of one block.
+For a new way to augment, derive a class from `RowKernel` and define `draw_row`, which draws one row.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -20,6 +20,7 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
+    BLOCK = 16  # rows of a block; the times with 8 to 64 rows were within 5 %, 1 row is 1.5 times slower
     RESPELLED = 1  # kinds of rows, see `Respelled`
     BY_TEXT = 2
     MOST_ANNOUNCED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
@@ -30,22 +31,20 @@ cdef class Workspace:
 
     longest_row: the most words that a row has; growth: the most words that a word can become.
 
-    ids, bounds: the term ids of the rows as they are in the index, row i being ``ids[bounds[i]:bounds[i + 1]]``; terms,
-    ends: the same for the augmented rows (with growth 1 no row changes its length and its words are replaced in place,
-    so these are the arrays `ids` and `bounds`); keys: `row_key` of each row; line: the sub-words of one row; spelled:
-    the words of one row, as `Respelled` spells them; most_words: the words of an augmented row that are needed.
+    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; left: 1 for a row whose ids are more
+    than the ids of these terms in order; line: the sub-words of one row; the others are of one row too, for `draw_row`.
     """
 
-    def __init__(self, int64_t longest_row, int64_t growth=1):
-        capacity = BLOCK * max(longest_row, 1)
-        self.ids = on_own_lines(capacity, np.int32)
-        self.terms = self.ids if growth == 1 else on_own_lines(growth * capacity, np.int32)
-        self.bounds = on_own_lines(BLOCK + 1, np.int64)
-        self.ends = self.bounds if growth == 1 else on_own_lines(BLOCK + 1, np.int64)
-        self.keys = on_own_lines(BLOCK, np.uint64)
+    def __init__(self, int64_t longest_row, int64_t growth):
+        longest_row = max(longest_row, 1)
+        self.terms = on_own_lines(growth * longest_row * BLOCK + 1, np.int32)
+        self.ends = on_own_lines(BLOCK + 1, np.int64)
+        self.left = on_own_lines(BLOCK, np.uint8)
         self.line = on_own_lines(0, np.int32)
-        self.spelled = on_own_lines(2 * max(longest_row, 1), np.int32)
-        self.most_words = ALL_WORDS
+        self.row = on_own_lines(growth * longest_row, np.int32)
+        self.first, self.chosen = (on_own_lines(longest_row, np.int32) for _ in range(2))
+        self.z, self.p = (on_own_lines(longest_row, np.float64) for _ in range(2))
+        self.places = FirstPlaces(longest_row)
 
 
 cdef class Respelled:
@@ -66,10 +65,11 @@ cdef class Respelled:
         self.parts_openings = parts_openings
 
     cdef int64_t spell(self, const int32_t* old, int64_t begin, const int32_t* drawn, int64_t n, int32_t* out,
-                       bint* opened) noexcept nogil:
+                       unsigned char* is_left) noexcept nogil:
         """Write the ids of a row of n words that became `drawn` to `out`, at most 2 n; returns their number.
 
-        old: the row's words, from place `begin` of all words on. opened: set to True if a mark is before a new word.
+        old: the row's words, from place `begin` of all words on. is_left: set to 1 if the ids of a mark and the word
+        behind it are not those that each has alone.
         """
         cdef int64_t e = first_from(self.places, begin), k = 0, end = 0, length
         while k < n:
@@ -81,7 +81,7 @@ cdef class Respelled:
                     if self.openings[e] >= 0:
                         out[end] = <int32_t>self.openings[e]
                         end += 1
-                        opened[0] = True
+                        is_left[0] |= not self.parts_openings
                 e += 1
             out[end] = <int32_t>self.ids[e - 1] if length else drawn[k]
             end += 1
@@ -102,17 +102,26 @@ cdef inline int64_t first_from(const int64_t[::1] ascending, int64_t least) noex
 
 
 cdef class RowKernel:
-    """Augments rows of an index; a subclass defines how. Threads may share one object, each with its own `Workspace`.
+    """Augments rows of words; a subclass defines how. Threads may share one object, each with its own `Workspace`.
 
-    words: `Ragged` int32, the term ids of each row; seed: of all draws; tokens: the sub-words of the terms, which
-    `token_ids` alone needs; respelled: the words that rows spell otherwise, None: there are none. read_first: int32
-    (T,), what a subclass reads of each word first.
+    words: `Ragged` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
+    sub-words of the terms, which `token_ids` alone needs; respelled: the words that rows spell otherwise, None: there
+    are none; numbers: uint64 (N,), what stands for each row in its draws, None: its place among the rows. growth: the
+    most words that a word can become; read_first: int32 (T,), what `draw_row` reads of each word first.
     """
 
-    def __init__(self, words, uint64_t seed, TermTokens tokens=None, Respelled respelled=None):
+    def __init__(self, words, uint64_t seed, TermTokens tokens=None, Respelled respelled=None, numbers=None,
+                 int64_t growth=1):
+        cdef int64_t row
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
-        self.read_first, self.respelled = self.values, respelled
-        self.has_exceptions = respelled is not None or (tokens is not None and tokens.irregular.shape[0] > 0)
+        self.read_first, self.respelled, self.numbers = self.values, respelled, numbers
+        self.growth = growth if respelled is None else 2  # a mark and a new word behind it
+        for row in range(self.indptr.shape[0] - 1):
+            self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
+
+    def workspace(self):
+        """A `Workspace` for these rows."""
+        return Workspace(self.longest_row, self.growth)
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t draw_set=0):
@@ -121,119 +130,93 @@ cdef class RowKernel:
         left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.
         """
         cdef int64_t begin = 0, stop, k, width = input_ids.shape[1]
+        cdef int64_t most_words = width if self.tokens.fills_rows else ALL_WORDS
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
         if work.line.shape[0] != line_length(width):
             work.line = on_own_lines(line_length(width), np.int32)
-        work.most_words = width if self.tokens.fills_rows else ALL_WORDS
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
-                self.block(rows, begin, stop, key, work)
+                self.draw_block(rows, begin, stop, key, most_words, work)
                 write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
-                    left[begin + k] = self.has_exceptions and self.rewrite(
-                        rows[begin + k], k, work, &input_ids[begin + k, 0], &attention_mask[begin + k, 0], width)
+                    left[begin + k] = work.left[k] or self.tokens.holds_irregular(
+                        &work.terms[work.ends[k]], work.ends[k + 1] - work.ends[k])
                 begin = stop
 
-    def terms(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int32_t[::1] out, uint64_t draw_set=0):
-        """Fill `out`, int32, with the terms of the augmented rows of `rows`, int64 (B,), one row after the other.
+    def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t draw_set=0, Workspace work=None):
+        """The terms of the augmented rows of `rows`, int64 (B,): (values int32, indptr int64 (B + 1,)).
 
-        Returns their bounds, int64 (B + 1,). `out` has room for the most words that these rows can become.
+        Row i became ``values[indptr[i]:indptr[i + 1]]``.
         """
-        cdef int64_t begin = 0, stop, k, n, end = 0
-        cdef bint is_left
+        cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
-        indptr = np.zeros(rows.shape[0] + 1, dtype=np.int64)
+        if work is None:
+            work = self.workspace()
+        for k in range(rows.shape[0]):
+            capacity += self.growth * (self.indptr[rows[k] + 1] - self.indptr[rows[k]])
+        values, indptr = np.empty(capacity, dtype=np.int32), np.zeros(rows.shape[0] + 1, dtype=np.int64)
+        cdef int32_t[::1] out = values
         cdef int64_t[::1] bounds = indptr
-        work.most_words = ALL_WORDS
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
-                self.block(rows, begin, stop, key, work)
+                self.draw_block(rows, begin, stop, key, ALL_WORDS, work)
+                memcpy(&out[end], &work.terms[0], work.ends[stop - begin] * sizeof(int32_t))
                 for k in range(stop - begin):
-                    n = work.ends[k + 1] - work.ends[k]
-                    if self.is_spelled(rows[begin + k]):
-                        n = self.spell(rows[begin + k], k, work, &is_left)
-                        memcpy(&out[end], &work.spelled[0], n * sizeof(int32_t))
-                    elif n:
-                        memcpy(&out[end], &work.terms[work.ends[k]], n * sizeof(int32_t))
-                    end += n
-                    bounds[begin + k + 1] = end
-                begin = stop
-        return indptr
+                    bounds[begin + k + 1] = end + work.ends[k + 1]
+                begin, end = stop, bounds[stop]
+        return values[:end], indptr
 
-    cdef bint is_spelled(self, int64_t row) noexcept nogil:
-        """Whether `respelled` lists words of a row."""
-        return self.respelled is not None and self.respelled.kinds[row] == RESPELLED
+    cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
+        """Write the augmented row to `out`; returns its length. Each subclass defines this method.
 
-    cdef int64_t spell(self, int64_t row, int64_t place, Workspace work, bint* is_left) noexcept nogil:
-        """Fill work.spelled with row `place` of the block, which is `row` of the index, and return its length.
-
-        is_left: set to whether its token ids are more than the ids of these words in order.
+        key: of the row's draws; n: the first words of the row that are needed, at least 1.
         """
-        cdef int64_t at = self.indptr[row]
-        cdef bint opened = False
-        n = self.respelled.spell(&self.values[at], at, &work.terms[work.ends[place]],
-                                 work.ends[place + 1] - work.ends[place], &work.spelled[0], &opened)
-        is_left[0] = opened and not self.respelled.parts_openings
+        memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
 
-    cdef bint rewrite(self, int64_t row, int64_t place, Workspace work, int64_t* ids, int64_t* mask,
-                      int64_t width) noexcept nogil:
-        """Write the token ids of row `place` of the block, which is `row` of the index, again if words are respelled.
+    cdef int draw_block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key, int64_t most_words,
+                        Workspace work) except -1 nogil:
+        """Fill work.terms, work.ends and work.left with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        Returns whether the row is left to the caller.
+        key: `stream_key` of the seed, epoch and draw set; most_words: that a row needs.
         """
-        cdef const int32_t* words = &work.terms[0] + work.ends[place]
-        cdef int64_t[2] bounds = [0, work.ends[place + 1] - work.ends[place]]
-        cdef bint is_left = self.respelled is not None and self.respelled.kinds[row] == BY_TEXT
-        if self.is_spelled(row):
-            bounds[1] = self.spell(row, place, work, &is_left)
-            words = &work.spelled[0]
-            write_rows(self.tokens, words, bounds, 1, &work.line[0], width, ids, mask)
-        return is_left or self.tokens.holds_irregular(words, bounds[1])
-
-    cdef int block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key,
-                   Workspace work) except -1 nogil:
-        """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
-
-        key: `stream_key` of the seed, epoch and draw set.
-        """
-        cdef int64_t k
-        self.gather(rows, begin, stop, work)
-        self.announce(rows, stop, work)
+        cdef int64_t k, row, at, n, end = 0
+        cdef int kind = 0
+        cdef int32_t* out
+        self.announce(rows, stop, most_words)
         for k in range(stop - begin):
-            work.keys[k] = row_key(key, <uint64_t>rows[begin + k])
-        self.draw_block(work, rows, begin, stop)
+            row, out, work.left[k] = rows[begin + k], &work.terms[end], 0
+            at, n = self.indptr[row], self.indptr[row + 1] - self.indptr[row]
+            if self.respelled is not None:
+                kind = self.respelled.kinds[row]
+                work.left[k] = kind == BY_TEXT
+            if n > 0:
+                if kind != RESPELLED:  # with two words in one it has fewer in the end, so all words are needed
+                    n = min(n, most_words)
+                n = self.draw_row(row, row_key(key, row if self.numbers is None else self.numbers[row]), n, out, work)
+            if kind == RESPELLED:
+                memcpy(&work.row[0], out, n * sizeof(int32_t))
+                n = self.respelled.spell(&self.values[at], at, &work.row[0], n, out, &work.left[k])
+            end += n
+            work.ends[k + 1] = end
         return 0
 
-    cdef int draw_block(self, Workspace work, const int64_t[::1] rows, int64_t begin, int64_t stop) except -1 nogil:
-        """Draw the augmented ``rows[begin:stop]``: work.terms and work.ends, from work.ids, work.bounds and work.keys.
-
-        Each subclass defines this method.
-        """
-        return 0
-
-    cdef int gather(self, const int64_t[::1] rows, int64_t begin, int64_t stop, Workspace work) except -1 nogil:
-        """Fill work.ids and work.bounds with the term ids of ``rows[begin:stop]`` and the bounds of these rows."""
-        cdef int64_t row, k, end = 0
-        for row in range(begin, stop):
-            for k in range(self.indptr[rows[row]], self.indptr[rows[row] + 1]):
-                work.ids[end] = self.values[k]
-                end += 1
-            work.bounds[row - begin + 1] = end
-        return 0
-
-    cdef int announce(self, const int64_t[::1] rows, int64_t begin, Workspace work) except -1 nogil:
+    cdef int announce(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
         """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one.
 
         As many words for each row, whatever its length: a loop to the end of the row would be mispredicted.
         """
-        cdef int64_t row, k, n = rows.shape[0], n_words = min(work.most_words, MOST_ANNOUNCED)
+        cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_ANNOUNCED)
+        if self.values.shape[0] == 0:
+            return 0
         for row in range(begin, min(begin + BLOCK, n)):
             for k in range(0, n_words + 15, 16):
                 una_prefetch(&self.read_first[0] + self.indptr[rows[row]] + min(k, n_words - 1))
         for row in range(min(begin + BLOCK, n), min(begin + 2 * BLOCK, n)):
             una_prefetch(&self.indptr[rows[row]])
+            if self.respelled is not None:
+                una_prefetch(&self.respelled.kinds[rows[row]])
         return 0
