@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from una_fast._kernels.words.strings import StringSet, strings_with, take_strings
+from una_fast._kernels.words.strings import StringSet, strings_with
 from una_fast.errors import InputError
 
 ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
@@ -79,8 +79,9 @@ class Ragged:
     def take(self, rows: np.ndarray) -> Ragged:
         """The rows ``rows``, in that order. rows: integers (m,)."""
         bounds = row_bounds(self.lengths()[rows])
-        shift = self.indptr[:-1][rows] - bounds[:-1]
-        return Ragged(self.values[np.arange(bounds[-1]) + np.repeat(shift, np.diff(bounds))], bounds)
+        places = np.repeat(self.indptr[:-1][rows] - bounds[:-1], np.diff(bounds))
+        places += np.arange(bounds[-1])
+        return Ragged(self.values[places], bounds)
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,8 @@ class StringTable(Sequence[str]):
 
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
-        offsets = row_bounds(np.diff(self.offsets)[order])
-        utf8 = np.empty(offsets[-1], dtype=np.uint8)
-        take_strings(self.utf8, self.offsets, np.ascontiguousarray(order, dtype=POINTER), offsets, utf8)
-        return StringTable(utf8, offsets)
+        taken = Ragged(self.utf8, self.offsets).take(order)
+        return StringTable(taken.values, taken.indptr)
 
     def followed_by(self, other: StringTable) -> StringTable:
         """These strings, then the strings of `other`."""

@@ -4,11 +4,11 @@ The logarithms of numpy and of C libraries differ in the last bit between instru
 between AVX-512 and AVX2), and the order of the terms depends on that bit.
 
 A logarithm is first computed in long double. For about one value in a hundred its error leaves two doubles that could
-be the nearest; `exact_log` then decides with integers of any length. It decides always where a long double is a double,
+be the nearest; `exact_log` then decides with decimals of any length. It decides always where a long double is a double,
 as with Visual C and on Apple's processors.
 """
 
-import functools
+from decimal import Context
 
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport uint64_t
@@ -25,47 +25,28 @@ cdef extern from *:
     long double logl(long double x) nogil
     long double log1pl(long double x) nogil
 
-FIRST_BITS = 160  # bits after the binary point with which `exact_log` starts
-
 cdef enum:
     KEPT_BITS = 11
     KEPT = 1 << KEPT_BITS  # arguments that `fill` keeps with their logarithms, in 32 KB
 
 
 def exact_log(numerator: int, denominator: int) -> float:
-    """The double nearest to ln(numerator / denominator), both positive integers, computed with integers in 10 us.
+    """The double nearest to ln(numerator / denominator), both positive integers, computed with decimals in 15 us.
 
     The logarithm of a rational number other than 1 is irrational, so it never lies halfway between two doubles, and the
-    loop ends: with enough bits, both ends of the error interval round to the same double.
+    loop ends: with enough digits, both ends of the error interval round to the same double.
     """
-    bits = FIRST_BITS
-    if numerator == denominator:
-        return 0.0
-    shift = numerator.bit_length() - denominator.bit_length()
-    n, d = numerator << max(-shift, 0), denominator << max(shift, 0)  # n / d lies between 1/2 and 2
-    while True:
-        value = 2 * (shift * _atanh(1, 3, bits) + _atanh(n - d, n + d, bits))
-        # _atanh adds fewer than `bits` terms, each of which is wrong by less than 3 units.
-        error = 8 * bits * (abs(shift) + 1)
-        low, high = (value - error) / (1 << bits), (value + error) / (1 << bits)  # `/` of integers rounds correctly
+    digits = 20
+    while numerator != denominator:
+        digits *= 2
+        context = Context(prec=digits)
+        value = context.ln(context.divide(numerator, denominator))
+        # The quotient, its logarithm, and the sum below are each wrong by at most half a unit of their last digit.
+        error = context.scaleb(context.add(1, context.abs(value)), 1 - digits)
+        low, high = float(context.subtract(value, error)), float(context.add(value, error))
         if low == high:
             return low
-        bits *= 2
-
-
-@functools.lru_cache(maxsize=4096)
-def _atanh(n: int, d: int, bits: int) -> int:
-    """atanh(n / d), for |n / d| <= 1/3, as an integer in units of 2**-bits, by the power series.
-
-    It gives logarithms by ln(x) = 2 atanh((x - 1) / (x + 1)).
-    """
-    power = (abs(n) << bits) // d
-    square = power * power >> bits
-    total, odd = power, 1
-    while power:
-        power, odd = power * square >> bits, odd + 2
-        total += power // odd
-    return total if n > 0 else -total
+    return 0.0
 
 
 cdef double rounded(double x, int plus) except? -1 nogil:

@@ -25,9 +25,8 @@ cdef class TermTokens:
     """
 
     def __init__(self, terms, first_terms, Frame frame, irregular=()):
-        self.records, self.values = pack(terms.values, terms.indptr), terms.values
-        same = first_terms is terms
-        self.first_records = self.records if same else pack(first_terms.values, first_terms.indptr)
+        self.records, self.values = pack(terms), terms.values
+        self.first_records = self.records if first_terms is terms else pack(first_terms)
         self.first_values = first_terms.values
         self.frame = frame
         empty = np.flatnonzero((terms.lengths() == 0) | (first_terms.lengths() == 0))
@@ -57,7 +56,7 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
 
     The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch.
     """
-    cdef int64_t row, n, room = width - tokens.frame.prefix.shape[0] - tokens.frame.suffix.shape[0]
+    cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
         n = join_terms(tokens, terms + bounds[row], bounds[row + 1] - bounds[row], line, room)
         tokens.frame.write(line, n, input_ids + row * width, attention_mask + row * width, width)
@@ -93,22 +92,17 @@ cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* l
     return record[0]
 
 
-def pack(const int32_t[::1] values, const int64_t[::1] indptr):
-    """int32 (V, 8), a record for each term: the number of its sub-words, then the sub-words.
+def pack(terms):
+    """int32 (V, 8), a record for each of V terms: the number of its sub-words, then the sub-words.
 
-    A term with 8 or more sub-words has in their place the index at which they begin in `values`. values: int32 (T,);
-    indptr: int64 (V + 1,).
+    A term with 8 or more sub-words has in their place the index at which they begin in `terms.values`. terms: `Ragged`
+    int32 (V rows).
     """
-    cdef int64_t n_terms = indptr.shape[0] - 1, term, k, count
-    packed = on_own_lines(n_terms * RECORD, np.int32).reshape(n_terms, RECORD)
-    cdef int32_t[:, ::1] records = packed
-    with nogil:
-        for term in range(n_terms):
-            count = indptr[term + 1] - indptr[term]
-            records[term, 0] = <int32_t>count
-            if count < RECORD:
-                for k in range(count):
-                    records[term, 1 + k] = values[indptr[term] + k]
-            else:
-                records[term, 1] = <int32_t>indptr[term]
-    return packed
+    records = on_own_lines(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
+    records[:, 0] = counts = terms.lengths()
+    for k in range(RECORD - 1):
+        listed = np.flatnonzero((counts > k) & (counts < RECORD))
+        records[listed, 1 + k] = terms.values[terms.indptr[listed] + k]
+    long = np.flatnonzero(counts >= RECORD)
+    records[long, 1] = terms.indptr[long]
+    return records

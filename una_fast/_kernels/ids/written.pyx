@@ -472,7 +472,7 @@ def fill_rows(Written written, Forms forms, const int32_t[::1] numbers, const in
     text has to be encoded as a whole; ids, id_bounds: the sub-words of the sentences of the index.
     """
     cdef int64_t i, p, k, n, place, end, number, width = input_ids.shape[1]
-    cdef int64_t room = width - frame.prefix.shape[0] - frame.suffix.shape[0]
+    cdef int64_t room = width - frame.n_special
     cdef int32_t[::1] line = on_own_lines(width, np.int32)
     left_array = np.zeros(rows.shape[0], dtype=np.uint8)
     cdef uint8_t[::1] left = left_array

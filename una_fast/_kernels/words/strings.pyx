@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
 from una_fast._kernels.cache_lines import on_own_lines
 
@@ -22,24 +22,8 @@ cdef extern from *:
     #endif
         return word;
     }
-    /* which of the 8 bytes is the first space, for a word that has one */
-    static inline unsigned long long una_spaces(unsigned long long word) {
-        word ^= 0x2020202020202020ULL;
-        return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
-    }
-    #if defined(__GNUC__)
-    #define una_first(spaces) (__builtin_ctzll(spaces) >> 3)
-    #else
-    static inline int una_first(unsigned long long spaces) {
-        int place = 0;
-        while (!(spaces & 0xff)) { spaces >>= 8; place++; }
-        return place;
-    }
-    #endif
     """
     uint64 una_load(const unsigned char* at) noexcept nogil
-    uint64 una_spaces(uint64 word) noexcept nogil
-    int una_first(uint64 spaces) noexcept nogil
 
 cdef enum:
     GROUP = 128  # strings that are looked up together, so that their cache misses overlap; 32 take a third longer
@@ -89,39 +73,6 @@ cdef inline uint64 shown(Py_ssize_t n) noexcept nogil:
 cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
     """32 bits of hash of a string. Nothing is put in order by them, so results do not depend on it."""
     return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
-
-
-cdef inline const unsigned char* next_chunk(const unsigned char* at, const unsigned char* stop,
-                                            const unsigned char* end, String* found) noexcept nogil:
-    """Set `found` to the string from `at` up to the next space or to `stop`, and its key; returns where it ends.
-
-    No byte from `end` on is read.
-    """
-    cdef const unsigned char* start = at
-    cdef uint64 h = 0, word, spaces
-    cdef Py_ssize_t n = 0
-    while end - at >= 8:
-        word = una_load(at)
-        spaces = una_spaces(word)
-        n = una_first(spaces) if spaces else 8
-        if n > stop - at:
-            n = stop - at
-        if n < 8:
-            word = word & (~<uint64>0 >> (64 - 8 * n)) if n else 0
-        elif at == start and (stop - at == 8 or at[8] == c' '):
-            found.start, found.n, found.key = start, 8, word
-            return at + 8
-        if n < 8:
-            found.start, found.n = start, at + n - start
-            found.key = word if at == start else mixed(h ^ word)
-            return at + n
-        h = mixed(h ^ word)
-        at += 8
-    at = start
-    while at < stop and at[0] != c' ':
-        at += 1
-    found.start, found.n, found.key = start, at - start, key_of(start, at - start, end)
-    return at
 
 
 cdef class StringSet:
@@ -194,6 +145,7 @@ cdef class StringSet:
         cdef const unsigned char* end = text + data.shape[0]
         cdef const unsigned char* at
         cdef const unsigned char* stop
+        cdef const unsigned char* space
         lengths_array = np.empty(n, dtype=np.int64)
         if self.scratch.shape[0] < data.shape[0] + n:
             self.scratch = np.empty(data.shape[0] + n, dtype=np.int32)
@@ -203,7 +155,12 @@ cdef class StringSet:
             for i in range(n):
                 at, stop, before = text + starts[i], text + stops[i], done + filled
                 while True:
-                    at = next_chunk(at, stop, end, &group[filled])
+                    space = <const unsigned char*>memchr(at, c' ', stop - at) if at < stop else NULL
+                    if space == NULL:
+                        space = stop
+                    group[filled].start, group[filled].n = at, space - at
+                    group[filled].key = key_of(at, space - at, end)
+                    at = space
                     filled += 1
                     if filled == GROUP:
                         self.number_group(group, GROUP, place + done, &out[done], True)
@@ -324,21 +281,6 @@ def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
             length = offsets[i + 1] - offsets[i]
             out[i] = code_of(key_of(start + offsets[i], length, end), shown(length))
     return hashes
-
-
-def take_strings(const unsigned char[::1] utf8, const int64[::1] offsets, const int64[::1] order,
-                 const int64[::1] bounds, unsigned char[::1] out):
-    """Copy the string order[i] to ``out[bounds[i]:bounds[i + 1]]``, for each i.
-
-    String j is ``utf8[offsets[j]:offsets[j + 1]]``; order: int64 (m,); bounds: int64 (m + 1,).
-    """
-    cdef Py_ssize_t i
-    cdef int64 start, n
-    with nogil:
-        for i in range(order.shape[0]):
-            start, n = offsets[order[i]], bounds[i + 1] - bounds[i]
-            if n:
-                memcpy(&out[bounds[i]], &utf8[start], n)
 
 
 def strings_with(const unsigned char[::1] utf8, const int64[::1] offsets, contents):
