@@ -60,22 +60,17 @@ def _max(states: Tensor, mask: Tensor) -> Tensor:
     return states.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).amax(1)
 
 
-def _mean(states: Tensor, mask: Tensor) -> Tensor:
-    return _weighted_sum(states, mask.float()) / mask.float().sum(1, keepdim=True)
+def _mean(states: Tensor, weights: Tensor) -> Tensor:
+    weights = weights.float()  # so that the sum is in float32 for states of any dtype
+    return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
 
 def _mean_sqrt_len(states: Tensor, mask: Tensor) -> Tensor:
-    return _weighted_sum(states, mask.float()) / mask.float().sum(1, keepdim=True).sqrt()
+    return (states * mask.float().unsqueeze(-1)).sum(1) / mask.float().sum(1, keepdim=True).sqrt()
 
 
 def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
-    weights = mask.float() * mask.cumsum(1)  # 1, 2, 3, ... from the first token on
-    return _weighted_sum(states, weights) / weights.sum(1, keepdim=True)
-
-
-def _weighted_sum(states: Tensor, weights: Tensor) -> Tensor:
-    """The sum (B, D) of weights (B, L) times states (B, L, D), in float32 for states of any dtype."""
-    return (states * weights.unsqueeze(-1)).sum(1)
+    return _mean(states, mask * mask.cumsum(1))  # 1, 2, 3, ... from the first token on
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ class Trainer:
             self._try_graphs(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
-        step = self._differentiate(batch)
+        step = self._backward(batch)
         with self.watch.phase("optimiser"):
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -154,25 +154,27 @@ class Trainer:
 
     def _trial(self, batch: Batch) -> dict[str, Tensor]:
         """Copies of the loss and of the gradients of a batch, by the weights' names; no weight changes."""
-        loss = self._differentiate(batch).loss.detach()
+        loss = self._backward(batch).loss.detach()
         weights = self.encoder.named_parameters()
         found = {name: weight.grad.clone() for name, weight in weights if weight.grad is not None}
         self.optimizer.zero_grad()
         return {"loss": loss, **found}
 
-    def _differentiate(self, batch: Batch) -> Step:
-        """The gradients of the whole step, in the weights, and what the step computed."""
-        return self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
-
     def _backward(self, batch: Batch) -> Step:
+        """The gradients of the whole step, in the weights, and what the step computed."""
+        if self.run.grad_cache:
+            return self._backward_cached(batch)
         with self.watch.phase("forward"):
             encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
             loss, of_views = self._compare(encoded, batch)
         shown = loss
         if batch.masked is not None:
-            n_masked, whole = self._sums_over_ranks(batch.masked, masked_loss)
-            share = self.run.mlm_weight / n_masked
-            shown = loss + share * whole
+            own = masked_loss.detach()
+            sums = torch.stack([torch.full_like(own, len(batch.masked.targets)), own])
+            if self.ranks.world > 1:
+                dist.all_reduce(sums)
+            share = self.run.mlm_weight / sums[0].clamp(min=1)
+            shown = loss + share * sums[1]
             # DDP averages gradients over the ranks; times their number, they belong to the mean over all masked tokens
             loss = loss + self.ranks.world * share * masked_loss
         with self.watch.phase("backward"):
@@ -237,15 +239,7 @@ class Trainer:
         assert self.start is not None
         with torch.no_grad(), self.autocast():
             rows, _ = self.start(batch.parts)
-        with torch.no_grad():
             return self._gathered(rows.float(), batch)[[0, -1]]
-
-    def _sums_over_ranks(self, masked: Masked, loss: Tensor) -> tuple[Tensor, Tensor]:
-        """The number of masked tokens of all ranks, at least 1, and the sum of their losses: scalars on the device."""
-        sums = torch.stack([torch.full_like(loss.detach(), len(masked.targets)), loss.detach()])
-        if self.ranks.world > 1:
-            dist.all_reduce(sums)
-        return sums[0].clamp(min=1), sums[1]
 
     @contextlib.contextmanager
     def blended(self, weight: float) -> Iterator[None]:
