@@ -27,8 +27,7 @@ from train.config.command import run_command
 from train.evaluation.embed import Batches, rows_among
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.tasks.registry import read_task
+from train.evaluation.tasks.registry import EvaluationProtocol, read_task
 from train.record.folder import write_json
 from una_fast.errors import InputError
 

@@ -119,9 +119,8 @@ def _run(arguments: Sequence[str] | None, prog: str) -> int:
         try:
             code = next((code for name in CONDITIONS if (code := _train(asked, name))), 0)
         except InputError:
-            if not resume and not any(
-                (output / name).exists() for name in CONDITIONS
-            ):  # a refused start leaves no files
+            # a refused start leaves no files
+            if not resume and not any((output / name).exists() for name in CONDITIONS):
                 for path in [path for path, content in sides.items() if has_content(path, content)]:
                     path.unlink()
             raise

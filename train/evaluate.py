@@ -11,8 +11,7 @@ from typing import Any
 from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
-from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.tasks.registry import CHOICES, KINDS, task_names
+from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, task_names
 from train.record.folder import SCORES, check_json, read_sealed, write_json
 from una_fast.errors import InputError
 

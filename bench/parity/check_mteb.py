@@ -19,9 +19,8 @@ from sentence_transformers import SentenceTransformer
 
 from train.evaluation.files import downstream_folder, normalise_spaces, number_in, read_columns
 from train.evaluation.model import load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import evaluate
-from train.evaluation.tasks.registry import suite
+from train.evaluation.tasks.registry import EvaluationProtocol, suite
 from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 

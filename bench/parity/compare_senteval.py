@@ -22,9 +22,8 @@ from bench.parity.senteval import Batcher, prepare
 from bench.training.step_table import described, save
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import evaluate, read_tasks
-from train.evaluation.tasks.registry import TASKS, task_names
+from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, task_names
 from train.evaluation.tasks.transfer import SETTINGS
 from una_fast.errors import InputError
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from train.evaluate import main
 from train.evaluation.model import EvaluatedModel, load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import evaluate
 from train.evaluation.similarity import auc, recall
 from train.evaluation.tasks.near_miss import is_dev
-from train.evaluation.tasks.registry import read_task, suite, task_names
+from train.evaluation.tasks.registry import EvaluationProtocol, read_task, suite, task_names
 from una_fast.errors import InputError
 
 COSINES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=12)

@@ -15,10 +15,9 @@ from train.encoder.pooling import POOLINGS
 from train.evaluation.embed import Batches, PairScorer, batch_bounds, rows_among
 from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.similarity import alignment, correlate, cosine, pearson, spearman, uniformity, whiten
 from train.evaluation.tasks import sts
-from train.evaluation.tasks.registry import TASKS, suite
+from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, suite
 from train.evaluation.tasks.sts import StsTask, load_dev
 from una_fast.errors import InputError
 
@@ -200,7 +199,10 @@ def test_batches_cover_all_rows_within_the_budget(lengths: list[int], budget: in
     assert all(lengths[stop - 1] * (stop - start) <= budget or stop == start + 1 for start, stop in bounds)
 
 
-def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model: Path) -> None:
+def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.evaluation.embed.CPU_BATCH_TOKENS", 8)
     model = load_model(str(tiny_model))
     distinct = {}
     assert rows_among(distinct, ["a b", "c", "a b"]).tolist() == [0, 1, 0]
@@ -214,7 +216,7 @@ def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(tiny_model
 
     for threads in (1, 2):
         seen.clear()
-        lengths = Batches([*distinct], model.tokenizer, batch_tokens=8).embed(encode, threads)
+        lengths = Batches([*distinct], model.tokenizer).embed(encode, threads)
         assert lengths.flatten().tolist() == [4, 3, 6]
         assert len(seen) == 3
 
@@ -256,7 +258,8 @@ def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
 # --- the scorer ---
 
 
-def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> None:
+def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train.evaluation.embed.CPU_BATCH_TOKENS", 16)
     model = load_model(str(tiny_model))
     first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
     second = ["a man is playing", "a dog", "it rains on the old town", "one more sentence there"]
@@ -270,7 +273,7 @@ def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path) -> 
         float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
         for u, v in ((embed(a), embed(b)) for a, b in zip(first, second, strict=True))
     ]
-    scorer = PairScorer(task, model.tokenizer, batch_tokens=16)
+    scorer = PairScorer(task, model.tokenizer)
     assert scorer(model.encode) == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
     assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3)))
 

@@ -67,7 +67,7 @@ def test_what_is_kept_is_not_made_again(call, stopped, output):
     assert call("--resume")[0] == 0
     assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n" and not stopped.exists()
     manifest = json.loads(manifest_of(output).read_text())
-    assert (manifest["lines"], manifest["blank"], manifest["notes"]) == (5, 1, {"cut": 0, "folded": 0, "empty": 0})
+    assert (manifest["lines"], manifest["blank"], manifest["notes"]) == (5, 1, {"cut": 0, "empty": 0})
     assert "already finished" in call("--resume")[1]
     assert "--beams was 4 when" in call("--resume", "--beams", "5")[1]
     assert "exists: choose another name" in call()[1]

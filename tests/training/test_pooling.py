@@ -17,9 +17,9 @@ from train.encoder.pooling import OF_TRAINING, POOLINGS
 from train.encoder.pretrained import load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.scoring import embed
+from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import resolve_options
 from train.launch.run import report

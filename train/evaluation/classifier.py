@@ -85,7 +85,9 @@ def fit_folds(
     misses, running, passes = np.zeros(shape, np.int64), np.ones(shape, bool), 0
     while running.any() and passes <= MAX_PASSES:
         for _ in range(settings.passes):
-            _one_pass(data, train, weights, biases, optimiser, settings.batch_size, shuffle)
+            order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
+            for rows in order.split(settings.batch_size, dim=1):
+                _step(data, rows, weights, biases, optimiser)
         passes += settings.passes
         accuracy = _accuracy(data, dev, weights, biases)
         better = running & (accuracy > best.accuracy)
@@ -101,30 +103,20 @@ def fit_folds(
     return best
 
 
-def _one_pass(
-    data: Labelled,
-    train: NDArray[np.int64],
-    weights: Tensor,
-    biases: Tensor,
-    optimiser: torch.optim.Optimizer,
-    batch_size: int,
-    shuffle: np.random.RandomState,
-) -> None:
-    """Step through all training rows once; the cross-entropy's gradient is computed by formula, without autograd."""
+def _step(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, optimiser: torch.optim.Optimizer) -> None:
+    """Step on the rows (F, B); the cross-entropy's gradient is computed by formula, without autograd."""
     n_classes = weights.shape[-1]
-    order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
-    for rows in order.split(batch_size, dim=1):
-        x = data.features[rows]  # (F, B, D)
-        target = nn.functional.one_hot(data.labels[rows], n_classes).float()  # (F, B, C)
-        logits = x @ _side_by_side(weights) + _side_by_side(biases)  # (F, B, R C)
-        error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(2)  # (F, B, R, C)
-        error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
-        by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
-        by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)
-        for group, *gradients in zip(optimiser.param_groups, by_weight, by_bias, strict=True):
-            for parameter, gradient in zip(group["params"], gradients, strict=True):
-                parameter.grad = gradient
-        optimiser.step()
+    x = data.features[rows]  # (F, B, D)
+    target = nn.functional.one_hot(data.labels[rows], n_classes).float()  # (F, B, C)
+    logits = x @ _side_by_side(weights) + _side_by_side(biases)  # (F, B, R C)
+    error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(2)  # (F, B, R, C)
+    error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
+    by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
+    by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)
+    for group, *gradients in zip(optimiser.param_groups, by_weight, by_bias, strict=True):
+        for parameter, gradient in zip(group["params"], gradients, strict=True):
+            parameter.grad = gradient
+    optimiser.step()
 
 
 def _side_by_side(models: Tensor) -> Tensor:
@@ -168,10 +160,9 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
 def validated(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> Accuracies:
-    """Choose the regularisation, and measure it on test.
+    """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test.
 
-    With dev, that chooses it and stops the fits, and the chosen fit is measured. Without, it is chosen by
-    cross-validation on train, and a fit on all of train is measured.
+    Without dev, it is chosen by cross-validation on train, and a fit on all of train is measured.
     """
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)

@@ -48,14 +48,13 @@ class Batches:
         texts: Sequence[str],
         tokenizer: Any,
         max_length: int | None = None,
-        batch_tokens: int | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         self.device = torch.device(device)
         limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
         ids = tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if texts else []
         lengths = np.fromiter((len(row) for row in ids), np.int64, count=len(ids))
-        budget = batch_tokens or (GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS)
+        budget = GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
         self.order = np.argsort(lengths, kind="stable")
         rows = [self.order[start:stop] for start, stop in batch_bounds(lengths[self.order], budget)]
         padded = (tokenizer.pad({"input_ids": [ids[row] for row in some]}, return_tensors="pt") for some in rows)
@@ -103,9 +102,9 @@ def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int
     padding, while more and smaller batches need more calls.
     """
     ends = [0]
-    for stop in range(1, len(lengths)):
-        full = int(lengths[stop]) * (stop + 1 - ends[-1]) > budget
-        changes = lengths[stop] != lengths[stop - 1] and int(lengths[stop - 1]) * (stop - ends[-1]) * 4 >= budget
+    for stop, (before, length) in enumerate(pairwise(lengths.tolist()), start=1):
+        full = length * (stop + 1 - ends[-1]) > budget
+        changes = length != before and before * (stop - ends[-1]) * 4 >= budget
         if full or changes:
             ends.append(stop)
     return list(pairwise([*ends, len(lengths)])) if len(lengths) else []
@@ -119,14 +118,13 @@ class PairScorer:
         pairs: StsTask,
         tokenizer: Any,
         max_length: int | None = None,
-        batch_tokens: int | None = None,
         device: str | torch.device = "cpu",
         prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
         """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
         distinct: dict[str, int] = {}
         self._rows, self._gold = [rows_among(distinct, side) for side in pairs.texts], pairs.gold
-        self._batches = Batches(prepared([*distinct]), tokenizer, max_length, batch_tokens, device)
+        self._batches = Batches(prepared([*distinct]), tokenizer, max_length, device)
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
         """Spearman over all pairs; NaN if the encoder gives every pair the same similarity.

@@ -13,9 +13,19 @@ from numpy.typing import NDArray
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.embed import Batches, rows_among
 from train.evaluation.model import EvaluatedModel, load_model
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import FULL, KINDS, TASKS, Column, Scores, Task, kind_of, read_task, suite
+from train.evaluation.tasks.registry import (
+    FULL,
+    KINDS,
+    TASKS,
+    Column,
+    EvaluationProtocol,
+    Scores,
+    Task,
+    kind_of,
+    read_task,
+    suite,
+)
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 

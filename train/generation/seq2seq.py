@@ -10,7 +10,6 @@ fp32 that changes a text only where the scores of two beams agree to about 1e-6;
 
 from __future__ import annotations
 
-import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,16 @@ class Seq2Seq:
         if 2 * len(info["missing_keys"]) > len(network.state_dict()):
             raise InputError(f"{name}: its weights do not fit a {type(network).__name__}")
         self._network = network.to(device, DTYPES[job.precision]).eval()
-        self._search = _search(network.generation_config, job)
+        self._search = {  # besides, the model's own start token, forbidden words and length penalty hold
+            "num_beams": job.beams,
+            "max_new_tokens": job.max_target_length,
+            "do_sample": False,
+            "num_beam_groups": 1,
+            "num_return_sequences": 1,
+            "return_dict_in_generate": False,
+            "penalty_alpha": None,
+            "max_time": None,
+        }
 
     def encode(self, texts: list[str]) -> tuple[list[list[int]], NDArray[np.bool_]]:
         """Token ids of each of n texts with the prefix before it, and whether it was cut, (n,)."""
@@ -97,27 +105,8 @@ class Seq2Seq:
     def _write(self, rows: list[list[int]]) -> list[str]:
         batch = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt")  # int64 (B, L)
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}
-        ids = self._network.generate(**inputs, generation_config=self._search)
+        ids = self._network.generate(**inputs, **self._search)
         return self._tokenizer.batch_decode(ids, skip_special_tokens=True)
-
-
-def _search(own: Any, job: Job) -> Any:
-    """The model's generation settings, changed to the job's beams, no sampling and no time limit.
-
-    The model's own start token, forbidden words and length penalty stay.
-    """
-    search = copy.deepcopy(own)
-    search.update(
-        num_beams=job.beams,
-        max_new_tokens=job.max_target_length,
-        do_sample=False,
-        num_beam_groups=1,
-        num_return_sequences=1,
-        return_dict_in_generate=False,
-        penalty_alpha=None,
-        max_time=None,
-    )
-    return search
 
 
 def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:

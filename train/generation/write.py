@@ -50,7 +50,6 @@ CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
 NOTES = {
     "cut": "longer than --max-source-length and cut",
-    "folded": "with line breaks in the text, now spaces",
     "empty": "with an empty text, so the sentence itself stands there",
 }
 
@@ -93,8 +92,8 @@ def write_output(job: Job) -> int:
         code = _write(job, texts, device, folder, made)
         if code == 0:
             _finish(output, identity, texts, made)
-            for row in made:
-                _part_of(folder, row).unlink(missing_ok=True)
+            for path in _parts(folder):
+                path.unlink()
         if code == 0 or not made:
             own.remove()
     return code
@@ -113,20 +112,18 @@ def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any
 
 def read_parts(folder: Path) -> dict[int, Record]:
     """The records that a job has made so far, by row. InputError for a file that is not as it wrote it."""
-    paths = [path for path in folder.glob("[0-9]*.json") if check_json(path)]
-    made = (Record(row, text, tuple(notes)) for path in paths for row, text, notes in read_json(path)["records"])
-    return {one.row: one for one in made}
+    records = (one for path in _parts(folder) for one in read_json(path)["records"])
+    return {row: Record(row, text, tuple(notes)) for row, text, notes in records}
+
+
+def _parts(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("[0-9]*.json") if check_json(path)]
 
 
 def write_part(folder: Path, batch: list[Record], made: dict[int, Record]) -> None:
     """Write the records of a batch, and add them to `made`. InputError if the disk is full."""
-    write_json(_part_of(folder, batch[0].row), {"records": batch})
+    write_json(folder / f"{batch[0].row}.json", {"records": batch})
     made |= {one.row: one for one in batch}
-
-
-def _part_of(folder: Path, row: int) -> Path:
-    """The file of a batch that begins with a row."""
-    return folder / f"{row}.json"
 
 
 def _write(job: Job, texts: list[str], device: torch.device, folder: Path, made: dict[int, Record]) -> int:
@@ -178,7 +175,7 @@ def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], NDArray[np.bo
     """What a model makes of the texts of another model, and which texts it had to cut. An empty text stays empty."""
     result, was_cut = [""] * len(texts), np.zeros(len(texts), bool)
     if places := [place for place, text in enumerate(texts) if text.strip()]:
-        rows, was_cut[places] = writer.encode([one_line(texts[place])[0] for place in places])
+        rows, was_cut[places] = writer.encode([one_line(texts[place]) for place in places])
         for place, text in zip(places, writer.write(rows), strict=True):
             result[place] = text
     return result, was_cut
@@ -186,19 +183,18 @@ def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], NDArray[np.bo
 
 def record(row: int, sentence: str, written: str, cut: bool) -> Record:
     """The record of a sentence: the text written for it, on one line, or the sentence itself if that text is empty."""
-    text, folded = one_line(written)
-    flags = {"cut": cut, "folded": folded, "empty": not text}
-    return Record(row, text or one_line(sentence)[0], tuple(name for name, holds in flags.items() if holds))
+    text = one_line(written)
+    flags = {"cut": cut, "empty": not text}
+    return Record(row, text or one_line(sentence), tuple(name for name, holds in flags.items() if holds))
 
 
-def one_line(text: str) -> tuple[str, bool]:
-    """`text` with each line break and the blanks around it replaced by one space; and whether it had a line break.
+def one_line(text: str) -> str:
+    """`text` with each line break and the blanks around it replaced by one space.
 
     Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
     the output finds the same lines.
     """
-    lines = text.strip().splitlines()
-    return " ".join(filter(None, map(str.strip, lines))), len(lines) > 1
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:

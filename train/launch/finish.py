@@ -11,9 +11,8 @@ from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_re
 
 from train.config.run import Run
 from train.evaluation.files import downstream_folder
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.scoring import Results, read_tasks, score_model
-from train.evaluation.tasks.registry import KINDS, kind_of, suite, task_names
+from train.evaluation.tasks.registry import KINDS, EvaluationProtocol, kind_of, suite, task_names
 from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
 from una_fast.errors import InputError

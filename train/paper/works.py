@@ -82,23 +82,21 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
 
 def scoring(request: Request, source: Source) -> Work:
     """The scores of a published encoder on the STS tasks, by `train.evaluate`."""
-    tasks, settings = request.given.get("tasks", "sts"), dict(source.options)
-    trust = bool(request.given.get("trust_remote_code"))
-    short = "_".join([*Path(source.name).parts[-2:], settings["pooling"], *["whitening"][: "whiten" in settings]])
+    values = {name: option.default for name, option in evaluate.OPTIONS.items()} | dict(source.options)
+    short = "_".join([*Path(source.name).parts[-2:], values["pooling"], *["whitening"][: values["whiten"]]])
     path = request.output / "checkpoints" / f"{short}.json"
-    words = ["--model", source.name, "--pooling", settings["pooling"], *["--whiten"][: "whiten" in settings]]
-    words += ["--tasks", tasks, "--data", str(request.downstream), "--json", str(path)]
-    words += ["--device", request.given["device"]] if "device" in request.given else []
-    words += ["--trust-remote-code"][:trust]
+    values |= {name: request.given[name] for name in ("tasks", "device", "trust_remote_code") if name in request.given}
+    values |= {"model": source.name, "data": str(request.downstream), "json": str(path)}
+    words = words_of(evaluate.OPTIONS.values(), values)
 
     def done() -> bool:
         kept = read_object(path, SCORES)
-        return kept.get("model") == source.name and {*task_names(tasks)} <= {*kept.get("sts", {})}
+        return kept.get("model") == source.name and {*task_names(values["tasks"])} <= {*kept.get("sts", {})}
 
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
-        check=lambda: load_config(source.name, 0.0, trust),
+        check=lambda: load_config(source.name, 0.0, values["trust_remote_code"]),
         done=done,
         do=lambda: evaluate.main(words),
         # they have no seed, and stand under the first of the command

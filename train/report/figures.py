@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -107,8 +107,8 @@ def _traces(group: Group, i: int, curve_of: CurveOf, suffix: str, second: int) -
 def _trace(name: str, curve: Curve, look: dict[str, str], thin: bool = False) -> go.Scatter:
     points = thinned(curve)
     return go.Scatter(
-        x=_rounded(points),
-        y=_rounded(points.values()),
+        x=[*points],
+        y=[*points.values()],
         mode="lines+markers" if len(points) <= MOST_POINTS // 2 and not thin else "lines",
         name=html.escape(name, quote=False),
         showlegend=not thin,
@@ -139,11 +139,6 @@ def mean_curve(curves: Sequence[Curve]) -> Curve:
 
 
 def thinned(curve: Curve) -> Curve:
-    """At most MOST_POINTS points: the means of consecutive parts of nearly equal size."""
+    """At most MOST_POINTS points: the means of consecutive parts of nearly equal size, to six significant digits."""
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
-    return {float(x): float(y) for x, y in (part.mean(axis=0) for part in parts)}
-
-
-def _rounded(values: Iterable[float]) -> list[float]:
-    """Six significant digits: more would enlarge the page."""
-    return [float(f"{value:.6g}") for value in values]
+    return {float(f"{x:.6g}"): float(f"{y:.6g}") for x, y in (part.mean(axis=0) for part in parts)}

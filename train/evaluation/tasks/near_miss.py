@@ -1,22 +1,8 @@
 """Near-misses: texts that look alike and mean something else, by people, beside texts that mean the same.
 
-Two public sets, read as text:
-
-- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171; data under CC BY 4.0), `near_miss/NAME.json`: five subsets of
-  entries with a `caption` of an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`), in which
-  an object, an attribute or a relation is replaced, or two objects or attributes are swapped.
-- SICK (Marelli et al. 2014), the judgements of its pairs: entailment or contradiction.
-
-The scores, each a fraction:
-
-- `replace_obj`, `replace_att`, `replace_rel`, `swap_obj`, `swap_att`: share of hits. An entry is a hit if
-  cos(caption, paraphrase) is above both cos(caption, near-miss) and cos(paraphrase, near-miss). Three texts in an order
-  that means nothing give 1/3.
-- `replace`: share of hits over the entries of all three replace_* together.
-- `recall_at_5`: over the entries of all three replace_* together, the share of pairs (caption, paraphrase) whose cosine
-  is above the lowest threshold that at most 5 % of the pairs (caption, near-miss) are above. This is what a cache that
-  tolerates 5 % of false hits on near-misses finds of the paraphrases.
-- `sick_auc`: chance that a pair of SICK judged an entailment has a higher cosine than one judged a contradiction.
+SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171), `near_miss/NAME.json`: five subsets of entries with a `caption` of
+an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`). SICK (Marelli et al. 2014): its pairs
+judged an entailment or a contradiction. docs/near-misses.md says what each score is; all are fractions.
 
 Split "dev" is for tuning: a fifth of SugarCrepe++'s images with all their entries, chosen by the name of the image's
 file, and SICK's trial pairs. Split "test" is all images and SICK's test pairs; with `held_out` of the protocol it is
@@ -37,10 +23,9 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from train.evaluation.files import NEAR_MISSES, normalise_spaces, read_columns
-from train.evaluation.protocol import EvaluationProtocol
+from train.evaluation.files import NEAR_MISSES, normalise_spaces, read_columns, read_lines
 from train.evaluation.similarity import auc, cosine, recall
-from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task, or_none
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 
@@ -119,10 +104,8 @@ def is_dev(image: str) -> bool:
 
 def _read_entries(path: Path) -> list[dict[str, str]]:
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: missing") from None
-    except (OSError, ValueError) as error:
+        entries = json.loads("\n".join(read_lines(path)))
+    except json.JSONDecodeError as error:
         raise InputError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(entries, list):
         raise InputError(f"{path}: holds no list of entries")

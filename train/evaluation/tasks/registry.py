@@ -1,4 +1,4 @@
-"""The tasks by name, one row each, and the interface of a task, which is all that the evaluation uses of it.
+"""The tasks by name, one row each, the protocol of an evaluation, and what it uses of a task. Imports no torch.
 
 The modules that read and score tasks are imported on demand. To add a task of an existing kind, add a row and a module
 with `read(folder, name, split)`, which returns the kind's task object (`sts.StsTask`, `transfer.TransferTask`). To add
@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from train.evaluation.protocol import EvaluationProtocol
+from train.config.options import option
+from train.encoder.pooling import AUTO, POOLINGS
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,6 +132,51 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 def _plain(name: str) -> str:
     """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
     return re.sub(r"[-_\s]", "", name).lower()
+
+
+@dataclass(frozen=True)
+class EvaluationProtocol:
+    """How scores are computed."""
+
+    mode: str = option(
+        "test",
+        "as in SimCSE",
+        choices={
+            "test": "test splits, with the classifiers of transfer tasks trained in full",
+            "fasttest": "test splits, with classifiers trained for a shorter time",
+            "dev": "dev splits, with the same classifiers as fasttest",
+        },
+    )
+    aggregate: str = option(
+        "all",
+        "how the subsets of an STS task become one score",
+        choices={
+            "all": "the correlation over the pairs of all subsets",
+            "mean": "the mean of the subsets' correlations",
+            "wmean": "that mean, weighted by numbers of pairs",
+        },
+    )
+    pooling: str = option(
+        AUTO,
+        "how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the model's "
+        "modules.json says, cls_before_pooler for a model without that file",
+        choices=(AUTO, *POOLINGS, "mean"),
+    )
+    max_length: int | None = option(
+        None,
+        "tokens of a sentence, special tokens included; longer sentences are cut; default: the model's own limit",
+        least=3,
+    )
+    held_out: bool = option(
+        False, "near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth"
+    )
+    whiten: bool = option(False, "whiten embeddings on each task's own sentences")
+    precision: Literal["fp32", "bf16"] = option("fp32", "number format of the encoder's arithmetic")
+
+    @property
+    def split(self) -> str:
+        """The split that is scored, "dev" or "test"."""
+        return "dev" if self.mode == "dev" else "test"
 
 
 Scores = Any  # of one task: a number, or a dictionary of JSON types; None is an undefined score

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
-from train.evaluation.protocol import EvaluationProtocol
 from train.evaluation.similarity import alignment, correlate, cosine, uniformity
-from train.evaluation.tasks.registry import Column, Kind, Scores, Task, or_none
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute

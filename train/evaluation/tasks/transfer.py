@@ -15,8 +15,7 @@ from torch import Tensor
 
 from train.evaluation.classifier import FAST, FULL, Accuracies, FitSettings, Labelled, nested_folds, validated
 from train.evaluation.files import normalise_spaces, read_columns, read_lines
-from train.evaluation.protocol import EvaluationProtocol
-from train.evaluation.tasks.registry import Column, Kind, Scores, Task
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task
 from una_fast.errors import InputError
 
 SETTINGS = {"test": FULL, "fasttest": FAST, "dev": FAST}  # of the classifier, by mode of the protocol
