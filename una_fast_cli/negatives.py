@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from train.config.command import Parser
 from train.config.options import Option, option, options_of
-from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, arguments_of, check_radius, reading_arguments
+from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, check_radius, reading_arguments
 from una_fast.errors import InputError
 from una_fast.integrations.epochs import negative_names
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
@@ -171,7 +171,8 @@ def read_options(
 def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     """The augmenter of the index in values["index"], with the options that are its arguments."""
     import una_fast  # here, so that --help and errors of the command line do not wait for it
+    from una_fast.augment.registry import make_augmentation
 
     check_radius(values["radius"], values["window"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, values), tokenizer=tokenizer)
+    return cast("Augmenter", make_augmentation("una", index, **{**values, "tokenizer": tokenizer}))

@@ -56,7 +56,7 @@ class Bench:
         }  # fmt: skip
         run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        self.index, _ = make_index(run, lambda message: None)
+        self.index, _ = make_index(run)
         self.tokenizer = load_tokenizer(model)
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
         self.plan = TrainingRows.of(run, self.index).plan(run)

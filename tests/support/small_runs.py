@@ -106,7 +106,7 @@ def train_on_ranks_here(run):
 
 def train_here(values, prepared=False):
     """Train as the only rank, inside this process; returns the outcome."""
-    return work_here(prepare(make_run(values), say=lambda message: None))
+    return work_here(prepare(make_run(values)))
 
 
 def free_port():

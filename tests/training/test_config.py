@@ -9,7 +9,7 @@ import pytest
 
 from train.config.command import ELSEWHERE, Parser
 from train.config.options import Group, option, options_of
-from train.config.run import Run, arguments_of, compared, defaults, make_parser, make_run, options
+from train.config.run import Run, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
 from train.generation.options import Job
 from train.record.checkpoint import check_identity
@@ -131,14 +131,6 @@ def test_runs_are_compared_by_what_they_compute():
     left_out = settings.keys() - compared(settings).keys()
     assert {"seed", "seeds", "output", "index", "nproc", "device", "resume"} <= left_out
     assert not {"corpus", "model", "beta", "precision", "an_option_of_long_ago"} & left_out
-
-
-def test_settings_that_an_augmenter_takes():
-    import una_fast
-
-    taken = arguments_of(una_fast.Augmenter, vars(parse([*NEEDED, "--window", "score", "--radius", "0.5"])))
-    assert {"beta": 0.3, "radius": 0.5, "seed": 42, "window": "score", "variant": "paper"}.items() <= taken.items()
-    assert not {"index", "corpus", "alpha"} & taken.keys()
 
 
 @pytest.mark.parametrize(

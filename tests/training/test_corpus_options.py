@@ -10,19 +10,20 @@ import torch
 
 import una_fast
 from support.small_runs import options, train_here, write_corpus
-from train.config.run import arguments_of, make_parser, make_run
+from train.config.run import make_parser, make_run
 from train.launch.corpus import TrainingRows
 from train.launch.resolve import resolve_options
 from train.launch.run import prepare
 from train.launch.worker import Job, batch_maker
 from train.loop.distributed import Ranks
+from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main
 
 
 def prepared(values):
     """A run, whose index is built, and its training material."""
-    run = prepare(make_run(values), say=lambda message: None)
+    run = prepare(make_run(values))
     return run, TrainingRows.of(run, una_fast.load_index(run.index))
 
 
@@ -109,7 +110,7 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
     job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
     rows = np.array([4, 0, 17])
     anchors, _, negatives, _ = batch_maker(job).views.of(0, 2, rows)
-    una = una_fast.Augmenter(words, **arguments_of(una_fast.Augmenter, values))
+    una = make_augmentation("una", words, **values)
     texts = corpus[4], corpus[0], corpus[17]
     for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
         encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)

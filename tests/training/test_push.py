@@ -9,7 +9,7 @@ from huggingface_hub import ModelCard, constants
 from support import hub as stand_in
 from support.run_folders import write_run
 from train.config.run import make_run
-from train.launch import run as launcher
+from train.launch import finish as launcher
 from train.launch import seeds
 from train.launch.finish import check_push
 from train.launch.resolve import resolve_options

@@ -172,7 +172,7 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     output = finished[0] / "seed-0"
     monkeypatch.setattr(scoring, "is_scored", lambda run: False)
-    monkeypatch.setattr(scoring, "score_best", lambda run, say: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(scoring, "score_best", lambda run: os.kill(os.getpid(), signal.SIGINT))
     plain = {name: value for name, value in values.items() if name != "seeds"}
     run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
     assert launch(run) == 128 + signal.SIGINT

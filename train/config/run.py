@@ -8,8 +8,7 @@ limits, and its role where that is not "result" (`options.Role`).
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -331,15 +330,6 @@ def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that distinguish runs in a report: all but the seed and the options of where and how a run ran."""
     left_out = {name for name, option in options().items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
-
-
-def arguments_of(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are also arguments of `maker`, by name.
-
-    `index` and `tokenizer` are left out: as settings they are names of folders, and `maker` takes the loaded objects.
-    """
-    taken = inspect.signature(maker).parameters.keys() - {"index", "tokenizer"}
-    return {name: value for name, value in settings.items() if name in taken}
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Parser:

@@ -16,6 +16,7 @@ from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
 from train.loop.data import Plan, usable_rows
 from train.record.folder import INDEX, check_inside
+from train.signals import tell_user
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import check_sources, open_sources, source_digests
@@ -92,7 +93,7 @@ def build_index_of(run: Run) -> Index:
     )
 
 
-def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
+def make_index(run: Run) -> tuple[Index, Index | None]:
     """`open_indexes` after a check, bound to the model's tokenizer; run.index and a demo's corpus are made if missing.
 
     Raises:
@@ -104,7 +105,7 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     if not is_saved(Path(run.index)):
         check_own(Path(run.index), KIND, unused=True)
-        say(f"indexing {', '.join(map(str, sources(run)))}")
+        tell_user(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
@@ -121,7 +122,10 @@ def make_index(run: Run, say: Any) -> tuple[Index, Index | None]:
             stacklevel=2,
         )
     TokenIds(index, tokenizer)
-    say(TrainingRows.of(run, index).describe())
+    rows = TrainingRows.of(run, index)
+    left_out = rows.counts["sentences"] - len(rows.rows)
+    note = f", {left_out:,} left out as blank" if left_out else ""
+    tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {counted(index.n_terms, 'term')}")
     return index, other
 
 
@@ -168,9 +172,3 @@ class TrainingRows:
     def plan(self, run: Run) -> Plan:
         """Which rows each step of the run takes."""
         return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
-
-    def describe(self) -> str:
-        """One line for the user."""
-        left_out = self.counts["sentences"] - len(self.rows)
-        note = f", {left_out:,} left out as blank" if left_out else ""
-        return f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.counts['terms'], 'term')}"

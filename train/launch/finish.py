@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from huggingface_hub import HfApi, constants, get_token
@@ -15,8 +14,10 @@ from train.evaluation.scoring import Results, read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, EvaluationProtocol, kind_of, suite, task_names
 from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
+from train.signals import tell_user
 from una_fast.errors import InputError
 
+EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
 REMEDIES = {
     401: "the hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
@@ -29,6 +30,23 @@ def check_evaluation(run: Run) -> None:
     read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
 
 
+def finish(run: Run) -> int:
+    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
+
+    Returns the exit code: 0, or EXIT_NOT_PUSHED.
+    """
+    if run.evaluate and not is_scored(run):
+        score_best(run)
+    write_card(Path(run.output))
+    try:
+        if run.push_to:
+            push_best(run)
+    except InputError as error:
+        tell_user(f"error: {error}")
+        return EXIT_NOT_PUSHED
+    return 0
+
+
 def is_scored(run: Run) -> bool:
     """True if the run's folder holds scores of all tasks that it is to be scored on."""
     scores = read_object(Path(run.output) / EVALUATION, SCORES)
@@ -36,7 +54,7 @@ def is_scored(run: Run) -> bool:
     return {*task_names(run.tasks)} <= {*names}
 
 
-def score_best(run: Run, say: Callable[[str], None]) -> None:
+def score_best(run: Run) -> None:
     """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
     check_json(output / EVALUATION, SCORES)
@@ -44,11 +62,11 @@ def score_best(run: Run, say: Callable[[str], None]) -> None:
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
     write_json(output / EVALUATION, results, SCORES)
     for note in results["notes"]:
-        say(f"note: {note}")
+        tell_user(f"note: {note}")
     if read_summary(output)["progress"].get("best_step") == 0:
-        say(f"note: best/ is the model that was given; `train.evaluate --model {output / LAST}` scores the last step")
+        tell_user(f"note: best/ is the model you gave; `train.evaluate --model {output / LAST}` scores the last step")
     said = ", ".join(_average_in_words(results, kind) for kind, mean in results["averages"].items() if mean is not None)
-    say(f"{said or 'no score is defined'}: {output / EVALUATION}")
+    tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")
 
 
 def _average_in_words(results: Results, name: str) -> str:
@@ -78,7 +96,7 @@ def check_push(name: str) -> None:
         raise InputError("--push-to: there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
 
 
-def push_best(run: Run, say: Callable[[str], None]) -> None:
+def push_best(run: Run) -> None:
     """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
 
     Raises:
@@ -108,4 +126,4 @@ def push_best(run: Run, say: Callable[[str], None]) -> None:
             f"--push-to {run.push_to}: {reason} ({endpoint}); {best} is complete, and the "
             "same command with --resume pushes it again"
         ) from error
-    say(f"pushed: {commit.commit_url}")
+    tell_user(f"pushed: {commit.commit_url}")

@@ -12,10 +12,12 @@ import torch
 from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import warn_of_slow_bf16
 from train.encoder.encoder import head_of
+from train.encoder.mlm import masking_of
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
 from train.encoder.pretrained import load_config, load_tokenizer, quiet
 from train.evaluation.tasks.sts import load_dev
+from train.launch.finish import check_evaluation, check_push
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
 from una_fast.augment.registry import load_augmentation
@@ -80,16 +82,10 @@ def _check_inputs(run: Run) -> None:
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
     if run.evaluate:
-        from train.launch.finish import check_evaluation  # scikit-learn takes a second, and few runs need it here
-
         check_evaluation(run)
     if run.mlm_weight:
-        from train.encoder.mlm import masking_of
-
         masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
     if run.push_to:
-        from train.launch.finish import check_push
-
         check_push(run.push_to)
 
 

@@ -9,19 +9,19 @@ import dataclasses
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from torch.distributed import TCPStore
 
 from train.config.run import Run
+from train.demo.demo import score_table
 from train.launch.corpus import make_index
+from train.launch.finish import finish
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
 from train.launch.worker import work, work_under_torchrun
 from train.loop.loop import Outcome
 from train.record.best import check_saved, with_best
-from train.record.card import write_card
 from train.record.checkpoint import Progress, load_checkpoint
 from train.record.folder import BEST, LAST, POINTER, RUN, OutputFolder, is_finished, is_own, read_sealed
 from train.signals import Stopped, handled, raise_stopped, tell_user
@@ -29,7 +29,6 @@ from una_fast.errors import InputError, counted
 
 EXIT_BAD_INPUT = 2
 EXIT_DIED = 1
-EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 
 
 def launch(run: Run) -> int:
@@ -44,7 +43,7 @@ def launch(run: Run) -> int:
                 check_saved(output / LAST)
                 tell_user(f"{output}: already finished")
             else:
-                run = prepare(run, tell_user)
+                run = prepare(run)
                 outcome, number = train_on_ranks(run)
                 if code := report(run, outcome):
                     return code
@@ -67,36 +66,14 @@ def join_torchrun(run: Run) -> int:
     return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
-def finish(run: Run) -> int:
-    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
-
-    Returns the exit code: 0, or EXIT_NOT_PUSHED.
-    """
-    if run.evaluate:
-        from train.launch.finish import is_scored, score_best  # scikit-learn takes a second
-
-        if not is_scored(run):
-            score_best(run, tell_user)
-    write_card(Path(run.output))
-    if run.push_to:
-        from train.launch.finish import push_best  # the hub's client imports slowly
-
-        try:
-            push_best(run, tell_user)
-        except InputError as error:
-            tell_user(f"error: {error}")
-            return EXIT_NOT_PUSHED
-    return 0
-
-
-def prepare(run: Run, say: Callable[[str], None]) -> Run:
+def prepare(run: Run) -> Run:
     """Check options, files and the output folder, and make the index; returns the run as its ranks go on with it.
 
     This process holds the lock of the output folder meanwhile; afterwards rank 0 does.
     """
     run = resolve_options(run)
     with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
-        make_index(run, say)
+        make_index(run)
     return dataclasses.replace(run, resume=True)
 
 
@@ -114,8 +91,6 @@ def report(run: Run, outcome: Outcome) -> int:
             tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
         tell_user(f"finished after {counted(progress.step, 'step')}: {output / BEST}")
         if run.demo:
-            from train.demo.demo import score_table
-
             tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
         return 0
     saved = read_sealed(output / POINTER).get("progress", {"step": 0})["step"]

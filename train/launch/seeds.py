@@ -14,8 +14,9 @@ from train.config.run import Run
 from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import make_index
+from train.launch.finish import EXIT_NOT_PUSHED
 from train.launch.resolve import resolve_options
-from train.launch.run import EXIT_NOT_PUSHED, launch
+from train.launch.run import launch
 from train.launch.worker import encoder_of, identify
 from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
@@ -75,7 +76,7 @@ def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
     identity = {}
     if runs:
-        indexes, first = make_index(runs[0], tell_user), runs[0]
+        indexes, first = make_index(runs[0]), runs[0]
         identity = identify(first, indexes, encoder_of(first), load_tokenizer(first.model, first.trust_remote_code))
     for one in runs:
         output = Path(one.output)

@@ -23,6 +23,7 @@ from transformers.utils.hub import cached_file
 
 from train.config.run import SAME, Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
+from train.encoder.mlm import masking_of
 from train.encoder.pretrained import load_tokenizer, quiet
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
@@ -84,8 +85,7 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
     def prepare(ranks: Ranks) -> None:
-        say = print if ranks.first else lambda message: None
-        run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run, say))
+        run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run))
 
     return run, work(run, prepare=prepare)
 
@@ -243,11 +243,7 @@ class Job:
 
 def batch_maker(job: Job) -> BatchMaker:
     """The BatchMaker of the job's rank."""
-    on_gpu, masking = job.ranks.device.type == "cuda", None
-    if job.run.mlm_weight:
-        from train.encoder.mlm import masking_of
-
-        masking = masking_of(job.tokenizer, job.run.seed)
+    on_gpu = job.ranks.device.type == "cuda"
     return BatchMaker(
         views=_views(job),
         rank=job.ranks.rank,
@@ -255,7 +251,7 @@ def batch_maker(job: Job) -> BatchMaker:
         rows_of_part=job.run.grad_cache,
         n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
         multiple=gpu_column_multiple(job.run.max_length) if on_gpu else 1,
-        masking=masking,
+        masking=masking_of(job.tokenizer, job.run.seed) if job.run.mlm_weight else None,
     )
 
 
@@ -263,9 +259,8 @@ def _views(job: Job) -> Views:
     """The sources of anchors, positives and negatives, and when a step has negatives."""
     run, augmentation = job.run, None
     if run.augment not in (None, "none"):
-        settings = {name: value for name, value in vars(run).items() if name != "index"}  # there a folder's name
         index, tokenizer = (job.other_index, None) if job.other_index else (job.index, job.tokenizer)
-        augmentation = make_augmentation(run.augment, index, **settings, tokenizer=tokenizer, n_jobs=1)
+        augmentation = make_augmentation(run.augment, index, **vars(run), tokenizer=tokenizer, n_jobs=1)
     tokens = (augmentation and augmentation.tokens) or TokenIds(job.index, job.tokenizer)
     negative: Source | None = augmentation.token_ids if augmentation else None
     if augmentation and job.other_index:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import una_fast
 from train import evaluate
 from train.config.command import words_of
-from train.config.run import Run, arguments_of, options
+from train.config.run import Run, options
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.corpus import build_index_of, open_index, sources
@@ -23,6 +22,7 @@ from train.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scor
 from train.record.checkpoint import check_identity
 from train.record.folder import RUNS, SCORES, check_inside, is_finished, is_own, read_object, read_summary
 from train.report.runs import read_evaluation, read_run
+from una_fast.augment.registry import make_augmentation
 from una_fast.storage import is_saved
 
 
@@ -128,7 +128,7 @@ def drawing(request: Request, source: Source) -> Work:
         if is_saved(Path(run.index)):
             index = open_index(run, sources(run))
             for seed in request.seeds:
-                augmenter = una_fast.Augmenter(index, **arguments_of(una_fast.Augmenter, vars(run) | {"seed": seed}))
+                augmenter = make_augmentation("una", index, **{**vars(run), "seed": seed})
                 found[seed] = {source.kind: augmenter.augment([source.name])[0]}
         return found
 

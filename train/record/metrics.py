@@ -221,17 +221,14 @@ class LateLosses:
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor | None = None) -> None:
         """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics."""
-        read = loss.detach()[None]
+        read, event = loss.detach()[None], None
         if cosines is not None:
             read = torch.cat([read, cosines.mean(1)])  # one copy to the host for all
-        if not self._late:
-            self._pending.append((read, None, about))
-            return
-        host = torch.empty(read.shape, dtype=read.dtype, pin_memory=True)
-        host.copy_(read, non_blocking=True)
-        event = torch.cuda.Event()
-        event.record()
-        self._pending.append((host, event, about))
+        if self._late:
+            read = torch.empty_like(read, device="cpu", pin_memory=True).copy_(read, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+        self._pending.append((read, event, about))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
         """Records of the steps whose loss is due, each with its "loss".

@@ -64,7 +64,7 @@ AUGMENTATIONS = {
 }
 
 
-def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentation:
+def make_augmentation(name: str, index: Index, /, **settings: Any) -> TextAugmentation:
     """The augmentation of this name over `index`, as `load_augmentation` finds it.
 
     Settings that its constructor does not name are left out; one that takes further arguments (``**settings``) gets
@@ -72,7 +72,7 @@ def make_augmentation(name: str, index: Index, **settings: Any) -> TextAugmentat
     """
     maker = load_augmentation(name)
     parameters = inspect.signature(maker).parameters.values()
-    taken = {parameter.name for parameter in parameters}
+    taken = {parameter.name for parameter in parameters} - {"index"}  # as an option it is the name of a folder
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         taken |= {"seed", "tokenizer", "n_jobs"}
     return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})
