@@ -16,7 +16,7 @@ from nltk import word_tokenize
 
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
-from una_fast.corpus.numbered import PLACES_A_TASK, NumberedRows
+from una_fast.corpus.numbered import NumberedRows
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError
@@ -129,16 +129,19 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
 @given(st.lists(st.lists(st.binary(max_size=20), max_size=20), max_size=6))
 def test_sets_of_threads_join_to_the_numbers_of_one(batches: list[list[bytes]]) -> None:
     rows, numbers = NumberedRows("strings"), {}
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-        for task, batch in enumerate(batches):
-            bounds = np.cumsum([0, *map(len, batch)], dtype=np.int64)
-            data = np.frombuffer(b"".join(batch), dtype=np.uint8)
 
-            def add(data=data, bounds=bounds, task=task):
-                strings = rows.of_this_thread()
-                return strings, strings.add(data, bounds[:-1], bounds[1:], PLACES_A_TASK * task)
+    class TwoThreads:
+        def map(self, function, items):
+            with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+                for task, item in items:
+                    yield (task, item), (one, other)[task % 3 % 2].submit(function, (task, item)).result()
 
-            rows.append(*(one, other)[task % 3 % 2].submit(add).result(), np.array([len(batch)]))
+    def number(strings, place, batch):
+        bounds = np.cumsum([0, *map(len, batch)], dtype=np.int64)
+        data = np.frombuffer(b"".join(batch), dtype=np.uint8)
+        return strings.add(data, bounds[:-1], bounds[1:], place), np.array([len(batch)])
+
+    assert list(rows.extend(TwoThreads(), batches, number)) == batches
     table, found = rows.result(Workers(1))
     expected = [[numbers.setdefault(b, len(numbers)) for b in batch] for batch in batches]
     assert [found[task].tolist() for task in range(len(batches))] == expected

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,7 +13,8 @@ from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
 from una_fast.parallel import Workers
 
-PLACES_A_TASK = 1 << 32
+Item = TypeVar("Item")
+Number = Callable[[StringSet, int, Item], tuple[np.ndarray, np.ndarray]]
 
 
 class NumberedRows:
@@ -27,20 +30,23 @@ class NumberedRows:
         self._sets: dict[int, StringSet] = {}
         self._parts: list[tuple[StringSet, np.ndarray, np.ndarray]] = []
 
-    def __len__(self) -> int:
-        return len(self._parts)
+    def extend(self, workers: Workers, items: Iterable[Item], number: Number[Item]) -> Iterator[Item]:
+        """Add the rows of each item, and yield the item.
 
-    def of_this_thread(self) -> StringSet:
-        """The set of the calling thread."""
-        thread = threading.get_ident()
-        if thread not in self._sets:
-            self._sets[thread] = StringSet()
-        return self._sets[thread]
+        number: called with the set of its thread, a place, and the item; it adds the item's strings there, from that
+        place on, and returns their numbers, int32 (t,), and the lengths of the rows, int64 (n,).
+        """
 
-    def append(self, found: StringSet, ids: np.ndarray, lengths: np.ndarray) -> None:
-        """Add the rows of a task: int32 (t,), numbers in `found`, the set of its thread; int64 (n,), of each row."""
-        check_id_range(len(found), self._what)
-        self._parts.append((found, ids, lengths))
+        def task(numbered: tuple[int, Item]) -> tuple[StringSet, np.ndarray, np.ndarray]:
+            thread = threading.get_ident()
+            if thread not in self._sets:
+                self._sets[thread] = StringSet()
+            return self._sets[thread], *number(self._sets[thread], numbered[0] << 32, numbered[1])
+
+        for (_, item), part in workers.map(task, enumerate(items, len(self._parts))):
+            check_id_range(len(part[0]), self._what)
+            self._parts.append(part)
+            yield item
 
     def result(self, workers: Workers) -> tuple[StringTable, Ragged]:
         """The distinct strings, and all rows in the order in which they were added, int32. Nothing is left of both."""

@@ -36,7 +36,7 @@ from tqdm import tqdm
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
-from una_fast.corpus.numbered import PLACES_A_TASK, NumberedRows
+from una_fast.corpus.numbered import NumberedRows
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block, FileSource, block_of
@@ -121,14 +121,11 @@ class Parser:
     def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> int:
         """Add the documents of all blocks; returns how many there are. progress: called with the number in each."""
 
-        def number(numbered: tuple[int, Block]) -> tuple[StringSet, np.ndarray, np.ndarray]:
-            task, block = numbered
-            chunks = self._chunks.of_this_thread()
-            return chunks, *chunks.add_chunks(block.data, block.starts, block.stops, PLACES_A_TASK * task)
+        def number(chunks: StringSet, place: int, block: Block) -> tuple[np.ndarray, np.ndarray]:
+            return chunks.add_chunks(block.data, block.starts, block.stops, place)
 
         n_documents = 0
-        for (_, block), found in workers.map(number, enumerate(blocks, len(self._chunks))):
-            self._chunks.append(*found)
+        for block in self._chunks.extend(workers, blocks, number):
             n_documents += len(block.starts)
             progress(len(block.starts))
             self.scripts.add(block)
@@ -183,14 +180,13 @@ def document_words(
     entries = _distinct_entries(workers, sentences, closing)
     found = NumberedRows("words")
 
-    def tokenize(start: int) -> tuple[StringSet, np.ndarray, np.ndarray]:
-        part, place = entries[start : start + ENTRIES_PER_TASK], PLACES_A_TASK * (start // ENTRIES_PER_TASK)
+    def tokenize(words: StringSet, place: int, start: int) -> tuple[np.ndarray, np.ndarray]:
+        part = entries[start : start + ENTRIES_PER_TASK]
         text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
-        words = found.of_this_thread()
-        return words, words.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
+        return words.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
 
-    for _, part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
-        found.append(*part)
+    for _ in found.extend(workers, range(0, len(entries), ENTRIES_PER_TASK), tokenize):
+        pass
     vocabulary, words = found.result(workers)
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
     return vocabulary, _gather(workers, sentences, table)

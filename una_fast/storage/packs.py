@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -64,8 +65,8 @@ def read_meta(path: Path) -> dict[str, Any]:
         return pack.meta
 
 
-class Pack:
-    """A file that `write_pack` wrote, to be read in slices; use it in a with statement, or close it.
+class Pack(AbstractContextManager["Pack"]):
+    """A file that `write_pack` wrote, to be read in slices, in a with statement.
 
     Raises InputError for a file that is missing, cut short, changed, no pack, or written under another name.
     """
@@ -109,17 +110,10 @@ class Pack:
             self.refuse()
         return data[low - base : high - base].view(dtype)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def __enter__(self) -> Pack:
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._file.close()
 
     def refuse(self) -> NoReturn:
         """Raise InputError: the file does not hold what was written."""
-        self.close()
+        self._file.close()
         raise InputError(f"{self.path}: {DAMAGED}")

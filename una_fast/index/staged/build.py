@@ -57,20 +57,21 @@ def build_in_stages(
             sample.n_characters += meta["scripts"]["n_characters"]
             sample.runs += meta["scripts"]["runs"]
             n_documents[split.source_number] += meta["n_documents"]
-        for remark in (
-            *(read_meta(given.output)["remark"] for given in inputs),
-            sample.remark(tokenizer_name(tokenizer)),
-        ):
+        remarks = [read_meta(given.output)["remark"] for given in inputs]
+        for remark in (*remarks, sample.remark(tokenizer_name(tokenizer))):
             warn(remark)
+        if not any(meta["terms_values"] for meta in metas):
+            delete_work(work, lambda _: False)
+            n = sum(n_documents.values())
+            raise InputError(f"the corpus has no word: {counted(n, 'sentence')} read, all of them blank")
         if not plan.is_labelled():
             _rank(plan, metas, runner)
         delete_work(work, lambda name: plan.keeps(name) and not name.startswith(("merge-", "runs-")))
         checksums = _write(plan, metas, runner)
         summaries = [given.summary(n_documents[number]) for number, given in enumerate(inputs)]
-        manifest = Manifest(
-            KIND, VERSION, index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase), checksums
-        )
-        publish(target, manifest, lambda name, path: link(plan.of_arrays("array")[name], path))
+        meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
+        arrays, manifest = plan.of_arrays("array"), Manifest(KIND, VERSION, meta, checksums)
+        publish(target, manifest, lambda name, path: link(arrays[name], path))
         end_work(work)
 
 
@@ -111,11 +112,7 @@ def _lengths(merged: dict[str, Paths], metas: Metas, n_documents: int) -> dict[s
         lengths[f"{kind}_offsets"] = n + 1
         lengths[f"{rows}_values"] = sum(meta[f"{kind}_values"] for meta in metas)
         lengths[f"{rows}_indptr"] = n_documents + 1
-    n_terms = lengths["terms_offsets"] - 1
-    if n_terms == 0:
-        delete_work(merged["terms"].work, lambda _: False)
-        raise InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
-    return lengths | dict.fromkeys(SCORES, n_terms)
+    return lengths | dict.fromkeys(SCORES, lengths["terms_offsets"] - 1)
 
 
 def _write(plan: Plan, metas: Metas, runner: Runner) -> dict[str, str]:

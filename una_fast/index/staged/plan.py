@@ -117,7 +117,7 @@ class Plan:
 
     def keeps(self, name: str) -> bool:
         """Whether a file of the work folder belongs to this plan."""
-        return name.endswith(self.key) or name.startswith(("read-", "digest-", "segment-"))
+        return name.endswith(self.key) or name.startswith(("read-", "segment-"))
 
 
 def key_of(value: Any) -> str:

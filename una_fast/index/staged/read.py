@@ -69,7 +69,7 @@ def plan_build(sources: Sequence[Source], words: Words, work: Path, runner: Runn
     for number, (source, identity) in enumerate(zip(sources, identities, strict=True)):
         parts = source.split(split_bytes) if isinstance(source, FileSource) else None
         key = key_of([identity, source.reading, split_bytes])
-        output = work / f"{'digest' if parts else 'read'}-{number}-{key}"
+        output = work / f"read-{number}-{key}"
         inputs.append(Input(source, identity, parts, output))
         if isinstance(source, FileSource) and not parts:
             reads.append(Task(output, read_file, (source, identity, split_bytes)))
@@ -125,8 +125,8 @@ def read_file(source: FileSource, identity: list[str | int], n_bytes: int, outpu
     check_unchanged(source, identity)
 
 
-def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]:
-    """Write the documents of `source` as segments beside `output`, and their list to `output`. Returns the list."""
+def write_segments(source: Source, n_bytes: int, output: Path) -> None:
+    """Write the documents of `source` as segments beside `output`, and their list to `output`."""
     segments: list[list[Any]] = []
     held: list[Block] = []
     size = n_documents = 0
@@ -142,9 +142,7 @@ def write_segments(source: Source, n_bytes: int, output: Path) -> dict[str, Any]
         segments.append(_write_segment(held, output.parent))
     if n_documents == 0:
         raise InputError(f"{source.name}: it holds no sentence")
-    found = {"segments": segments, "digest": source.digest(), "remark": source.remark(n_documents)}
-    write_pack(output, found, {})
-    return found
+    write_pack(output, {"segments": segments, "digest": source.digest(), "remark": source.remark(n_documents)}, {})
 
 
 def digest_file(source: FileSource, identity: list[str | int], output: Path) -> None:

@@ -14,7 +14,7 @@ from una_fast.storage.packs import KEPT
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
 FILE = re.compile(
-    r"(segment|(read|digest|rows|runs|written|ranked|(merge|label|rank)-(terms|chunks))(-\d+)*"
+    r"(segment|(read|rows|runs|written|ranked|(merge|label|rank)-(terms|chunks))(-\d+)*"
     rf"|(array|checksum)-({'|'.join(DTYPES)}))-[0-9a-f]{{16}}|{PARTIAL.pattern}"
 )
 NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
