@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from una_fast.errors import InputError
@@ -78,20 +77,10 @@ def import_object(path: str) -> Any:
     name, _, attribute = path.partition(":")
     if not name or not attribute:
         raise InputError(f"{path!r} is no import path: write MODULE:NAME, as in my_module:my_function")
-    module = _import(name, path)
+    if str(Path.cwd()) not in sys.path:  # `python -m` looks there, and the script `una-fast` does not
+        sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
     try:
-        found = reduce(getattr, attribute.split("."), module)
-    except AttributeError as error:
-        place = getattr(module, "__file__", None) or "built in"
-        raise InputError(f"{path!r}: the module {name} ({place}) has no {attribute!r}") from error
-    if not callable(found):
-        raise InputError(f"{path!r} is of type {type(found).__name__}: name a function or a class")
-    return found
-
-
-def _import(name: str, path: str) -> ModuleType:
-    try:
-        return _import_here(name)
+        module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise InputError(
@@ -101,17 +90,14 @@ def _import(name: str, path: str) -> ModuleType:
         raise missing_package(error) or _broken(path, error) from error
     except Exception as error:  # whatever the module raises when it is run
         raise _broken(path, error) from error
-
-
-def _import_here(name: str) -> ModuleType:
-    """The module, also from the working folder, where `python -m` looks and the script `una-fast` does not."""
     try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.split(".")[0] or str(Path.cwd()) in sys.path:
-            raise
-        sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
-        return import_module(name)
+        found = reduce(getattr, attribute.split("."), module)
+    except AttributeError as error:
+        place = getattr(module, "__file__", None) or "built in"
+        raise InputError(f"{path!r}: the module {name} ({place}) has no {attribute!r}") from error
+    if not callable(found):
+        raise InputError(f"{path!r} is of type {type(found).__name__}: name a function or a class")
+    return found
 
 
 def _broken(path: str, error: Exception) -> InputError:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from train.config.command import Parser
 from train.config.options import option, options_of
-from una_fast_cli.negatives import Source, augmenter_of, draw_options, read_options
+from una_fast_cli.negatives import Source, augmenter_of, draw_options
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,12 @@ class Explain:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast explain") -> int:
     """Print why each word of the sentences is replaced or kept; the exit code."""
     about = "Show why each word of a sentence is replaced or kept, and the negative that comes of it."
-    options = options_of(Source) | draw_options() | options_of(Explain)
-    values, sentences = read_options(prog, about, options, arguments, words="SENTENCE")
+    parser = Parser(prog, about, options_of(Source) | draw_options() | options_of(Explain))
+    parser.usage = f"{prog} --index FOLDER [options] SENTENCE ..."
+    parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence or more")
+    values = parser.checked(arguments)
     augmenter = augmenter_of(values)
-    for sentence in sentences:
+    for sentence in values["sentences"]:
         explanation = augmenter.explain(sentence, values["epoch"])
         text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
         sys.stdout.write(f"{text}\n")

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import signal
@@ -52,14 +51,12 @@ COMMANDS = {
     "negatives": Command("una_fast_cli.negatives", "write hard negatives to a file, as text or as token ids"),
     "explain": Command("una_fast_cli.explain", "show why each word of a sentence is replaced or kept"),
 }
-HELP = ("-h", "--help", "help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code: 2 after bad input, 128 + the signal's number after Ctrl-C or a closed pipe."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(words)
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
         return code
     except InputError as error:
@@ -74,42 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if not words or words[0] in HELP:
-        (sys.stdout if words else sys.stderr).write(overview())
-        return 0 if words else 2
-    if words[0] == "--version":
+    if words[:1] == ["--version"]:
         sys.stdout.write(f"una_fast {una_fast.__version__}\n")
         return 0
-    name, *rest = words
-    if name not in COMMANDS:
-        raise InputError(_unknown(name))
     check_not_hidden("train")
-    _show_warnings()
+    from train.config.command import first_word, show_warnings_as_lines  # only now that `train` is ours
+
+    name = first_word(words, "una-fast", "command", {name: command.about for name, command in COMMANDS.items()})
+    show_warnings_as_lines()
     try:
         module, _, function = COMMANDS[name].module.partition(":")
-        return getattr(import_module(module), function or "main")(rest, prog=f"una-fast {name}")
+        return getattr(import_module(module), function or "main")(words[1:], prog=f"una-fast {name}")
     except ModuleNotFoundError as error:
         raise missing_package(error, COMMANDS[name].extra) or error from None
-
-
-def _show_warnings() -> None:
-    """Show InputWarnings as one line each. `train` is imported only after `check_not_hidden`."""
-    from train.config.command import show_warnings_as_lines
-
-    show_warnings_as_lines()
-
-
-def overview() -> str:
-    """The commands, one a line."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {command.about}\n" for name, command in COMMANDS.items()]
-    return f"usage: una-fast COMMAND [options]\n\n{''.join(lines)}\n`una-fast COMMAND --help` shows its options.\n"
-
-
-def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(COMMANDS)}"
-    return f"unknown command {name}: {hint}"
 
 
 def check_not_hidden(package: str) -> None:

@@ -9,10 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from train.config.command import Parser
 from train.config.options import Option, option, options_of
 from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, check_radius, reading_arguments
-from una_fast.errors import InputError
 from una_fast.integrations.epochs import negative_names
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
@@ -26,7 +27,7 @@ BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all thr
 class Source:
     """Input."""
 
-    index: str = option("", "folder of the index, as `una-fast index` saves it", metavar="FOLDER")
+    index: str = option("", "folder of the index, as `una-fast index` saves it", required=True, metavar="FOLDER")
     word_tokenizer: str = option(
         "", "import path of the function that the index was built with, if it was built with one", metavar="NAME"
     )
@@ -66,80 +67,65 @@ def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives
     """Write the negatives of every sentence; the exit code."""
     about = "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one."
     options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | draw_options()
-    values, _ = read_options(prog, about, options, arguments)
+    values = Parser(prog, about, options).checked(arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
-    tokenizer = _load_tokenizer(values["tokenizer"]) if values["tokenizer"] else None
-    augmenter = augmenter_of(values, tokenizer)
-    if values["corpus"]:
-        records, total = _of_corpus(augmenter, tokenizer, values), values["rows"]
-    else:
-        total = min(len(augmenter.index), values["rows"] or len(augmenter.index))
-        records = _of_index(augmenter, total, values)
+    tokenizer = None
+    if values["tokenizer"]:
+        from train.encoder.pretrained import load_tokenizer  # here, so that --help does not wait for torch
+
+        tokenizer = load_tokenizer(values["tokenizer"])
+    augmenter, total = augmenter_of(values, tokenizer), values["rows"]
+    if not values["corpus"]:
+        total = min(len(augmenter.index), total or len(augmenter.index))
+    records = _records(augmenter, tokenizer, values | {"rows": total})
     write(records, values["output"], total)
     if values["output"] != STANDARD_OUTPUT:
         sys.stdout.write(f"{values['output']}: written\n")
     return 0
 
 
-def _load_tokenizer(name: str) -> Any:
-    from train.encoder.pretrained import load_tokenizer
+def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> Iterator[Records]:
+    """The columns of each batch of sentences: row, text, and for each draw set the negatives or their token ids."""
+    names, length = negative_names(values["n"]), values["max_length"]
+    for rows, texts in _of_file(values) if values["corpus"] else _of_index(augmenter, values["rows"]):
+        records: Records = {"row": list(rows), "text": texts}
+        for number, name in enumerate(names):
+            draws = {"epoch": values["epoch"], "draw_set": number}
+            ids: Mapping[str, Any]
+            if tokenizer is not None and not values["corpus"]:
+                ids = augmenter.negative_ids(rows, max_length=length, **draws)
+            else:
+                negatives = (
+                    augmenter.augment(texts, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
+                )
+                if tokenizer is None:
+                    records[name] = negatives
+                    continue
+                ids = tokenizer(negatives, truncation=True, padding="max_length", max_length=length)
+            prefix = f"{name}_" if len(names) > 1 else ""
+            records |= {f"{prefix}{column}": np.asarray(part).tolist() for column, part in ids.items()}
+        yield records
 
-    return load_tokenizer(name)
 
-
-def _of_index(augmenter: Augmenter, n_rows: int, values: dict[str, Any]) -> Iterator[Records]:
-    """The first `n_rows` sentences of the index with their negatives."""
-
-    def drawn(rows: range, number: int) -> Records:
-        if not values["tokenizer"]:
-            return {"negative": augmenter.negatives(rows, values["epoch"], draw_set=number)}
-        ids = augmenter.negative_ids(rows, values["epoch"], values["max_length"], draw_set=number)
-        return {name: tensor.tolist() for name, tensor in ids.items()}
-
+def _of_index(augmenter: Augmenter, n_rows: int) -> Iterator[tuple[range, list[str]]]:
     for start in range(0, n_rows, BATCH_ROWS):
         rows = range(start, min(start + BATCH_ROWS, n_rows))
-        records: Records = {"row": list(rows), "text": augmenter.index[rows.start : rows.stop]}
-        yield records | _columns([drawn(rows, number) for number in range(values["n"])])
+        yield rows, augmenter.index[rows.start : rows.stop]
 
 
-def _of_corpus(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> Iterator[Records]:
-    """The sentences of a file with their negatives."""
-
-    def drawn(texts: list[str], number: int) -> Records:
-        negatives = augmenter.augment(texts, values["epoch"], draw_set=number)
-        if tokenizer is None:
-            return {"negative": negatives}
-        return dict(tokenizer(negatives, truncation=True, padding="max_length", max_length=values["max_length"]))
-
-    for start, texts in _batches(values):
-        records: Records = {"row": list(range(start, start + len(texts))), "text": texts}
-        yield records | _columns([drawn(texts, number) for number in range(values["n"])])
-
-
-def _columns(drawn: list[Records]) -> Records:
-    """The columns of each draw set; of several, each begins with negative_1, negative_2 and so on."""
-    if len(drawn) == 1:
-        return drawn[0]
-    return {
-        name if column == "negative" else f"{name}_{column}": values
-        for name, records in zip(negative_names(len(drawn)), drawn, strict=True)
-        for column, values in records.items()
-    }
-
-
-def _batches(values: dict[str, Any]) -> Iterator[tuple[int, list[str]]]:
-    """(row of the first, sentences) of a file, in order, up to --rows."""
+def _of_file(values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
+    """(rows, sentences) of a file, in order, up to --rows."""
     from una_fast.corpus.reading import Reading
     from una_fast.corpus.sources import open_sources
 
-    reading = Reading(**reading_arguments(values))
+    sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
     row = 0
-    for block in chain.from_iterable(source.blocks() for source in open_sources(Path(values["corpus"]), reading)):
+    for block in chain.from_iterable(source.blocks() for source in sources):
         data, left = block.data, None if values["rows"] is None else values["rows"] - row
         texts = [bytes(data[a:b]).decode() for a, b in zip(block.starts[:left], block.stops[:left], strict=True)]
         for start in range(0, len(texts), BATCH_ROWS):
             batch = texts[start : start + BATCH_ROWS]
-            yield row, batch
+            yield range(row, row + len(batch)), batch
             row += len(batch)
         if row == values["rows"]:
             return
@@ -149,23 +135,6 @@ def draw_options() -> dict[str, Option]:
     """The options of the draws by field name; beta is the paper's unless given, as in `una_fast.Augmenter`."""
     options = options_of(Run, DRAWS)
     return options | {"beta": replace(options["beta"], default=PAPER_SETTINGS["beta"])}
-
-
-def read_options(
-    prog: str, about: str, options: Mapping[str, Option], arguments: Sequence[str] | None, words: str = ""
-) -> tuple[dict[str, Any], list[str]]:
-    """The values of all options, checked, and the other arguments.
-
-    words: the name of such an argument in --help, of which at least one is needed; "" if the command takes none.
-    """
-    parser = Parser(prog, about, options)
-    if words:
-        parser.usage = f"{prog} --index FOLDER [options] {words} ..."
-        parser.add_argument("words", nargs="+", metavar=words, help=f"one {words.lower()} or more")
-    values = parser.checked(arguments)
-    if not values["index"]:
-        raise InputError("--index is missing: give the folder of an index; `una-fast index` builds one")
-    return values, values.get("words", [])
 
 
 def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:

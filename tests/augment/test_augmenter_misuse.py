@@ -14,13 +14,13 @@ from una_fast import InputError
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"beta": -0.1}, r"beta=-0.1: .* must be in \[0, 1\]"),
+        ({"beta": -0.1}, r"beta=-0.1: give a number in \[0, 1\]"),
         ({"beta": 1.1}, "beta=1.1"),
         ({"beta": math.nan}, "beta=nan"),
         ({"radius": 0}, "radius=0: a number of ranks must be an integer of at least 1"),
         ({"radius": 2.5}, "radius=2.5"),
         ({"radius": True}, "radius=True: a number of ranks"),
-        ({"radius": "4000"}, "radius='4000': give a number of ranks as a number"),
+        ({"radius": "4000"}, "radius='4000': a share must be a percentage .*: give a number of ranks"),
         ({"radius": "wide"}, "radius='wide': a share must be a percentage"),
         ({"radius": "0%"}, "radius='0%': a share must be a percentage above 0 and up to 100"),
         ({"radius": "101%"}, "radius='101%'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import xxhash
@@ -11,7 +10,6 @@ import xxhash
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast.arrays import ID, SCORE
-from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.index import Index
 from una_fast.index.layout import PROBABILITIES
@@ -39,17 +37,16 @@ def kept_probabilities(index: Index, law: Law, n_jobs: int) -> np.ndarray | None
     if is_large or bits > MOST_ID_BITS:
         return None
 
-    def check(folder: Path, arrays: Arrays) -> None:
+    def wrong(arrays: Arrays) -> str:
         found = {name: (array.dtype, array.shape) for name, array in arrays.items()}
-        wrong = f"holds {found}" if found != {"words": (np.uint32, (n_words,))} else ""
-        if not wrong and any((part & (2**bits - 1)).max() >= index.n_terms for part in blocks(arrays["words"])):
-            wrong = f"has an id outside of 0 to {index.n_terms - 1:,}"
-        if wrong:
-            raise InputError(f"{folder}: damaged, or not written by una_fast: {wrong}; delete it, it is made again")
+        if found != {"words": (np.uint32, (n_words,))}:
+            return f"holds {found}"
+        is_outside = any((part & (2**bits - 1)).max() >= index.n_terms for part in blocks(arrays["words"]))
+        return f"has an id outside of 0 to {index.n_terms - 1:,}" if is_outside else ""
 
     settings = (law.beta, law.random_select, law.released, law.fixes)  # all that change a probability
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
-    part = Part(name, PROBABILITIES, VERSION, check)
+    part = Part(name, PROBABILITIES, VERSION, wrong)
     return kept_beside(index, part, lambda: {"words": weighted_words(index, law, n_jobs)})["words"]
 
 

@@ -37,7 +37,11 @@ def resolve_radius(radius: int | float | str | None, n_terms: int, window: str =
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
     if isinstance(radius, str):
-        return _share(radius, n_terms)
+        share = re.fullmatch(r"\s*(\d+|\d*\.\d+)\s*%\s*", radius, re.ASCII)
+        percent = float(share[1]) if share else math.nan
+        if not 0 < percent <= 100:
+            raise InputError(f"radius={radius!r}: a share must be a percentage above 0 and up to 100: {WHAT_TO_GIVE}")
+        return max(1, math.floor(n_terms * percent / 100))
     if not is_number(radius) or not (radius >= 1 and radius % 1 == 0):  # infinity and NaN fail too
         raise InputError(f"radius={radius!r}: a number of ranks must be an integer of at least 1: {WHAT_TO_GIVE}")
     return int(min(radius, n_terms))  # ranks must fit an int64
@@ -76,13 +80,3 @@ def warn_if_wide(radius: object, widest: int, n_terms: int) -> None:
             InputWarning,
             stacklevel=4,
         )
-
-
-def _share(radius: str, n_terms: int) -> int:
-    match = re.fullmatch(r"\s*(\d+|\d*\.\d+)\s*(%?)\s*", radius, re.ASCII)
-    percent = float(match[1]) if match and match[2] else math.nan
-    if match and not match[2]:
-        raise InputError(f"radius={radius!r}: give a number of ranks as a number, not as a str")
-    if not 0 < percent <= 100:
-        raise InputError(f"radius={radius!r}: a share must be a percentage above 0 and up to 100: {WHAT_TO_GIVE}")
-    return max(1, math.floor(n_terms * percent / 100))

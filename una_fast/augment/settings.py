@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,36 +26,23 @@ CHOICES = {
 }
 
 
-def make_law(
-    index: Index,
-    *,
-    beta: float,
-    radius: int | float | str | None,
-    seed: int,
-    select: str,
-    replace: str,
-    variant: str,
-    window: str,
-    keep_punctuation: bool,
-) -> Law:
+def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
     """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
 
     Raises:
         InputError: a setting out of its range, or an index of a single term.
 
     """
-    for name, value in (("select", select), ("replace", replace), ("variant", variant), ("window", window)):
-        check_choice(name, value)
-    if not is_number(beta):
-        raise InputError(f"beta={beta!r}: give a number in [0, 1]; the paper takes 0.5")
-    if not 0 <= beta <= 1:  # NaN fails too
-        raise InputError(f"beta={beta}: it is a mean probability, so it must be in [0, 1]; the paper takes 0.5")
+    for name in ("select", "replace", "variant", "window"):
+        check_choice(name, settings[name])
+    beta, radius, by_score = settings["beta"], settings["radius"], settings["window"] == "score"
+    if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
+        raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
     check_index(index)
-    fixed = _fixed_terms(index, variant) if keep_punctuation else None
-    by_score = window == "score"
-    resolved = resolve_radius(radius, index.n_terms, window)
+    fixed = _fixed_terms(index, settings["variant"]) if settings["keep_punctuation"] else None
+    resolved = resolve_radius(radius, index.n_terms, settings["window"])
     bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
-    if radius is not None and replace != "random":
+    if radius is not None and settings["replace"] != "random":
         widest = int((bounds[1] - bounds[0]).max()) if by_score else min(2 * int(resolved) + 1, index.n_terms)
         warn_if_wide(radius, widest, index.n_terms)
     return Law(
@@ -63,11 +52,11 @@ def make_law(
         unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
         beta=beta,
         radius=resolved,
-        seed=checked_seed(seed),
+        seed=checked_seed(settings["seed"]),
         by_score=by_score,
-        released=variant == "released",
-        random_select=select == "random",
-        random_replace=replace == "random",
+        released=settings["variant"] == "released",
+        random_select=settings["select"] == "random",
+        random_replace=settings["replace"] == "random",
         fixed=fixed,
     )
 

@@ -98,7 +98,7 @@ class Augmenter(KernelAugmentation):
             "window": window,
             "keep_punctuation": keep_punctuation,
         }
-        self._law, self.keeps_punctuation = make_law(index, **law), keep_punctuation
+        self._law, self.keeps_punctuation = make_law(index, law), keep_punctuation
         super().__init__(
             index,
             tokenizer,

@@ -11,7 +11,6 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from una_fast._kernels.ids.written import (
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.surface import CASES, QUOTES, in_case, is_mark
-from una_fast.errors import InputError
 from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.index import Index
 from una_fast.index.layout import KEPT
@@ -56,16 +54,11 @@ class WrittenRows:
     """
 
     def __init__(self, index: Index, strings: StringTable, tokens: TokenIds | None, n_jobs: int):
-        encoder = tokens.encoder if tokens is not None else None
-        joins = encoder.joins() if encoder is not None else None
-        self._tokens, self._forms, self._units = tokens, None, None
-        if tokens is not None and encoder is not None and joins is not None:
-            self._units = UnitIds(encoder)
-            words = {word for token in tokens.added for word in re.findall(r"\w+", token.lower())}
-            whole = np.array([term.lower() in words for term in strings], dtype=np.uint8)
-            self._forms = _cased_forms(index, tokens, encoder, [*strings], whole, joins, n_jobs)
-        beyond_ascii = np.searchsorted(strings.offsets, np.flatnonzero(strings.utf8 >= 0x80), side="right") - 1
-        terms = np.unique(beyond_ascii)
+        self._tokens, self._forms, joins = tokens, None, None
+        if tokens is not None and tokens.encoder is not None:
+            self._units, joins = UnitIds(tokens.encoder), tokens.encoder.joins()
+            self._forms = _cased_forms(index, tokens, tokens.encoder, [*strings], joins, n_jobs)
+        terms = _beyond_ascii(strings)
         cased = np.full(len(strings), -1, dtype=ID)
         cased[terms] = len(CASES) * np.arange(len(terms))
         in_cases = StringTable.from_strings([in_case(strings[i], case) for i in terms.tolist() for case in CASES])
@@ -79,24 +72,14 @@ class WrittenRows:
 
     def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Fill both outputs, int64 (B, L), as `texts`; returns the lines, int64, that only the tokenizer can encode."""
-        assert self._tokens is not None and self._units is not None
+        assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
         room = input_ids.shape[1] - len(self._tokens.prefix) - len(self._tokens.suffix)
         written = self._writer.write(rows, drawn.values, drawn.indptr, room)
         numbers, ids = self._units.number(*written.units())
-        return fill_rows[f"{sentences.values.dtype}_t"](
-            written,
-            self._forms,
-            numbers,
-            ids.values,
-            ids.indptr,
-            sentences.values,
-            sentences.indptr,
-            rows,
-            frame,
-            input_ids,
-            attention_mask,
-        )
+        units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
+        fill = fill_rows[f"{sentences.values.dtype}_t"]
+        return fill(written, self._forms, *units, *kept, rows, frame, input_ids, attention_mask)
 
 
 class UnitIds:
@@ -155,13 +138,7 @@ def encode_behind(strings: Sequence[str], encoder: SubwordEncoder, n_jobs: int =
 
 
 def _cased_forms(
-    index: Index,
-    tokens: TokenIds,
-    encoder: SubwordEncoder,
-    strings: list[str],
-    whole: np.ndarray,
-    joins: WordJoins,
-    n_jobs: int,
+    index: Index, tokens: TokenIds, encoder: SubwordEncoder, strings: list[str], joins: WordJoins, n_jobs: int
 ) -> Forms:
     """The ids of the terms in each context and case, kept in the index's folder.
 
@@ -172,14 +149,12 @@ def _cased_forms(
     first_offset = 0 if tokens.context_free else len(index.chunks)
     n_forms, n_sizes = (max(contexts) + 1) * (max(cases) + 1) * len(strings), len(index.chunks) + first_offset
 
-    def check(folder: Path, arrays: Arrays) -> None:
-        found = {name: (array.dtype, array.ndim, len(array)) for name, array in arrays.items()}
-        n_values = found.get("values", (None, 0, 0))[2]
-        shapes = {"values": (ID, 1, n_values), "indptr": (POINTER, 1, n_forms + 1), "sizes": (np.uint16, 1, n_sizes)}
-        wrong = "other arrays" if found != shapes else ""
-        wrong = wrong or wrong_rows(Ragged(arrays["values"], arrays["indptr"]), n_forms, encoder.n_ids)
-        if wrong:
-            raise InputError(f"{folder}: damaged, or not written by una_fast: {wrong}; delete it, it is made again")
+    def wrong(arrays: Arrays) -> str:
+        found = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
+        expected = {"values": (ID, 1), "indptr": (POINTER, 1), "sizes": (np.uint16, 1)}
+        if found != expected or len(arrays["sizes"]) != n_sizes:
+            return "other arrays"
+        return wrong_rows(Ragged(arrays["values"], arrays["indptr"]), n_forms, encoder.n_ids)
 
     def make() -> Arrays:
         distinct_cases = [CASES[cases.index(i)] if i else CASES[0] for i in range(max(cases) + 1)]
@@ -194,8 +169,10 @@ def _cased_forms(
         sizes = np.where((lengths < 0) | (lengths > UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
         return {"values": rows.values, "indptr": rows.indptr, "sizes": sizes}
 
-    part = Part(f"kept-{VERSION}-{encoder.fingerprint}", KEPT, VERSION, check)
+    part = Part(f"kept-{VERSION}-{encoder.fingerprint}", KEPT, VERSION, wrong)
     arrays = kept_beside(index, part, make)
+    added = {word for token in tokens.added for word in re.findall(r"\w+", token.lower())}
+    whole = np.array([term.lower() in added for term in strings], dtype=np.uint8)
     rows = Ragged(arrays["values"], arrays["indptr"])
     return Forms(rows, arrays["sizes"], whole, contexts, cases, first_offset)
 
@@ -256,14 +233,16 @@ def lower_chunks(
     if not lowercase:
         return chunks.utf8, refused
     utf8 = np.frombuffer(bytearray(chunks.utf8.tobytes().lower()), dtype=np.uint8)  # ASCII alone
-    beyond_ascii = np.searchsorted(chunks.offsets, np.flatnonzero(chunks.utf8 >= 0x80), side="right") - 1
-    beyond_ascii = np.unique(beyond_ascii)
+    beyond_ascii = _beyond_ascii(chunks)
     for i in (beyond_ascii if needed is None else beyond_ascii[needed[beyond_ascii]]).tolist():
-        chunk = chunks[i]
-        lower = chunk.lower()
-        same = len(lower) == len(chunk)
-        same = same and all(len(a.encode()) == len(b.encode()) for a, b in zip(chunk, lower, strict=True))
-        refused[i] = not same
-        if same:
+        chunk, lower = chunks[i], chunks[i].lower()
+        if [len(one.encode()) for one in chunk] == [len(one.encode()) for one in lower]:
             utf8[chunks.offsets[i] : chunks.offsets[i + 1]] = np.frombuffer(lower.encode(), dtype=np.uint8)
+        else:
+            refused[i] = True
     return utf8, refused
+
+
+def _beyond_ascii(strings: StringTable) -> np.ndarray:
+    """int64, ascending: the numbers of the strings that hold a character beyond ASCII."""
+    return np.unique(np.searchsorted(strings.offsets, np.flatnonzero(strings.utf8 >= 0x80), side="right") - 1)

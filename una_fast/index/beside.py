@@ -23,13 +23,13 @@ class Part:
     """A part of an index's folder.
 
     name: of its folder in there, with all that its arrays depend on besides the index; kind, version: of its layout;
-    check: called with the folder and the arrays when they are read, it raises InputError for wrong content.
+    wrong: called with the arrays when they are read, it returns what is wrong with them, or "".
     """
 
     name: str
     kind: str
     version: int
-    check: Callable[[Path, Arrays], None]
+    wrong: Callable[[Arrays], str]
 
 
 def kept_beside(index: Index, part: Part, make: Callable[[], Arrays]) -> Arrays:
@@ -73,4 +73,8 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 
 
 def _load(folder: Path, index: Index, part: Part) -> Arrays:
-    return load_arrays(folder, part.kind, part.version, lambda _, arrays: part.check(folder, arrays), index.seal).arrays
+    def check(_: object, arrays: Arrays) -> None:
+        if wrong := part.wrong(arrays):
+            raise InputError(f"{folder}: damaged, or not written by una_fast: {wrong}; delete it, it is made again")
+
+    return load_arrays(folder, part.kind, part.version, check, index.seal).arrays

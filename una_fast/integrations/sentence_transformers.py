@@ -50,7 +50,7 @@ class RowCollator(transformers.RowCollator):
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
-        found = {}
+        found: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
             used = torch.nonzero(ids["attention_mask"].any(0))[:, 0]  # special tokens stand in every row
             found |= {f"{view}_{name}": part[:, int(used[0]) : int(used[-1]) + 1] for name, part in ids.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,15 +42,16 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         InputError: kept ids that are damaged, or terms of more than MOST_SUB_WORDS sub-words.
     """
 
-    def check(folder: Path, arrays: Arrays) -> None:
-        if found := wrong_ids_of(arrays, index, encoder.n_ids):
-            raise InputError(f"{folder}: damaged, or not written by una_fast: {found}; delete it, it is made again")
-
     def make() -> Arrays:
         ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_table(index.terms, encoder, n_jobs)}
         return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS}
 
-    part = Part(f"tokens-{VERSION}-{encoder.fingerprint}", TOKENS, VERSION, check)
+    part = Part(
+        f"tokens-{VERSION}-{encoder.fingerprint}",
+        TOKENS,
+        VERSION,
+        lambda arrays: wrong_ids_of(arrays, index, encoder.n_ids),
+    )
     return _checked_places(rows_of(kept_beside(index, part, make)))
 
 
