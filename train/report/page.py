@@ -95,14 +95,9 @@ def templates() -> Environment:
     folder = FileSystemLoader(Path(__file__).parent)
     made = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    made.filters |= {"hundredfold": hundredfold, "heading": title}
+    made.filters["heading"] = title
     made.globals |= {"colour": colour, "short": short, "median_speed": median_speed}
     return made
-
-
-def hundredfold(value: float, sign: str = "") -> str:
-    """A score × 100; sign: "+" shows it for positive numbers too."""
-    return f"{100 * value:{sign}.2f}"
 
 
 def short(setting: Any) -> str:

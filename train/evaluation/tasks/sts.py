@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,16 +53,15 @@ class StsTask(Task):
             "alignment": alignment(similarity[self.gold >= ALIGNMENT_SCORE]),
             "uniformity": uniformity(embeddings[np.unique(np.concatenate(rows))]),
         }
-        return or_none({"pairs": len(self.gold), **found, **space}), self._notes(similarity, found["subsets"])
+        return or_none({"pairs": len(self.gold), **found, **space}), self._notes(similarity)
 
-    def _notes(self, similarity: NDArray, subsets: dict[str, float]) -> list[str]:
+    def _notes(self, similarity: NDArray) -> list[str]:
         notes = []
-        undefined = {f" {name}": part for name, part in self.subsets.items() if math.isnan(subsets[name])}
-        for name, part in {"": slice(None), **undefined}.items():
+        for name, part in {"": slice(None), **self.subsets}.items():
             for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
                 if np.ptp(values) == 0:
                     equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
-                    notes.append(f"{self.name}{name}: {equal}")
+                    notes.append(f"{self.name} {name}".rstrip() + f": {equal}")
         if empty := sum(not text for side in self.texts for text in side):
             notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
         return notes
