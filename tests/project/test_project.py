@@ -87,8 +87,8 @@ def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
 
 def test_demo_pairs_cover_the_scale() -> None:
     task = load_dev(PAIRS)
-    texts = task.first + task.second
-    assert len(task) >= 160 and len(set(texts)) == len(texts)
+    texts = [text for side in task.texts for text in side]
+    assert len(task.gold) >= 160 and len(set(texts)) == len(texts)
     assert all(sum((low <= task.gold) & (task.gold <= low + 1)) >= 20 for low in range(5))
 
 

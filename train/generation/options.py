@@ -13,24 +13,21 @@ MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a s
 BEAMS = 4
 
 
-@dataclass(frozen=True)
-class Preset:
-    """Models by hub name, each of which reads the output of the one before, and the settings that their authors use."""
-
-    models: tuple[str, ...]
-    prefix: str = ""  # before each sentence
-    beams: int = BEAMS
-    max_length: int = MAX_LENGTH
-
-
-# The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"). The paper does not
-# give its search settings: beams and lengths of PEGASUS are as on its page on the hub, where its network has 60
+USUAL = {"prefix": "", "beams": BEAMS, "max_source_length": MAX_LENGTH, "max_target_length": MAX_LENGTH}
+# The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"), each of which reads
+# the output of the one before, with the settings of their authors where these are not the usual ones. The paper does
+# not give its search settings: beams and lengths of PEGASUS are as on its page on the hub, where its network has 60
 # positions; the page of the T5 model shows sampling, and here it searches with PEGASUS's beams; the configurations of
 # OPUS-MT (Tiedemann and Thottingal 2020) have 4 beams.
-PRESETS = {
-    "pegasus": Preset(("tuner007/pegasus_paraphrase",), beams=10, max_length=60),
-    "t5": Preset(("Vamsi/T5_Paraphrase_Paws",), prefix="paraphrase: ", beams=10),
-    "opus-mt-fr": Preset(("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")),
+PRESETS: dict[str, dict[str, Any]] = {
+    "pegasus": {
+        "model": ("tuner007/pegasus_paraphrase",),
+        "beams": 10,
+        "max_source_length": 60,
+        "max_target_length": 60,
+    },
+    "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
+    "opus-mt-fr": {"model": ("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")},
 }
 KINDS = {  # what each kind of text is, and how many models it takes
     "paraphrase": ("Write a paraphrase of every sentence of a corpus, line by line, with a seq2seq model.", 1),
@@ -104,15 +101,13 @@ def read_job(words: list[str], prog: str) -> Job:
     values = Parser(f"{prog} {kind}", about, OPTIONS).checked(words[1:])
     names = tuple(values["model"])
     preset = PRESETS.get(names[0]) if len(names) == 1 else None
-    preset = preset or Preset(names)
-    if len(preset.models) != n_models:
-        known = ", ".join(name for name, one in PRESETS.items() if len(one.models) == n_models)
+    preset = preset or {"model": names}
+    if len(preset["model"]) != n_models:
+        known = ", ".join(name for name, one in PRESETS.items() if len(one["model"]) == n_models)
         given = f"--model {' '.join(names)}" if names else "--model is missing"
         wanted = "the name or folder of a seq2seq model" if n_models == 1 else "two seq2seq models, there and back"
         raise InputError(f"{given}: a {kind} takes {known}, or {wanted}")
     if not values["output"].endswith(".txt"):
         raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
-    usual: dict[str, Any] = {"prefix": preset.prefix, "beams": preset.beams}
-    usual |= dict.fromkeys(("max_source_length", "max_target_length"), preset.max_length)
     given_values = {name: value for name, value in values.items() if value is not None}
-    return Job(**usual | given_values | {"corpus": tuple(values["corpus"]), "model": preset.models})
+    return Job(**USUAL | preset | given_values | {"corpus": tuple(values["corpus"]), "model": preset["model"]})
