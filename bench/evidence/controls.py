@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from una_fast.augment.draw_set import DrawSet
-from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.row_draws import DrawSet, RowDraws
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.index.index import Index
 

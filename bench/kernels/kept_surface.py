@@ -19,7 +19,7 @@ import numpy as np
 
 import una_fast
 from support.tokenizer_families import FAMILIES
-from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import DrawSet
 
 SENTENCES, AGAIN, EPOCHS = 4_000, 12, 8
 

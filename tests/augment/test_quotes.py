@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import una_fast
 from support.alphabet import text
 from support.tokenizer_families import bert_uncased, roberta, training_lines
-from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.surface import QUOTES, runs_together, word_spans
 
 QUOTED = [
@@ -97,7 +97,7 @@ def test_what_stays_is_spelled_as_it_is_written():
 @pytest.mark.parametrize("variant", ["paper", "released"])
 def test_the_paper_and_its_code_have_nltks_marks(index, variant):
     una = una_fast.Augmenter(index, radius=20, variant=variant, surface="paper")
-    drawn = una._draw_rows(np.arange(len(LINES)), una_fast.augment.draw_set.DrawSet())
+    drawn = una._draw_rows(np.arange(len(LINES)), una_fast.augment.row_draws.DrawSet())
     expected = [" ".join(index.terms[i] for i in drawn[row]) for row in range(len(LINES))]
     assert una.negatives(range(len(LINES))) == expected
     if variant == "released":

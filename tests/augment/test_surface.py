@@ -16,7 +16,7 @@ import una_fast
 from support.alphabet import nasty_text, text
 from support.tokenizer_families import FAMILIES, bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.surface import QUOTES, runs_together, take_case, word_spans
 from una_fast.corpus.word_tokenizers import word_tokenizer
 

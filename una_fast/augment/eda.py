@@ -16,9 +16,9 @@ import xxhash
 from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import ID, MAX_IDS, Ragged, StringTable, row_bounds
-from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.settings import check_choice, check_index, checked_seed
 from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms

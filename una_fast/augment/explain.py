@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from una_fast._kernels.draws.law import Law
-from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.punctuation import is_punctuation
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
@@ -83,10 +83,10 @@ class Explanation:
 
 def explain_words(
     index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: DrawSet
-) -> Explanation:
-    """The explanation of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
+) -> list[WordExplanation]:
+    """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
     terms = text.terms.values.tolist()
-    told, replaced = [], [text.word(term, index.terms) for term in new.tolist()]
+    told = []
     words = [text.word(term, index.terms) for term in terms]
     fixed = is_punctuation(words) & law.fixes
     for k, (term, word) in enumerate(zip(terms, words, strict=True)):
@@ -94,14 +94,14 @@ def explain_words(
         position = k if law.released else int(weights.first[k])
         bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
-        replacement = replaced[k] if draw < p else None
+        replacement = text.word(int(new[k]), index.terms) if draw < p else None
         window = law.window(term, z)
         ids = law.candidates(window, -1 if law.released else term)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         reason = _reason(law, weights, fixed, k)
         told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
-    return Explanation(told, " ".join(replaced))
+    return told
 
 
 def _reason(law: Law, weights: Weights, fixed: np.ndarray, k: int) -> str:

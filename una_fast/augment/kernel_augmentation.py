@@ -10,7 +10,7 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import Ragged, StringTable
-from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.speller import Speller
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import NO_STRINGS, TextRows

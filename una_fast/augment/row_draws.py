@@ -1,16 +1,49 @@
-"""The random numbers of sentences, as numpy arrays: the generator of una_fast/_kernels/draws/random.pxd."""
+"""Epoch and draw set of a call, and the random numbers of sentences as numpy arrays.
+
+The generator is the one of una_fast/_kernels/draws/random.pxd.
+"""
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from una_fast.errors import InputError
+
 Bits = NDArray[np.uint64]
 GAMMA = 0x9E3779B97F4A7C15
 SET_GAMMA = 0xD1B54A32D192ED03
 NUMBERS = 128  # draws that each position has
+
+
+@dataclass(frozen=True)
+class DrawSet:
+    """Draw set `number` of an epoch; both are integers from 0 to 2**64 - 1.
+
+    Raises:
+        InputError: another value.
+
+    """
+
+    epoch: int = 0
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
+        object.__setattr__(self, "number", _checked("draw_set", self.number, "sets of draws"))
+
+
+def _checked(name: str, value: int, what: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r}: give an integer") from None
+    if not 0 <= number < 2**64:
+        raise InputError(f"{name}={value}: {what} count from 0 to 2**64 - 1")
+    return number
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from una_fast.augment.draw_set import DrawSet
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextReader
 from una_fast.errors import InputError
 from una_fast.index.index import Index

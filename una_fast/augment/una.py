@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import warnings
 from typing import Any, Literal
@@ -13,11 +12,11 @@ from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import SCORE, Ragged, StringTable
-from una_fast.augment.draw_set import DrawSet
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
+from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.settings import check_choice, make_law
 from una_fast.augment.speller import Speller
 from una_fast.augment.text_rows import TextRows
@@ -145,11 +144,9 @@ class Augmenter(KernelAugmentation):
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
-        weights = self._weigh(text)
         drawn, unseen = self._draw_text(text, draws)
-        explanation = explain_words(self.index, self._law, text, weights, drawn.values, draws)
-        (negative,) = self._speller.texts(text, drawn, unseen)
-        return dataclasses.replace(explanation, negative=negative)
+        words = explain_words(self.index, self._law, text, self._weigh(text), drawn.values, draws)
+        return Explanation(words, *self._speller.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from una_fast.augment.draw_set import DrawSet
-from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.row_draws import DrawSet, RowDraws
 from una_fast.augment.settings import checked_seed
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
