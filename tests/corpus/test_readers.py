@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import una_fast
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.remote import address_in
 from una_fast.corpus.sources import open_path
 from una_fast.corpus.text_file import LineReader
 from una_fast.corpus.words import parse_corpus
@@ -172,6 +173,8 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
             b'{"text":\n null}\n',
             r"a\.jsonl, line 1: not one JSON value \(Expecting.*\); if .* name the file \.json$",
         ),
+        ("a.tsv", b"id\tbody\n1\n", r"a\.tsv cannot be read as a table: .*Expected 2 columns, got 1"),
+        ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
         ("a.jsonl", b'{"text": "a"}\n{"text":\n"b"}\n', r"a\.jsonl, line 2: not one JSON value"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: byte 10 of the line is not UTF-8"),
@@ -285,6 +288,13 @@ def test_an_address_is_shown_as_it_is(address: str) -> None:
     for given_as in (address, Path(address), [address]):
         with pytest.raises(InputError, match=f"^{address} cannot be read"):
             read(given_as)
+
+
+def test_an_address_keeps_its_root_as_a_path() -> None:
+    given = ("file:///a/b", "s3://a/b", "memory:///a", "file://a")
+    found = [address_in(text) for address in given for text in (address, str(Path(address)))]
+    assert found[:6] == ["file:///a/b", "file:///a/b", "s3://a/b", "s3://a/b", "memory:///a", "memory://a"]
+    assert found[6] == "file://a"
 
 
 def test_lines_are_counted(tmp_path: Path) -> None:

@@ -187,6 +187,20 @@ def test_another_index_is_not_overwritten(built, tmp_path, in_memory):
         upload_index(built, in_memory)
 
 
+def test_a_manifest_that_comes_during_an_upload_stays(built, in_memory, monkeypatch):
+    files = fsspec.filesystem("memory")
+    put = type(files).put_file
+
+    def then_mine(self, *arguments, **options):
+        put(self, *arguments, **options)
+        files.pipe_file("/copies/index/manifest.json", b"mine")
+
+    monkeypatch.setattr(type(files), "put_file", then_mine)
+    with pytest.raises(InputError, match=r"holds 'manifest\.json' already"):
+        upload_index(built, in_memory)
+    assert files.cat_file("/copies/index/manifest.json") == b"mine"
+
+
 def test_of_two_copies_to_one_folder_the_later_one_is_refused(built, tmp_path, monkeypatch):
     una_fast.build_index(["other words", "of other texts"]).save(tmp_path / "other")
     get, begun, waited = LocalFileSystem.get_file, threading.Event(), threading.Event()

@@ -136,6 +136,20 @@ def test_a_folder_without_our_manifest_is_refused_before_a_byte_is_written(tmp_p
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", ["saved", "new"])
+def test_a_manifest_that_comes_or_changes_during_a_save_stays(folder, monkeypatch, name):
+    target, new_file = folder.parent / name, storage.save.new_file
+
+    def beside_mine(path, **options):
+        (target / "manifest.json").write_text("mine")
+        return new_file(path, **options)
+
+    monkeypatch.setattr(storage.save, "new_file", beside_mine)
+    with pytest.raises(InputError, match="its 'manifest.json' was changed meanwhile" if name == "saved" else "exists"):
+        save_arrays(target, "index", 1, {}, {"ids": np.arange(9)})
+    assert (target / "manifest.json").read_text() == "mine"
+
+
 def test_a_folder_with_copies_of_arrays_is_somebody_elses(folder):
     (folder / "manifest.json").unlink()
     before = tree(folder)

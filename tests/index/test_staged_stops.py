@@ -22,9 +22,10 @@ from index.test_staged import LINES, same
 from support.staged import Calling, Killed, cut, disk_full, failing_syncs
 from una_fast._kernels.words.strings import hash_strings
 from una_fast.arrays import StringTable
+from una_fast.corpus.source import FileSource
 from una_fast.errors import InputError
 from una_fast.index.staged import executors
-from una_fast.index.staged.executors import Budget
+from una_fast.index.staged.executors import Budget, Runner
 from una_fast.index.staged.work import MARK, work_folder
 from una_fast.storage import is_saved
 from una_fast.storage.files import locked
@@ -150,6 +151,44 @@ def test_a_shard_that_changes_during_a_build_is_refused(build, corpus, monkeypat
     monkeypatch.setattr(os, "fsync", Growing().append)
     with pytest.raises(InputError, match=r"corpus\.txt: changed since the build was started"):
         build()
+
+
+@pytest.mark.parametrize("settings", [{}, {"folder": "index"}])
+def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, settings):
+    """An index of the old text would have the digest of the new one."""
+    (tmp_path / "corpus.txt").write_text("some old text\n" * 3)
+    digest = FileSource.digest
+
+    def of_new_text(source):
+        (tmp_path / "corpus.txt").write_text("some other text\n" * 3)
+        return digest(source)
+
+    monkeypatch.setattr(FileSource, "digest", of_new_text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"corpus\.txt: changed since the build was started"):
+        una_fast.build_index("corpus.txt", **settings)
+
+
+def test_a_folder_that_is_named_through_a_missing_one_is_opened(tmp_path):
+    assert una_fast.build_index(["some text"], folder=tmp_path / "missing" / ".." / "index").n_terms == 2
+
+
+def test_a_work_folder_that_is_deleted_or_exchanged_ends_the_build(build, tmp_path, monkeypatch):
+    work, run = work_folder(tmp_path / "index"), Runner.run
+    for exchange in (False, True):
+
+        def without_work(runner, stage, tasks, exchange=exchange):
+            if stage == "finish":
+                work.rename(tmp_path / f"moved-{exchange}")
+                if exchange:
+                    work.mkdir()
+                    (work / MARK).write_text("mine")
+            run(runner, stage, tasks)
+
+        monkeypatch.setattr(Runner, "run", without_work)
+        with pytest.raises(InputError, match="array-.* cannot be written"):
+            build()
+    assert (work / MARK).read_text() == "mine"
 
 
 def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):

@@ -17,7 +17,7 @@ from una_fast.imports import naming_extras
 
 WITHOUT_LISTS = ("http", "https")  # folders cannot be listed: an address is one file, and a ? in it starts its query
 GLOB = re.compile(r"[*\[]")  # a ? alone starts a query
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}(/?)(?=[^/])")  # with one slash too: pathlib removes the second
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib leaves one slash of two and of three
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,12 @@ class RemoteFile:
 def address_in(text: str) -> str | None:
     """`text` as an address, with the second slash that pathlib removes; None if `text` is a path."""
     url = URL.match(text)
-    return f"{url[1]}://{url[2]}{text[url.end() :]}" if url else None
+    if url is None:
+        return None
+    scheme, slashes = url[1], url[2]
+    if slashes == "/":
+        slashes = "///" if scheme.lower() in ("file", "local") else "//"
+    return f"{scheme}:{slashes}{text[url.end() :]}"
 
 
 def scheme_of(address: str) -> str:

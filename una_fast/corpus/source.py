@@ -110,6 +110,11 @@ class FileSource(Source):
             raise unreadable(self.path, error) from error
         return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
+    def check_unchanged(self, identity: list[str | int]) -> None:
+        """Raise InputError for a file whose `identity` was another one before it was read."""
+        if self.identity() != identity:
+            raise InputError(f"{self.path}: changed since the build was started: run the build again")
+
     def _place(self, document: int) -> str:
         return f"{self.path}, row {document + 1:,}"
 

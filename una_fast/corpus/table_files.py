@@ -39,7 +39,14 @@ class CsvFile(FileSource):
         return self.reading.column + ("" if self._quoting else " without quotation marks")
 
     def _blocks(self) -> Iterator[Block]:
-        column, row = self.reading.column, 0
+        try:
+            yield from self._column(self.reading.column)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            hint = f"; {NO_QUOTING}" if self._quoting else ""
+            raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
+
+    def _column(self, column: str) -> Iterator[Block]:
+        row = 0
         try:
             with LineReader(self.path, self.reading.max_row_bytes) as file:
                 with self._reader(file, [column]) as reader:
@@ -50,9 +57,6 @@ class CsvFile(FileSource):
         except KeyError:
             with LineReader(self.path, self.reading.max_row_bytes) as file, self._reader(file, None) as reader:
                 raise missing_column(str(self.path), column, reader.schema.names) from None
-        except pa.ArrowInvalid as error:
-            hint = f"; {NO_QUOTING}" if self._quoting else ""
-            raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
 
     def _reader(self, file: LineReader, columns: list[str] | None) -> pa.csv.CSVStreamingReader:
         return pa.csv.open_csv(

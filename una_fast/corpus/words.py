@@ -86,13 +86,16 @@ def parse_corpus(
     summaries = []
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
         for source in open_sources(corpus, reading or Reading()):
-            # a caller's iterable may work in the caller's thread only
-            blocks = workers.read_ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks()
+            identity, blocks = [], source.blocks()
+            if isinstance(source, FileSource):  # a caller's iterable may work in the caller's thread only
+                identity, blocks = source.identity(), workers.read_ahead(blocks)
             n_documents = parser.add(blocks, workers, bar.update)
             if n_documents == 0:
                 raise InputError(f"{source.name}: it holds no sentence")
             warn(source.remark(n_documents))
             summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
+            if isinstance(source, FileSource):
+                source.check_unchanged(identity)  # the digest has read it once more
         warn(parser.scripts.remark(parser.tokenizer.name))
         chunks, sentences, vocabulary, words = parser.result(workers)
     if len(vocabulary) == 0:

@@ -91,8 +91,8 @@ def build_index(
     if folder is not None:
         from una_fast.index.staged.build import build_in_stages  # here: trainings build in memory
 
-        build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
-        return Index.open(folder, tokenizer)
+        built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
+        return Index.open(built, tokenizer)
     if memory is not None or executor is not None:
         raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
     try:

@@ -52,16 +52,21 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
     files, place = _opened(address)
     if scheme_of(files.unstrip_protocol(place)) == "file":
         return fetch_index(folder, place, progress)
-    with as_input_errors(str(address), "written", KEPT):
-        files.makedirs(place, exist_ok=True)
+
+    def is_there() -> bool:
         there = _read_manifest(files, place)
         if there not in (None, manifest.encode()):
             raise InputError(f"{address}: holds {MANIFEST!r} already; give another folder, or delete it")
+        return there is not None
+
+    with as_input_errors(str(address), "written", KEPT):
+        files.makedirs(place, exist_ok=True)
+        is_there()
         for name, checksum in tqdm(manifest.checksums.items(), unit=" files", disable=not progress):
             file, copy = folder / array_file(name, checksum), f"{place}/{array_file(name, checksum)}"
             if not _holds(files, copy, checksum):
                 files.put_file(str(file), copy)
-        if there is None:
+        if not is_there():
             files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())
     return sum((folder / name).stat().st_size for name in manifest.files)
 

@@ -135,9 +135,9 @@ def array_parts(array: np.ndarray) -> tuple[bytes, memoryview]:
     return array_header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file, whole or not at all. Raises OSError."""
-    with new_file(path) as file:
+def write_bytes(path: Path, data: bytes, replace: bool = True) -> None:
+    """Write a small file, whole or not at all. Raises OSError; without `replace`, FileExistsError too."""
+    with new_file(path, replace) as file:
         file.write(data)
 
 

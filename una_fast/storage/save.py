@@ -113,8 +113,10 @@ def publish(
                         list(threads.map(write_one, missing))
                     if manifest.part_of not in (None, f"{read_seal(folder.parent)}/{folder.name}"):
                         raise InputError(f"{folder.parent}: another index was saved there meanwhile; load it again")
+                    if find_manifest(folder) != before:
+                        raise InputError(f"{folder}: its {MANIFEST!r} was changed meanwhile; give another folder")
                     sync_folder(folder)
-                    write_bytes(folder / MANIFEST, manifest.encode())
+                    write_bytes(folder / MANIFEST, manifest.encode(), replace=before is not None)
             finally:
                 if not is_copy or find_manifest(folder) == manifest:
                     _clean(folder)

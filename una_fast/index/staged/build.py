@@ -39,8 +39,11 @@ def build_in_stages(
     executor: Any,
     n_jobs: int | None,
     progress: bool,
-) -> None:
-    """Build the index of a corpus in `folder`; `una_fast.build_index` documents the arguments and errors."""
+) -> Path:
+    """Build the index of a corpus in `folder`, whose path without links is returned.
+
+    `una_fast.build_index` documents the arguments and errors.
+    """
     target, words = resolved(folder), (tokenizer, lowercase)
     sources = open_sources(corpus, reading)
     check_own(target, KIND)
@@ -73,6 +76,7 @@ def build_in_stages(
         arrays, manifest = plan.of_arrays("array"), Manifest(KIND, VERSION, meta, checksums)
         publish(target, manifest, lambda name, path: link(arrays[name], path))
         end_work(work)
+    return target
 
 
 def _rank(plan: Plan, metas: Metas, runner: Runner) -> None:

@@ -120,7 +120,11 @@ def _labels(rows: Pack, kind: str, paths: Paths, split: int) -> np.ndarray:
 def checksum_array(array: Path, pieces: Iterable[Piece], output: Path) -> None:
     """The task of an array: checks that its file holds these pieces, and nothing else, and writes its checksum."""
     checksum, at = xxhash.xxh3_64(), 0
-    with open_regular(array) as file:
+    try:
+        opened = open_regular(array)
+    except OSError as error:
+        raise unwritable(array, error, GO_ON) from error
+    with opened as file:
         for piece in sorted(pieces):
             found = xxhash.xxh3_64()
             for part in parts_of(file, piece.size):

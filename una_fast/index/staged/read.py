@@ -122,7 +122,7 @@ def _plan(inputs: list[Input], words: Words, work: Path, budget: Budget) -> Plan
 def read_file(source: FileSource, identity: list[str | int], n_bytes: int, output: Path) -> None:
     """The task of a file: writes its segments, and then `output`, which lists them."""
     write_segments(source, n_bytes, output)
-    check_unchanged(source, identity)
+    source.check_unchanged(identity)
 
 
 def write_segments(source: Source, n_bytes: int, output: Path) -> None:
@@ -148,14 +148,8 @@ def write_segments(source: Source, n_bytes: int, output: Path) -> None:
 def digest_file(source: FileSource, identity: list[str | int], output: Path) -> None:
     """The task of a file that is read in parts: writes the digest of the whole file."""
     digest = source.digest()
-    check_unchanged(source, identity)
+    source.check_unchanged(identity)
     write_pack(output, {"digest": digest, "remark": ""}, {})
-
-
-def check_unchanged(source: FileSource, identity: list[str | int]) -> None:
-    """Raise InputError for a file whose size or time has changed since the build was started."""
-    if source.identity() != identity:
-        raise InputError(f"{source.path}: changed since the build was started: run the build again")
 
 
 def segment_path(work: Path, key: str) -> Path:
@@ -197,7 +191,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, run_file: Path, ro
         parser.add(split.source.blocks(), here)
     chunks, sentences, vocabulary, word_ids = parser.result(here)
     if isinstance(split.source, FileSource):
-        check_unchanged(split.source, split.identity or [])
+        split.source.check_unchanged(split.identity or [])
     meta = {"n_documents": len(sentences), "scripts": vars(parser.scripts)}
     runs: dict[str, np.ndarray] = {}
     rows: dict[str, np.ndarray] = {}

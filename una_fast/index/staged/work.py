@@ -51,7 +51,7 @@ def open_work(folder: Path) -> Iterator[Path]:
         try:
             yield work
         except InputError as error:
-            if any(NOTABLE.match(path.name) for path in work.iterdir()):
+            if work.is_dir() and any(NOTABLE.match(path.name) for path in work.iterdir()):
                 raise
             end_work(work)
             raise InputError(str(error).replace(KEPT, "")) from error
@@ -96,6 +96,6 @@ def end_work(work: Path) -> None:
     """
     with suppress(OSError):
         delete_work(work, lambda _: False)
-        if [path.name for path in work.iterdir()] == [MARK]:
+        if [path.name for path in work.iterdir()] == [MARK] and read_bytes(work / MARK) == MARKED:
             (work / MARK).unlink()
             work.rmdir()
