@@ -59,8 +59,7 @@ class NumberedRows:
         def fill(i: int) -> None:
             relabel(parts[i][1], numbers[parts[i][0]], ids[bounds[i] : bounds[i + 1]])
 
-        for _ in workers.map(fill, range(len(parts))):
-            pass
+        list(workers.map(fill, range(len(parts))))
         return strings, Ragged(ids, row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(n for *_, n in parts)])))
 
     def _joined(self) -> tuple[StringTable, dict[StringSet, np.ndarray]]:

@@ -188,8 +188,7 @@ def document_words(
         text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
         return words.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
 
-    for _ in found.extend(workers, range(0, len(entries), ENTRIES_PER_TASK), tokenize):
-        pass
+    list(found.extend(workers, range(0, len(entries), ENTRIES_PER_TASK), tokenize))
     vocabulary, words = found.result(workers)
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
     return vocabulary, _gather(workers, sentences, table)
@@ -236,12 +235,10 @@ def _gather(workers: Workers, sentences: Ragged, words: EntryWords) -> Ragged:
     def gather(rows: slice, out: np.ndarray | None = None) -> None:
         words.gather(sentences.values, sentences.indptr[rows.start : rows.stop + 1], lengths[rows], out)
 
-    for _ in workers.map(gather, parts):
-        pass
+    list(workers.map(gather, parts))
     indptr = row_bounds(lengths)
     values = np.empty(indptr[-1], dtype=ID)
-    for _ in workers.map(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts):
-        pass
+    list(workers.map(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts))
     return Ragged(values, indptr)
 
 

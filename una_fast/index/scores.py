@@ -48,8 +48,10 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
+    cuts = np.linspace(0, len(words), n_jobs + 1).astype(POINTER)
+    parts = [Ragged(words.values, words.indptr[start : stop + 1]) for start, stop in itertools.pairwise(cuts)]
     with ThreadPoolExecutor(n_jobs) as threads:
-        for frequency, ratio in threads.map(lambda part: count_documents(part, n_terms), _parts(words, n_jobs)):
+        for frequency, ratio in threads.map(lambda part: count_documents(part, n_terms), parts):
             document_frequency += frequency
             np.maximum(highest_ratio, ratio, out=highest_ratio)
     return term_scores(document_frequency, highest_ratio, len(words))
@@ -80,14 +82,3 @@ def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
     out = np.empty_like(values)
     fill_log(values.reshape(-1), out.reshape(-1), plus)
     return out
-
-
-def _parts(words: Ragged, n_parts: int) -> list[Ragged]:
-    """The rows cut into `n_parts` runs of about the same number of words; they share one array of values."""
-    targets = np.linspace(0, words.indptr[-1], n_parts + 1)[1:-1]
-    bounds = [0, *np.searchsorted(words.indptr, targets).tolist(), len(words)]
-    return [
-        Ragged(words.values, words.indptr[start : stop + 1])
-        for start, stop in itertools.pairwise(bounds)
-        if stop > start
-    ]
