@@ -216,4 +216,4 @@ def test_the_unknown_token_joins_no_words():
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]")
     assert SubwordEncoder(tokenizer)._find_joint() == ("", -1)
-    assert una_fast.TokenIds(una_fast.build_index(["a b", "b a c"]), tokenizer).pad_id == 2
+    assert una_fast.TokenIds(una_fast.build_index(["a b", "b a c"]), tokenizer).frame.pad_id == 2

@@ -74,7 +74,7 @@ class WrittenRows:
         """Fill both outputs, int64 (B, L), as `texts`; returns the lines, int64, that only the tokenizer can encode."""
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
-        room = input_ids.shape[1] - len(self._tokens.prefix) - len(self._tokens.suffix)
+        room = input_ids.shape[1] - frame.n_special
         written = self._writer.write(rows, drawn.values, drawn.indptr, room)
         numbers, ids = self._units.number(*written.units())
         units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)

@@ -52,7 +52,14 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
         VERSION,
         lambda arrays: wrong_ids_of(arrays, index, encoder.n_ids),
     )
-    return _checked_places(rows_of(kept_beside(index, part, make)))
+    ids = rows_of(kept_beside(index, part, make))
+    for name in ids.keys() & {"terms", "first_terms"}:
+        if (n := len(ids[name].values)) > MOST_SUB_WORDS:
+            raise InputError(
+                f"the tokenizer makes {n:,} sub-words of the index's terms, and at most {MOST_SUB_WORDS:,} can be "
+                "bound: split the corpus, or use a tokenizer that makes fewer"
+            )
+    return ids
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
@@ -117,20 +124,14 @@ def wrong_ids_of(arrays: Arrays, index: Index, n_ids: int) -> str:
     ids = rows_of(arrays)
     n_rows = {"sentences": index.n_documents, "irregular": 1}
     for name, rows in ids.items():
+        types = [(array.dtype, array.ndim) for array in (rows.values, rows.indptr)]
+        if types not in ([(kind, 1), (POINTER, 1)] for kind in (ID, np.uint16)[: 1 + (name == "sentences")]):
+            return f"{name} holds arrays of (type, dimensions) {types}"
         limit = index.n_terms if name == "irregular" else n_ids
-        if wrong := _wrong_types(name, rows) or wrong_rows(rows, n_rows.get(name, index.n_terms), limit):
+        if wrong := wrong_rows(rows, n_rows.get(name, index.n_terms), limit):
             return f"{name} {wrong}"
     irregular = ids["irregular"].values
     return "irregular does not increase" if (irregular[1:] <= irregular[:-1]).any() else ""
-
-
-def _wrong_types(name: str, rows: Ragged) -> str:
-    kinds = (ID, np.uint16) if name == "sentences" else (ID,)
-    if rows.values.ndim != 1 or rows.values.dtype not in kinds:
-        return f"holds ids of {rows.values.dtype} and shape {rows.values.shape}"
-    if rows.indptr.ndim != 1 or rows.indptr.dtype != POINTER:
-        return f"holds bounds of {rows.indptr.dtype} and shape {rows.indptr.shape}"
-    return ""
 
 
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
@@ -142,18 +143,7 @@ def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> di
     irregular = np.flatnonzero(~regular).astype(ID)
     ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
-    return _checked_places(ids if same else {**ids, "first_terms": first})
-
-
-def _checked_places(ids: dict[str, Ragged]) -> dict[str, Ragged]:
-    """These ids. Raises InputError for terms of so many sub-words that int32 places would overflow."""
-    for name in ids.keys() & {"terms", "first_terms"}:
-        if (n := len(ids[name].values)) > MOST_SUB_WORDS:
-            raise InputError(
-                f"the tokenizer makes {n:,} sub-words of the index's terms, and at most {MOST_SUB_WORDS:,} can be "
-                "bound: split the corpus, or use a tokenizer that makes fewer"
-            )
-    return ids
+    return ids if same else {**ids, "first_terms": first}
 
 
 def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:

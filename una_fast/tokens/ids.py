@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from una_fast._kernels.ids.frame import Frame, pad_rows
-from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
+from una_fast._kernels.ids.frame import pad_rows
+from una_fast.arrays import TOKEN, Ragged, StringTable
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_table, sample_rows
 from una_fast.tokens.pipelines import NotByWordError
-from una_fast.tokens.subwords import SubwordEncoder, check_settings
+from una_fast.tokens.subwords import SubwordEncoder, check_settings, frame_of
 
 if TYPE_CHECKING:
     import torch
@@ -35,20 +35,18 @@ CASES = " ".join(ascii_uppercase), " ".join(ascii_lowercase)  # which an uncased
 class TokenIds:
     """Sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    frame: the special tokens before and after a text, and the padding; prefix, suffix: int64, those tokens;
-    pad_id: int; has_token_type_ids: bool.
+    by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
+    the reason and the cost, and the tokenizer encodes each text as a whole. frame: the special tokens before and after
+    a text, and the padding; has_token_type_ids: bool; cased: bool, whether capital letters have other ids than small
+    ones. What follows is there only if `by_word`:
+
     sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
     special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
     text, the same object where that makes no difference; the ids of any words joined by spaces are
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
-
-    context_free: bool, whether every text has the same ids after a space as alone.
-    cased: bool, whether capital letters have other ids than small ones.
-    added: the texts of the added tokens, if `by_word`. encoder: the tokenizer as a function of chunks, if `by_word`.
-    by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
-    the reason and the cost, and the tokenizer encodes each text as a whole; `sentences` and `terms` hold no ids then,
-    and every term is irregular.
+    context_free: bool, whether every text has the same ids after a space as alone; added: the texts of the added
+    tokens; encoder: the tokenizer as a function of chunks.
 
     The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
     index is not saved, or its folder cannot be written, they are kept in memory.
@@ -69,24 +67,23 @@ class TokenIds:
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
         self.encoder: SubwordEncoder | None = None
-        self._whole: WholeText | None = None
-        self.context_free = False
-        self.added: list[str] = []
         try:
-            ids = self._bind_by_word(tokenizer, n_cores(n_jobs))
+            self._bind_by_word(SubwordEncoder(tokenizer), tokenizer, n_cores(n_jobs))
         except NotByWordError as error:
-            ids = self._bind_whole_text(tokenizer, error.reason)
-        self.by_word = self._whole is None
-        self.pad_id = self.frame.pad_id
-        self.sentences, self.terms = ids["sentences"], ids["terms"]
-        self.first_terms = ids.get("first_terms", self.terms)
-        self.irregular = ids["irregular"].values
+            self._whole = WholeText(tokenizer)
+            self._whole.warn(error.reason, [index.sentence(row) for row in sample_rows(index)])
+            special = np.array(self._whole.ids(""), dtype=TOKEN)  # of the empty text, where they stand side by side
+            self.frame = frame_of(tokenizer, special, special[:0])
+            self.cased = self._whole.ids(CASES[0]) != self._whole.ids(CASES[1])
+
+    @property
+    def by_word(self) -> bool:
+        """Whether ids are made word by word."""
+        return self.encoder is not None
 
     def __repr__(self) -> str:
         how = "word by word" if self.by_word else "each text by the tokenizer"
-        sides = (
-            f"{len(self.prefix)} special tokens before and {len(self.suffix)} after a text, padded with {self.pad_id}"
-        )
+        sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
 
     def with_terms(self, extra: StringTable) -> tuple[Ragged, Ragged, np.ndarray]:
@@ -107,31 +104,15 @@ class TokenIds:
         found = self.encoder.encode_texts([(mark + word, mark, word) for mark in marks])
         return all([*found[i]] == [*found[i + 1], *found[i + 2]] for i in range(0, len(found), 3))
 
-    def _bind_by_word(self, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> dict[str, Ragged]:
-        encoder = SubwordEncoder(tokenizer)
+    def _bind_by_word(self, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> None:
         ids = bind(self._index, encoder, n_jobs)
         compare_with_tokenizer(ids, self._index, encoder, tokenizer)
         self.encoder, self.frame = encoder, encoder.frame
-        self.prefix, self.suffix = encoder.prefix, encoder.suffix
-        self.context_free = encoder.pipeline.context_free
-        self.added = encoder.pipeline.added
+        self.sentences, self.terms, self.irregular = ids["sentences"], ids["terms"], ids["irregular"].values
+        self.first_terms = ids.get("first_terms", self.terms)
+        self.context_free, self.added = encoder.pipeline.context_free, encoder.pipeline.added
         cases = encoder.encode_texts([CASES])
         self.cased = not np.array_equal(cases[0], cases[1])
-        return ids
-
-    def _bind_whole_text(self, tokenizer: PreTrainedTokenizerBase, reason: str) -> dict[str, Ragged]:
-        """No ids of sentences and terms; the frame surrounds the empty text, and every term is irregular."""
-        self._whole = WholeText(tokenizer)
-        self._whole.warn(reason, [self._index.sentence(row) for row in sample_rows(self._index)])
-        self.prefix, self.suffix = np.array(self._whole.ids(""), dtype=TOKEN), np.zeros(0, dtype=TOKEN)
-        self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
-        self.cased = self._whole.ids(CASES[0]) != self._whole.ids(CASES[1])
-        every = np.arange(self._index.n_terms, dtype=ID)
-        sentences, terms = (
-            Ragged(np.zeros(0, dtype=ID), np.zeros(n + 1, dtype=POINTER))
-            for n in (self._index.n_documents, self._index.n_terms)
-        )
-        return {"sentences": sentences, "terms": terms, "irregular": Ragged(every, row_bounds([len(every)]))}
 
     def anchor_ids(
         self,
@@ -152,10 +133,10 @@ class TokenIds:
         Returns:
             "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
         """
-        checked = checked_rows(rows, len(self.sentences))
+        checked = checked_rows(rows, self._index.n_documents)
         batch = token_tensors(len(checked), max_length, self, out)
         arrays = {name: tensor.numpy() for name, tensor in batch.items()}
-        if self._whole is not None:
+        if not self.by_word:
             texts = [self._index.sentence(row) for row in checked.tolist()]
             self._whole.write(texts, np.arange(len(texts)), arrays)
         else:
@@ -173,10 +154,9 @@ class TokenIds:
         if not texts:
             return
         arrays = {name: tensor.numpy() for name, tensor in batch.items()}
-        if self._whole is not None:
+        if self.encoder is None:
             self._whole.write(texts, rows, arrays)
             return
-        assert self.encoder is not None
         whole = self.encoder.encode_texts([texts])
         ids, mask = np.empty((2, len(texts), arrays["input_ids"].shape[1]), dtype=TOKEN)
         pad_rows["int32_t"](whole.values, whole.indptr, np.arange(len(texts)), self.frame, ids, mask)
@@ -234,7 +214,7 @@ class WholeText:
             f"tokenizer: {reason}, so its ids are not made word by word: each text goes through the tokenizer itself,"
             f" which takes {cost:.0f} us a sentence here; word by word takes about 1 us",
             InputWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -267,7 +247,7 @@ def token_tensors(
     Raises:
         InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
     """
-    least = len(tokens.prefix) + len(tokens.suffix) + 1
+    least = tokens.frame.n_special + 1
     if operator.index(max_length) < least:
         raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids

@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-from una_fast.tokens.pipelines import SPACE_MARK, WORD_EXPRESSIONS, Step, splits_at_space
+from una_fast.tokens.pipelines import SPACE_MARK, WORD_EXPRESSIONS, Step, splits_at_space, types_of
 
 MARKS = string.punctuation + "‘’“”–—«»„·•§±×÷€£"  # at most 64, one bit each
 
@@ -33,7 +33,7 @@ class WordJoins:
     """
 
     def __init__(self, splits: list[Step], model: Step, normalize: Callable[[str], str]):
-        kinds = [step["type"] for step in splits]
+        kinds = types_of(splits)
         self.between_marks = kinds == ["BertPreTokenizer"]
         self.after_space_only = kinds == ["Split", "ByteLevel"] and splits[0]["pattern"].get("Regex") in (
             WORD_EXPRESSIONS.values()
@@ -54,17 +54,17 @@ class WordJoins:
 
     def before(self, character: str) -> int:
         """Bit m: MARKS[m] begins a new sub-word after this last character of a word, in any case."""
-        return self._bits(character, self._before, lambda one, mark: one + mark)
+        return self._bits(character, self._before, "{0}{1}")
 
     def after(self, character: str) -> int:
         """Bit m: this first character of a word, in any case, begins a new sub-word after MARKS[m]."""
-        return self._bits(character, self._after, lambda one, mark: mark + one)
+        return self._bits(character, self._after, "{1}{0}")
 
-    def _bits(self, character: str, marks: str, pair: Callable[[str, str], str]) -> int:
+    def _bits(self, character: str, marks: str, pair: str) -> int:
         if not _is_letter_or_digit(character):
             return 0
         cases = {character, character.lower(), character.upper()}
-        fits = (mark for mark in marks if not any(pair(one, mark) in self._pairs for one in cases))
+        fits = (mark for mark in marks if self._pairs.isdisjoint(pair.format(one, mark) for one in cases))
         return sum(1 << MARKS.index(mark) for mark in fits)
 
 

@@ -83,20 +83,8 @@ class PipelineRow:
     own_normalizers: bool = False
 
 
-def _drops_spaces(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    return bool(splits) and splits[0]["type"] in SPACE_DROPPERS
-
-
-def _splits_at_marks(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    return len(splits) == 1 and splits[0]["type"] == "Metaspace" and splits[0].get("split", True)
-
-
-def _is_byte_level(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    return len(splits) == 1 and splits[0]["type"] == "ByteLevel" and splits[0].get("use_regex", True)
-
-
 def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    if [step["type"] for step in splits] != ["Split", "ByteLevel"]:
+    if types_of(splits) != ["Split", "ByteLevel"]:
         return False
     split, byte_level = splits
     known = split["pattern"].get("Regex") in WORD_EXPRESSIONS.values()
@@ -108,14 +96,14 @@ def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Ste
     """Whether spaces become ▁ and the text is not split, and no merge of the model makes a sub-word across a ▁."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
     splits_nothing = not splits or (len(splits) == 1 and splits_at_space(splits[0]))
-    unsplit_mark = (
-        not normalizers
-        and len(splits) == 1
-        and splits[0]["type"] == "Metaspace"
-        and splits[0]["replacement"] == SPACE_MARK
-        and not splits[0].get("split", True)
-    )
+    unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
+    unsplit_mark = unsplit_mark and splits[0]["replacement"] == SPACE_MARK
     return ((marked and splits_nothing) or unsplit_mark) and model["type"] == "BPE" and not _crosses_marks(model)
+
+
+def types_of(steps: Sequence[Step]) -> list[str]:
+    """The type of each step."""
+    return [step["type"] for step in steps]
 
 
 def splits_at_space(step: Step) -> bool:
@@ -138,14 +126,19 @@ PIPELINES = (
         "BertPreTokenizer, Whitespace or WhitespaceSplit",
         Ends.ANY,
         "white space is dropped, and a word ends there",
-        _drops_spaces,
+        lambda splits, *_: bool(splits) and splits[0]["type"] in SPACE_DROPPERS,
     ),
-    PipelineRow("Metaspace", Ends.ANY, "a word begins at every ▁, and every space is one", _splits_at_marks),
+    PipelineRow(
+        "Metaspace",
+        Ends.ANY,
+        "a word begins at every ▁, and every space is one",
+        lambda splits, *_: types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
+    ),
     PipelineRow(
         "ByteLevel with its expression",
         Ends.VISIBLE,
         "the expression matches a space between visible characters only as the first of a word",
-        _is_byte_level,
+        lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
     PipelineRow(
         "Split by a known expression, ByteLevel",
@@ -258,7 +251,10 @@ class Pipeline:
         if spaced or any(token["content"] == " " for token in blank):
             raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds a space")
         self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
-        unknown = _unknown_token(description["model"])
+        model = description["model"]
+        unknown = model.get("unk_token")
+        if model["type"] == "Unigram" and model["unk_id"] is not None:
+            unknown = model["vocab"][model["unk_id"]][0]
         self.unknown_id = next((token["id"] for token in added if token["content"] == unknown), -1)
         searched = [token for token in added if token["content"] == unknown and not token["normalized"]]
         self._searched = [token["content"].encode() for token in searched]
@@ -285,15 +281,13 @@ def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -
     for kind in PIPELINES:
         if kind.fits(splits, normalizers, model):
             return kind
-    described = " then ".join(_described(step) for step in splits) or "none"
-    raise NotByWordError(f"its pre-tokenizer ({described}) is not known to begin a new word at each space")
-
-
-def _described(step: Step) -> str:
-    if step["type"] != "Split":
-        return str(step["type"])
-    (pattern,) = step["pattern"].values()
-    return f"Split by {pattern if len(pattern) <= 60 else pattern[:57] + '...'}"
+    described = []
+    for step in splits:
+        (pattern,) = step["pattern"].values() if step["type"] == "Split" else ("",)
+        by = f" by {pattern if len(pattern) <= 60 else pattern[:57] + '...'}" if pattern else ""
+        described.append(f"{step['type']}{by}")
+    names = " then ".join(described) or "none"
+    raise NotByWordError(f"its pre-tokenizer ({names}) is not known to begin a new word at each space")
 
 
 def _check_normalizers(steps: Sequence[Step]) -> None:
@@ -311,12 +305,6 @@ def _keeps_words_apart(replace: Step) -> bool:
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING
     return " " not in pattern["String"] and content.split() == [content]
-
-
-def _unknown_token(model: Step) -> str | None:
-    if model["type"] == "Unigram":
-        return None if model["unk_id"] is None else model["vocab"][model["unk_id"]][0]
-    return model.get("unk_token")
 
 
 def _check_model(model: Step) -> None:

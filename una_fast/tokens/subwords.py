@@ -51,7 +51,7 @@ class SubwordEncoder:
         settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
-        self.frame = Frame(self.prefix, self.suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
+        self.frame = frame_of(tokenizer, self.prefix, self.suffix)
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
         self._joint, self._joint_id = self._find_joint()
 
@@ -175,6 +175,11 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
             f"tokenizer: {name} returns no attention mask; add 'attention_mask' to its model_input_names, which are"
             f" {tokenizer.model_input_names}"
         )
+
+
+def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
+    """The frame of a tokenizer's texts. prefix, suffix: int64, the special tokens before and after a text."""
+    return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
 def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
