@@ -124,9 +124,10 @@ def wrong_ids_of(arrays: Arrays, index: Index, n_ids: int) -> str:
     ids = rows_of(arrays)
     n_rows = {"sentences": index.n_documents, "irregular": 1}
     for name, rows in ids.items():
-        types = [(array.dtype, array.ndim) for array in (rows.values, rows.indptr)]
-        if types not in ([(kind, 1), (POINTER, 1)] for kind in (ID, np.uint16)[: 1 + (name == "sentences")]):
-            return f"{name} holds arrays of (type, dimensions) {types}"
+        kinds = (ID, np.uint16) if name == "sentences" else (ID,)
+        is_flat = rows.values.ndim == rows.indptr.ndim == 1
+        if not is_flat or rows.values.dtype not in kinds or rows.indptr.dtype != POINTER:
+            return f"{name} holds {rows.values.dtype} and bounds of {rows.indptr.dtype}, or no rows"
         limit = index.n_terms if name == "irregular" else n_ids
         if wrong := wrong_rows(rows, n_rows.get(name, index.n_terms), limit):
             return f"{name} {wrong}"

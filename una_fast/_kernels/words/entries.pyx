@@ -174,12 +174,14 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
     Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
     indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
     """
-    cdef Py_ssize_t n = entries.shape[0], n_bytes = 0, longest = 0, e, word
-    with nogil:
-        measure(spans, chunks, entries, &n_bytes, &longest)
-    cdef WordWriter out = WordWriter(n_bytes)
+    cdef Py_ssize_t n = entries.shape[0], e, word
+    starts, stops = np.asarray(entries)[:, 0], np.asarray(entries)[:, 1]
+    sizes = np.diff(np.asarray(spans)[np.asarray(chunks)[starts]]).ravel() + 1  # in bytes, with a space behind
+    for e in np.flatnonzero(stops - starts > 1):
+        sizes[e] = (np.diff(np.asarray(spans)[np.asarray(chunks)[starts[e] : stops[e]]]) + 1).sum()
+    cdef WordWriter out = WordWriter(sizes.sum())
     cdef Rewriter text = Rewriter()
-    text.reserve(GROWTH * (longest + 4) + EXTRA)
+    text.reserve(GROWTH * (sizes.max(initial=0) + 4) + EXTRA)
     indptr_array = np.zeros(n + 1, dtype=np.int64)
     cdef int64[::1] indptr = indptr_array
     cdef const int64[::1] span
@@ -201,22 +203,6 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
                 out.write_entry(text, place)
             indptr[e + 1] = out.count
     return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
-
-
-cdef int measure(const int64[:, ::1] spans, const int[::1] chunks, const int64[:, ::1] entries,
-                 Py_ssize_t* n_bytes, Py_ssize_t* longest) except -1 nogil:
-    """Count the bytes: `n_bytes` of all entries, `longest` of the longest entry.
-
-    Each chunk counts one byte more than it has, for the space after it.
-    """
-    cdef Py_ssize_t e, i, length
-    for e in range(entries.shape[0]):
-        length = 0
-        for i in range(entries[e, 0], entries[e, 1]):
-            length += spans[chunks[i], 1] - spans[chunks[i], 0] + 1
-        n_bytes[0] += length
-        longest[0] = max(longest[0], length)
-    return 0
 
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
