@@ -11,9 +11,7 @@ from una_fast.errors import InputError
 
 MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30
 BEAMS = 4
-
-
-USUAL = {"prefix": "", "beams": BEAMS, "max_source_length": MAX_LENGTH, "max_target_length": MAX_LENGTH}
+USUAL: dict[str, Any] = {"prefix": "", "beams": BEAMS, "max_source_length": MAX_LENGTH, "max_target_length": MAX_LENGTH}
 # The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"), each of which reads
 # the output of the one before, with the settings of their authors where these are not the usual ones. The paper does
 # not give its search settings: beams and lengths of PEGASUS are as on its page on the hub, where its network has 60
