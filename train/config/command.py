@@ -245,39 +245,32 @@ def show_warnings_as_lines() -> None:
     warnings.showwarning = show  # type: ignore[assignment]
 
 
-# option names of SimCSE, transformers and sentence-transformers that do not resemble the option that does the same
-ELSEWHERE = {
-    "bf16": "--precision bf16",
-    "cpu": "--device cpu",
-    "cuda": "--device cuda",
-    "data": "--corpus",
-    "dataset": "--corpus",
-    "dataset-name": "--corpus",
-    "dataloader-num-workers": "nothing: batches are made beside the training step",
-    "do-mlm": "--mlm-weight 0.1",
-    "eval-file": "--dev",
-    "eval-steps": "--eval-every",
-    "evaluation-steps": "--eval-every",
-    "fp16": "--precision fp16",
-    "gradient-accumulation-steps": "--grad-cache, which fits a large batch into memory",
-    "logging-steps": "nothing: metrics.jsonl holds every step",
-    "lr": "--learning-rate",
-    "mini-batch-size": "--grad-cache",
-    "model-name-or-path": "--model",
-    "no-cuda": "--device cpu",
-    "num-beams": "--beams",
-    "per-device-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
-    "per-gpu-train-batch-size": "--batch-size, which counts the sentences of all ranks together",
-    "pooler-type": "--pooling",
-    "resume-from-checkpoint": "--resume",
-    "save-steps": "--save-every",
-    "scale": "--temperature, which is 1 / scale",
-    "tau": "--temperature",
-    "temp": "--temperature",
-    "train-batch-size": "--batch-size, which counts the sentences of all ranks together",
-    "train-file": "--corpus",
-    "validation-file": "--dev",
+# what option names of SimCSE, transformers and sentence-transformers stand for that do not resemble ours
+MEANT = {
+    "--batch-size, which counts the sentences of all ranks together": "per-device-train-batch-size "
+    "per-gpu-train-batch-size train-batch-size",
+    "--beams": "num-beams",
+    "--corpus": "data dataset dataset-name train-file",
+    "--dev": "eval-file validation-file",
+    "--device cpu": "cpu no-cuda",
+    "--device cuda": "cuda",
+    "--eval-every": "eval-steps evaluation-steps",
+    "--grad-cache": "mini-batch-size",
+    "--grad-cache, which fits a large batch into memory": "gradient-accumulation-steps",
+    "--learning-rate": "lr",
+    "--mlm-weight 0.1": "do-mlm",
+    "--model": "model-name-or-path",
+    "--pooling": "pooler-type",
+    "--precision bf16": "bf16",
+    "--precision fp16": "fp16",
+    "--resume": "resume-from-checkpoint",
+    "--save-every": "save-steps",
+    "--temperature": "tau temp",
+    "--temperature, which is 1 / scale": "scale",
+    "nothing: batches are made beside the training step": "dataloader-num-workers",
+    "nothing: metrics.jsonl holds every step": "logging-steps",
 }
+ELSEWHERE = {name: meant for meant, names in MEANT.items() for name in names.split()}
 
 
 def unknown_option(flag: str, known: Sequence[str]) -> str:

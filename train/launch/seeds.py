@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from train.config.run import Run
 from train.demo.demo import prepare_demo
@@ -34,14 +33,17 @@ def train_seeds(run: Run) -> int:
     Raises:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
     """
-    output = Path(run.output)
+    output, code = Path(run.output), 0
     try:
         with handled(raise_stopped):
             runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
             with OutputFolder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
                 _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
-                code = _train_each(runs)
+                for number, one in enumerate(runs, start=1):
+                    if code in (0, EXIT_NOT_PUSHED):
+                        tell_user(f"seed {one.seed}, {number} of {len(runs)}")
+                        code = launch(one) or code
     except Stopped as stopped:
         code = 128 + stopped.number
         tell_user(f"stopped by {stopped}")
@@ -51,7 +53,14 @@ def train_seeds(run: Run) -> int:
             tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
         return code
     group = Group(output.name, [read_run(Path(one.output)) for one in runs])
-    write_json(output / SEEDS, as_json(group))
+    spreads = group.spreads()
+    content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed
+        "seeds": {str(one.seed): one.scores for one in group.runs},
+        "mean": {name: spread.mean for name, spread in spreads.items()},
+        "deviation": {name: spread.deviation if spread.n > 1 else None for name, spread in spreads.items()},
+        "n": {name: spread.n for name, spread in spreads.items()},
+    }
+    write_json(output / SEEDS, content)
     note = f"\n{kept}\n" if (kept := kept_start(group.runs)) else ""
     tell_user(f"\n{as_text(group)}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
     return code
@@ -81,28 +90,6 @@ def _check_begun(runs: Sequence[Run]) -> None:
     for one in runs:
         output = Path(one.output)
         check_identity(output, read_pointer(output).identity, {**identity, "settings": one.identity()})
-
-
-def _train_each(runs: Sequence[Run]) -> int:
-    """Launch one run after the other; returns the exit code of the first that did not finish, else the largest code."""
-    code = 0
-    for number, one in enumerate(runs, start=1):
-        tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-        code = max(code, ended := launch(one))
-        if ended not in (0, EXIT_NOT_PUSHED):
-            return ended
-    return code
-
-
-def as_json(group: Group) -> dict[str, Any]:
-    """Scores by seed with mean and deviation (of the sample, n - 1; None for one seed), all as fractions."""
-    spreads = group.spreads()
-    return {
-        "seeds": {str(run.seed): run.scores for run in group.runs},
-        "mean": {name: spread.mean for name, spread in spreads.items()},
-        "deviation": {name: spread.deviation if spread.n > 1 else None for name, spread in spreads.items()},
-        "n": {name: spread.n for name, spread in spreads.items()},
-    }
 
 
 def as_text(group: Group) -> str:
