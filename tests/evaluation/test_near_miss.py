@@ -160,6 +160,7 @@ def test_near_misses_alone_are_scored_without_senteval(
     [
         (None, r"replace_obj\.json: missing"),
         ("[{", r"replace_obj\.json: cannot be read as JSON"),
+        ("[" * 5000, r"replace_obj\.json: cannot be read as JSON"),
         ("{}", "holds no list of entries"),
         ('[{"caption": "a"}]', "entry 0: has no text 'caption2'"),
         ("[3]", "entry 0: has no text 'caption'"),
@@ -170,6 +171,12 @@ def test_damaged_files_get_one_sentence(data: Path, content: str | None, message
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_task(data / "senteval" / "downstream", "replace")
+
+
+def test_a_task_has_entries(data: Path) -> None:
+    (data / "near_miss" / "swap_obj.json").write_text("[]")
+    with pytest.raises(InputError, match="near_miss: holds no entries of swap_obj in split 'test'"):
+        read_task(data / "senteval" / "downstream", "swap_obj")
 
 
 def test_a_missing_folder_names_the_command(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

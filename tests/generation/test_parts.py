@@ -198,6 +198,18 @@ def test_an_output_that_comes_meanwhile_stays(call, stopped, output, monkeypatch
     assert output.read_text() == "mine" and is_own(stopped, GENERATION)
 
 
+def test_a_part_that_is_replaced_meanwhile_stays(call, output, monkeypatch):
+    def replaced(folder, batch, made):
+        write_part(folder, batch, made)
+        (folder / "0.json").write_text("my own text")
+
+    monkeypatch.setattr(write, "write_part", replaced)
+    code, said = call()
+    assert code == 2 and "0.json: is not as this program wrote it, and stays" in said
+    assert (folder_of(output) / "0.json").read_text() == "my own text"
+    assert output.read_text() == "ZERO\n\nTWO\nTHREE\nFOUR\n"
+
+
 def test_records_that_do_not_fit_on_the_disk(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     write_part(tmp_path, [Record(0, "kept", ())], {})

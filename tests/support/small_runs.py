@@ -99,14 +99,14 @@ def options(folder, model, **changes):
     return {**values, **changes}
 
 
-def train_on_ranks_here(run):
+def train_on_ranks_here(run, checked):
     """Stands in for train.launch.run.train_on_ranks: trains the run inside this process."""
-    return work_here(run), 0
+    return work_here(run, checked), 0
 
 
 def train_here(values, prepared=False):
     """Train as the only rank, inside this process; returns the outcome."""
-    return work_here(prepare(make_run(values)))
+    return work_here(*prepare(make_run(values)))
 
 
 def free_port():
@@ -116,7 +116,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def work_here(run):
+def work_here(run, checked):
     """Train a prepared run as the only rank, inside this process; returns the outcome."""
     alone = {
         "RANK": "0",
@@ -129,7 +129,7 @@ def work_here(run):
     threads = torch.get_num_threads()
     with mock.patch.dict(os.environ, alone):
         try:
-            return work(run)
+            return work(run, checked)
         finally:
             torch.set_num_threads(threads)
 

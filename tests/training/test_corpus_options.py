@@ -1,6 +1,7 @@
 """How a run reads its corpus: the options of `build_index`, and paraphrases in several files."""
 
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import pytest
 import torch
 
 import una_fast
-from support.small_runs import options, train_here, write_corpus
+from support.small_runs import options, train_here, work_here, write_corpus
 from train.config.run import make_parser, make_run
+from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import TrainingRows
 from train.launch.resolve import resolve_options
 from train.launch.run import prepare
-from train.launch.worker import Job, batch_maker
+from train.launch.worker import Job, batch_maker, encoder_of, identify
 from train.loop.distributed import Ranks
+from train.record.checkpoint import first_difference
 from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.main import main
@@ -23,7 +26,7 @@ from una_fast_cli.main import main
 
 def prepared(values):
     """A run, whose index is built, and its training material."""
-    run = prepare(make_run(values))
+    run, _ = prepare(make_run(values))
     return run, TrainingRows.of(run, una_fast.load_index(run.index))
 
 
@@ -115,3 +118,48 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
     for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
         encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)
         assert ids["input_ids"].tolist() == encoded["input_ids"]
+
+
+def test_ranks_take_no_other_index_than_the_one_that_was_compared_with_the_corpus(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, index=str(tmp_path / "run" / "index"))
+    run, checked = prepare(make_run(values))
+    una_fast.build_index(write_corpus(tmp_path / "other.txt", seed=1)).save(run.index)
+    outcome = work_here(run, checked)
+    assert outcome.status == "failed" and "index: another index was saved there" in outcome.message
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.fixture
+def identified(tmp_path, tiny_model):
+    """The option values of a run with synonyms, whose model has modules; and a function that gives its identity."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    (folder / "modules.json").write_text("[]")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())  # BERT's own class sets the case itself
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
+    (tmp_path / "s.tsv").write_text("river\tstream\n")
+    values = options(tmp_path, folder, positives="eda-synonym", synonyms=str(tmp_path / "s.tsv"))
+    index = una_fast.build_index(Path(values["corpus"][0]))
+
+    def identity():
+        run = resolve_options(make_run(values))
+        return identify(run, (index, None), encoder_of(run), load_tokenizer(run.model))
+
+    return tmp_path, identity
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "what"),
+    [
+        ("s.tsv", ("stream", "flow"), "synonyms (xxh3_64)"),
+        ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model (xxh3_128 of its tokenizer)"),
+        ("model/sentence_bert_config.json", ("64", "6"), "embeddings (max_length)"),
+    ],
+)
+def test_what_makes_the_result_is_in_the_identity(identified, name, change, what):
+    folder, identity = identified
+    before = identity()
+    assert first_difference(before, identity()) is None
+    (folder / name).write_text((folder / name).read_text().replace(*change))
+    assert first_difference(before, identity())[0] == what

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here
@@ -20,7 +21,15 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder, with_best
-from train.record.checkpoint import VERSION, Pointer, Progress, read_pointer, saved_options
+from train.record.checkpoint import (
+    VERSION,
+    Pointer,
+    Progress,
+    load_checkpoint,
+    read_pointer,
+    saved_options,
+    write_checkpoint,
+)
 from train.record.folder import (
     MARK,
     POINTER,
@@ -45,7 +54,7 @@ def pointer(tmp_path):
     (tmp_path / "last").mkdir()
     progress = Progress(12, 0.5, 0.8123456789, 10, 0.8, 12)
     settings = {"temperature": 0.05, "corpus": ["a.txt"], "output": "runs/a", "index": "runs/a/index", "later": 1}
-    saved = Pointer(progress, settings, {"corpus": {"x": "é"}}, NOTHING, "state-00000012.pt", "ab" * 8)
+    saved = Pointer(progress, settings, {"corpus": {"x": "é"}}, NOTHING, "state-00000012.pt")
     write_json(tmp_path / POINTER, {"version": VERSION, **dataclasses.asdict(saved)})
     return tmp_path
 
@@ -597,7 +606,7 @@ class TestChangesOfTheUser:
 
     def test_added_files(self, stopped, tmp_path):
         output = Path(stopped["output"])
-        other = f"last/state-00000002-{'ab' * 16}-01234567.pt"  # of another run
+        other = f"last/state-00000002-{'ab' * 16}-{checksum_of([b'mine'])}.pt"  # of another run
         mine = (other, "last/state-00000036-backup.pt", "best/my-notes.md", "best/1_Pooling/x", "x")
         for name in mine:
             (output / name).write_text("mine")
@@ -661,6 +670,38 @@ class TestChangesOfTheUser:
         card.write_text(edited := card.read_text().replace("# run", "# My encoder"))
         assert main(["--resume", "--output", finished["output"]]) == 0
         assert card.read_text() == edited and edited.startswith("---") and "# My encoder" in edited
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_file_that_comes_while_best_is_written_stays(tmp_path, tiny_model, monkeypatch, saved):
+    encoder, tokenizer = load_encoder(str(tiny_model), 0.0, 1, "cls"), load_tokenizer(str(tiny_model))
+    told = (encoder, tokenizer, {}, encoder.backbone.state_dict())
+    if saved:
+        save_encoder(tmp_path, "best", *told)
+    path = tmp_path / "best" / "model.safetensors"
+
+    def write(*arguments):
+        write_json(*arguments)
+        path.write_text("my own text")
+
+    monkeypatch.setattr("train.record.best.write_json", write)
+    with pytest.raises(InputError, match=r"model\.safetensors: was changed since the run wrote it, and stays"):
+        save_encoder(tmp_path, "best", *told)
+    assert path.read_text() == "my own text" and not [*tmp_path.glob(".*")]
+
+
+def test_a_state_that_was_changed_stays(tmp_path):
+    last = tmp_path / "last"
+    for step in (1, 2, 2, 3):
+        pointer = Pointer(Progress(step), {}, {}, NOTHING)
+        write_checkpoint(tmp_path, pointer, {"optimizer": torch.full((2,), step)})
+        (state,) = last.glob(f"state-{step:08d}-*.pt")
+        assert load_checkpoint(tmp_path, {})[1]["optimizer"].tolist() == [step, step]
+        if step == 1:
+            state.write_text("my own text")
+            mine = state
+    assert {path.name for path in last.iterdir()} == {"checkpoint.json", state.name, mine.name}
+    assert mine.read_text() == "my own text"
 
 
 def test_weights_that_do_not_fit_on_the_disk(tmp_path, tiny_model):

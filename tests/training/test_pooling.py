@@ -178,9 +178,17 @@ def test_what_is_not_supported_is_said(tmp_path, tiny_model):
     (dense / "1_Pooling" / "config.json").write_text(json.dumps(both))
     with pytest.raises(InputError, match="lists a pooling of cls and mean"):
         resolve_options(make_run(values))
-    (dense / "modules.json").write_text("{")
-    with pytest.raises(InputError, match="modules.json cannot be read"):
+    (dense / "1_Pooling" / "config.json").write_text('{"pooling_mode": 5}')
+    with pytest.raises(InputError, match="lists a pooling of 5"):
         resolve_options(make_run(values))
+    for length in ("x", 1.5, -1):
+        (dense / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
+        with pytest.raises(InputError, match=f"max_seq_length is {length!r}: write a whole number"):
+            resolve_options(make_run(values))
+    for content in ("{", "[" * 5000):
+        (dense / "modules.json").write_text(content)
+        with pytest.raises(InputError, match="modules.json cannot be read"):
+            resolve_options(make_run(values))
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])

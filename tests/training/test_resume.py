@@ -277,7 +277,7 @@ class TestRefusals:
         first, second = list(words)[-2:]
         words[first], words[second] = words[second], words[first]
         (other / "tokenizer.json").write_text(json.dumps(content))
-        assert "--resume: model (xxh3_128 of its vocabulary) was" in refusal({**stopped, "model": str(other)})
+        assert "--resume: model (xxh3_128 of its tokenizer) was" in refusal({**stopped, "model": str(other)})
 
     def test_another_configuration(self, stopped, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")

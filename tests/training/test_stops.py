@@ -12,11 +12,12 @@ from support import rank_processes
 from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
 from train.launch import run as launcher
-from train.launch.ranks import RankProcesses
+from train.launch.ranks import RankProcesses, start_fork_server
 from train.launch.run import train_on_ranks
 from train.loop.loop import Outcome
 from train.record.checkpoint import Progress, read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
+from una_fast.errors import InputError
 
 LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
 
@@ -148,7 +149,7 @@ RUN = {"corpus": "c", "model": "m", "output": "o"}
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(slow_ranks):
-    outcome = train_on_ranks(training.make_run(RUN))
+    outcome = train_on_ranks(training.make_run(RUN), "")
     assert outcome == (Outcome("stopped", Progress(), signal.SIGINT), signal.SIGINT)
     assert SlowRanks.last.killed and SlowRanks.last.signals == [signal.SIGINT]
 
@@ -156,8 +157,17 @@ def test_a_second_ctrl_c_ends_at_once(slow_ranks):
 def test_signals_before_training_kill_what_has_nothing_to_save(slow_ranks, monkeypatch):
     monkeypatch.setattr(SlowRanks, "ready", ())
     with pytest.raises(Stopped):
-        train_on_ranks(training.make_run(RUN))
+        train_on_ranks(training.make_run(RUN), "")
     assert SlowRanks.last.killed and not SlowRanks.last.signals
+
+
+def test_a_socket_that_cannot_be_made_is_said(monkeypatch):
+    def fail():
+        raise OSError("AF_UNIX path too long")
+
+    monkeypatch.setattr("train.launch.ranks.forkserver.ensure_running", fail)
+    with pytest.raises(InputError, match=r"TMPDIR: .*AF_UNIX path too long.*: name a shorter one"):
+        start_fork_server([])
 
 
 class TestRankProcesses:

@@ -1,6 +1,7 @@
 """`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,25 @@ class TestBadInput:
 
     def test_missing_dev_file(self, capsys, values, tmp_path):
         assert "none.tsv" in refusal(capsys, {**values, "dev": str(tmp_path / "none.tsv")})
+
+    @pytest.mark.parametrize("name", ["dev", "synonyms", "config"])
+    def test_a_device_is_no_file(self, capsys, values, name):
+        positives = {"positives": "eda-synonym"} if name == "synonyms" else {}
+        said = refusal(capsys, {**values, **positives, name: "/dev/null"})
+        assert "/dev/null: not a regular file" in said
+
+    @pytest.mark.parametrize("name", ["model", "output", "dev", "evaluate"])
+    def test_a_name_that_no_file_can_have(self, capsys, values, name):
+        said = refusal(capsys, {**values, name: "x" * 300})
+        assert "x" * 300 in said and said.count("\n") == 1
+
+    @pytest.mark.parametrize("change", [{"model_max_length": "x"}, {"tokenizer_class": "Nope", "pad_token": None}])
+    def test_tokenizer_that_cannot_pad(self, capsys, values, tmp_path, tiny_model, change):
+        folder = shutil.copytree(tiny_model, tmp_path / "odd")
+        settings = json.loads((folder / "tokenizer_config.json").read_text())
+        (folder / "tokenizer_config.json").write_text(json.dumps({**settings, **change}))
+        said = refusal(capsys, {**values, "model": str(folder)})
+        assert "its tokenizer has no padding token, or a model_max_length that is no number" in said
 
     def test_more_ranks_than_gpus(self, capsys, values, monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from train.config.options import Option
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
+from una_fast.storage.files import read_bytes
 
 DEEPEST = 5  # levels of lists and mappings in a YAML file; options need two
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -172,7 +173,7 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     import yaml  # takes 15 ms, and only --config needs it
 
     try:
-        text, depth = path.read_text(encoding="utf-8"), 0
+        text, depth = read_bytes(path).decode(), 0
         for event in yaml.parse(text):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
@@ -183,7 +184,7 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     except InputError:
         raise
     except OSError as error:
-        raise InputError(f"{error.strerror}: give a YAML file of options") from error
+        raise InputError(f"{error.strerror or error}: give a YAML file of options") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, a number of 5,000 digits, the 31st of June
         raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
     if loaded is not None and not isinstance(loaded, dict):
@@ -216,7 +217,7 @@ def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
 
 
 def run_command(action: Callable[[], int | None], extra: str) -> int:
-    """Run `action` and return its exit code; for bad input or a missing package write one line to stderr and return 2.
+    """Run `action` and return its exit code; for bad input, a file or a missing package write one line and return 2.
 
     extra: what `pip install 'una_fast[EXTRA]'` must name to install the packages of the command.
     """
@@ -229,6 +230,10 @@ def run_command(action: Callable[[], int | None], extra: str) -> int:
         sys.stderr.write(f"error: {sentence}\n")
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
+    except OSError as error:  # a name of 256 characters, a file that the user may not read
+        if not error.filename:
+            raise
+        sys.stderr.write(f"error: {error.filename}: {error.strerror}\n")
     return 2
 
 

@@ -16,6 +16,7 @@ from transformers.utils.hub import cached_file
 
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError
+from una_fast.storage.files import read_bytes
 
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
@@ -91,7 +92,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     listed, found, unknown = _read(name, LIST, list), Modules(), ""
     if listed is not None:
         length, settings = _read(name, LENGTH, dict) or {}, _read(name, SETTINGS, dict) or {}
-        lower_case, longest = bool(length.get("do_lower_case")), length.get("max_seq_length")
+        lower_case, longest = bool(length.get("do_lower_case")), _max_length(name, length)
         found = Modules(max_length=longest, lower_case=lower_case, settings=settings, declared=True)
     for module in listed or ():
         kind = str(module.get("type", "")).rpartition(".")[2]
@@ -99,9 +100,9 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
             config = _read(name, f"{module.get('path')}/config.json", dict) or {}
             own = [mode for flag, mode in FLAGS.items() if config.get(flag)]
             modes = config.get("pooling_mode") or own or "mean"  # the library's own default
-            modes = [modes] if isinstance(modes, str) else modes
+            modes = [*map(str, modes)] if isinstance(modes, list) else [str(modes)]
             if len(modes) > 1 or modes[0] not in OF_MODULES:
-                unknown = f"a pooling of {' and '.join(map(str, modes))}"
+                unknown = f"a pooling of {' and '.join(modes)}"
                 continue
             with_prompt = bool(config.get("include_prompt", True))
             found = replace(found, pooling=OF_MODULES[modes[0]], include_prompt=with_prompt)
@@ -121,6 +122,14 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     return found
 
 
+def _max_length(name: str, content: dict[str, Any]) -> int | None:
+    """The maximum length in the content of sentence_bert_config.json. Raises InputError for what can be none."""
+    longest = content.get("max_seq_length") or None
+    if longest is None or (isinstance(longest, int) and longest > 0):
+        return longest
+    raise InputError(f"model {name}: {LENGTH}: max_seq_length is {longest!r}: write a whole number, or null")
+
+
 def _read(name: str, file: str, kind: Any) -> Any:
     """The JSON value, of type `kind`, in a file of the model; None if there is no such file."""
     path = Path(name) / file
@@ -134,10 +143,10 @@ def _read(name: str, file: str, kind: Any) -> Any:
         )
         path = Path(cached) if cached else path
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_bytes(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"model {name}: {file} cannot be read: {error}") from None
     if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
         raise InputError(f"model {name}: {file} does not hold what sentence-transformers writes there")

@@ -64,9 +64,15 @@ def load_config(name: str, dropout: float, trust: bool = False) -> Any:
 
 
 def load_tokenizer(name: str, trust: bool = False) -> Any:
-    """The fast tokenizer of an encoder; InputError where there is none."""
+    """The fast tokenizer of an encoder; InputError where there is none that can pad."""
     folder = Path(name)
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
-    return from_pretrained("tokenizer", AutoTokenizer, name, trust)
+    tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust)
+    if tokenizer.pad_token_id is None or not isinstance(tokenizer.model_max_length, (int, float)):
+        raise InputError(
+            f"model {name}: its tokenizer has no padding token, or a model_max_length that is no number: "
+            "mend its tokenizer_config.json"
+        )
+    return tokenizer

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from una_fast.errors import InputError
+from una_fast.storage.files import open_regular
 
 NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
 
@@ -34,12 +36,13 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
 def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
     """The lines of a text file without their line ends; InputError if it cannot be read."""
     try:
-        with path.open(encoding=encoding) as file:
+        with io.TextIOWrapper(open_regular(path), encoding) as file:
             return [line.rstrip("\n") for line in file]
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None
     except OSError as error:
-        raise InputError(f"{path}: {'missing' if isinstance(error, FileNotFoundError) else error.strerror}") from None
+        reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise InputError(f"{path}: {reason}") from None
 
 
 def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterator[tuple[int, list[str]]]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from train.signals import held_back
+from una_fast.errors import InputError
 
 POLL_SECONDS = 0.1  # between two checks for a signal
 WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
@@ -130,7 +131,7 @@ def start_fork_server(modules: Sequence[str]) -> None:
     """Start the process that ranks are forked from: it imports all they need once (5 s), and has no threads.
 
     It starts with stop signals blocked, and so do the ranks until they handle them, so that a signal to the whole
-    process group ends neither.
+    process group ends neither. Raises InputError if its socket cannot be made.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the ranks; `join_group` sets torch's own threads
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -145,6 +146,8 @@ def start_fork_server(modules: Sequence[str]) -> None:
             resource_tracker.ensure_running()  # first, because it unblocks SIGINT and SIGTERM
             with held_back():
                 forkserver.ensure_running()
+    except OSError as error:  # its socket lies in the folder for temporary files
+        raise InputError(f"TMPDIR: no ranks can be started by a socket there ({error}): name a shorter one") from error
     finally:
         os.chdir(before)
     atexit.register(_end_fork_server)

@@ -19,7 +19,7 @@ from train.launch.corpus import make_index
 from train.launch.finish import finish
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
-from train.launch.worker import work, work_under_torchrun
+from train.launch.worker import fingerprint_of, work, work_under_torchrun
 from train.loop.loop import Outcome
 from train.record.best import check_saved, with_best
 from train.record.checkpoint import Progress, load_checkpoint
@@ -43,8 +43,8 @@ def launch(run: Run) -> int:
                 check_saved(output / LAST)
                 tell_user(f"{output}: already finished")
             else:
-                run = prepare(run)
-                outcome, number = train_on_ranks(run)
+                run, checked = prepare(run)
+                outcome, number = train_on_ranks(run, checked)
                 if code := report(run, outcome):
                     return code
                 if number:  # the signal came during the last step
@@ -66,15 +66,16 @@ def join_torchrun(run: Run) -> int:
     return finish(run) if not code and os.environ["RANK"] == "0" else code
 
 
-def prepare(run: Run) -> Run:
-    """Check options, files and the output folder, and make the index; returns the run as its ranks go on with it.
+def prepare(run: Run) -> tuple[Run, str]:
+    """Check options, files and the output folder, and make the index.
 
+    Returns the run as its ranks go on with it, and the fingerprint of what they train on.
     This process holds the lock of the output folder meanwhile; afterwards rank 0 does.
     """
     run = resolve_options(run)
     with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
-        make_index(run)
-    return dataclasses.replace(run, resume=True)
+        checked = fingerprint_of(make_index(run))
+    return dataclasses.replace(run, resume=True), checked
 
 
 def report(run: Run, outcome: Outcome) -> int:
@@ -106,8 +107,8 @@ HOST = "127.0.0.1"
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 
-def train_on_ranks(run: Run) -> tuple[Outcome, int]:
-    """The outcome of a run, all of whose options are resolved, and the stop signal that came, or 0.
+def train_on_ranks(run: Run, checked: str) -> tuple[Outcome, int]:
+    """The outcome of a run that `prepare` returned, and the stop signal that came, or 0.
 
     Raises:
         Stopped: a signal came before the ranks trained.
@@ -119,7 +120,7 @@ def train_on_ranks(run: Run) -> tuple[Outcome, int]:
     alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     alike |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(run.nproc))
     environments = [{**alike, **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))} for rank in range(run.nproc)]
-    ranks = RankProcesses(work, [(run,)] * run.nproc, environments)
+    ranks = RankProcesses(work, [(run, checked)] * run.nproc, environments)
     with handled(lambda number: signals.append((number, time.monotonic()))):
         outcome = _watch(ranks, run.nproc, signals)
     return outcome, signals[0][0] if signals else 0

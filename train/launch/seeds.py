@@ -33,10 +33,11 @@ def train_seeds(run: Run) -> int:
     Raises:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
     """
-    output, code = Path(run.output), 0
+    output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
+    folders = [Path(one.output) for one in runs]
     try:
         with handled(raise_stopped):
-            runs = [resolve_options(of_seed(run, seed)) for seed in run.seeds]
+            runs = [resolve_options(one) for one in runs]
             with OutputFolder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
                 _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
@@ -44,15 +45,21 @@ def train_seeds(run: Run) -> int:
                     if code in (0, EXIT_NOT_PUSHED):
                         tell_user(f"seed {one.seed}, {number} of {len(runs)}")
                         code = launch(one) or code
+                if code in (0, EXIT_NOT_PUSHED):
+                    _write_table(output, folders)
+                    return code
     except Stopped as stopped:
         code = 128 + stopped.number
         tell_user(f"stopped by {stopped}")
-    if code not in (0, EXIT_NOT_PUSHED):
-        if any(has_checkpoint(Path(one.output)) for one in runs):
-            done = sum(is_finished(Path(one.output)) for one in runs)
-            tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
-        return code
-    group = Group(output.name, [read_run(Path(one.output)) for one in runs])
+    if any(map(has_checkpoint, folders)):
+        done = sum(map(is_finished, folders))
+        tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
+    return code
+
+
+def _write_table(output: Path, folders: Sequence[Path]) -> None:
+    """Write the scores of finished runs to seeds.json, and tell them to the user."""
+    group = Group(output.name, [*map(read_run, folders)])
     spreads = group.spreads()
     content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed
         "seeds": {str(one.seed): one.scores for one in group.runs},
@@ -63,7 +70,6 @@ def train_seeds(run: Run) -> int:
     write_json(output / SEEDS, content)
     note = f"\n{kept}\n" if (kept := kept_start(group.runs)) else ""
     tell_user(f"\n{as_text(group)}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
-    return code
 
 
 def of_seed(run: Run, seed: int) -> Run:

@@ -53,12 +53,16 @@ T = TypeVar("T")
 
 
 def work(
-    run: Run, started: Callable[[], None] = lambda: None, prepare: Callable[[Ranks], None] = lambda ranks: None
+    run: Run,
+    checked: str | None = None,
+    started: Callable[[], None] = lambda: None,
+    prepare: Callable[[Ranks], str | None] = lambda ranks: None,
 ) -> Outcome:
     """Train as one rank of the group that the environment describes. run: all options resolved.
 
-    prepare: makes the index, if it is not on the disk yet, once rank 0 holds the output folder. started: called when
-    this rank is ready to take steps; from then on it saves a checkpoint when a signal stops it.
+    checked: the fingerprint of the indexes that were compared with the corpus; a rank takes no others. prepare: checks
+    them, and makes what is not on the disk yet, once rank 0 holds the output folder. started: called when this rank is
+    ready to take steps; from then on it saves a checkpoint when a signal stops it.
     """
     quiet()
     try:
@@ -66,8 +70,8 @@ def work(
         with contextlib.ExitStack() as held:
             folder = (Path(run.output), RUN, run.resume, vars(run))  # which rank 0 alone writes
             run_on_all_ranks(ranks, lambda: ranks.first and held.enter_context(OutputFolder(*folder)))
-            prepare(ranks)
-            return _train(run, ranks, started)
+            checked = prepare(ranks) or checked
+            return _train(run, ranks, checked, started)
     except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
     finally:
@@ -84,14 +88,14 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
     resume = run.resume or (again and is_own(Path(run.output), RUN))
     run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
-    def prepare(ranks: Ranks) -> None:
-        run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_index(run))
+    def prepare(ranks: Ranks) -> str | None:
+        return run_on_all_ranks(ranks, lambda: None if ranks.local_rank else fingerprint_of(make_index(run)))
 
     return run, work(run, prepare=prepare)
 
 
-def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
-    job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks)))
+def _train(run: Run, ranks: Ranks, checked: str | None, started: Callable[[], None]) -> Outcome:
+    job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks, checked)))
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
     stop = StopAgreement(ranks)
     with handled(stop.note):
@@ -108,9 +112,9 @@ def _train(run: Run, ranks: Ranks, started: Callable[[], None]) -> Outcome:
     return outcome
 
 
-def _open(run: Run, ranks: Ranks) -> Job:
+def _open(run: Run, ranks: Ranks, checked: str | None) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
-    job, output = Job.load(run, ranks), Path(run.output)
+    job, output = Job.load(run, ranks, checked), Path(run.output)
     if ranks.first:
         check_encoder(output, LAST)
         job = dataclasses.replace(job, progress=with_best(output, job.progress))
@@ -186,19 +190,26 @@ def encoder_of(run: Run) -> SentenceEncoder:
 
 def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
     """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
-    vocabulary = repr(sorted(tokenizer.get_vocab().items())).encode()
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
     config = cast(str, cached_file(run.model, "config.json"))
-    fingerprints = [index.fingerprint for index in indexes if index]
     return {
         "settings": run.identity(),
-        "corpus": {"fingerprint": ", negatives from ".join(fingerprints)},
+        "corpus": {"fingerprint": fingerprint_of(indexes)},
         "model": {
             "xxh3_128 of its weights": weights_digest(encoder.backbone),
-            "xxh3_128 of its vocabulary": xxhash.xxh3_128_hexdigest(vocabulary),
+            "xxh3_128 of its tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
             "xxh3_64 of its config.json": file_checksum(Path(config)),
         },
+        "embeddings": dataclasses.asdict(encoder.layout),
         "dev pairs": {"xxh3_64": file_checksum(Path(run.dev)) if run.dev else None},
+        "synonyms": {"xxh3_64": file_checksum(Path(run.synonyms)) if run.synonyms else None},
     }
+
+
+def fingerprint_of(indexes: tuple[Index, Index | None]) -> str:
+    """The fingerprint of the index to train on, and of the one of the negatives if it is another."""
+    return ", negatives from ".join(index.fingerprint for index in indexes if index)
 
 
 @dataclass(frozen=True)
@@ -218,13 +229,15 @@ class Job:
     other_index: Index | None = None  # the one of the negatives, if that is not `index`
 
     @classmethod
-    def load(cls, run: Run, ranks: Ranks) -> Job:
-        """Open the index and load the model and, if the run goes on, the checkpoint.
+    def load(cls, run: Run, ranks: Ranks, checked: str | None = None) -> Job:
+        """Open the index and load the model and, if the run goes on, the checkpoint. checked: see `work`.
 
         Raises:
             InputError: one of them is missing, damaged or does not fit the options.
         """
         index, other_index = indexes = open_indexes(run)
+        if checked not in (None, fingerprint_of(indexes)):
+            raise InputError(f"{run.index}: another index was saved there, or the corpus changed, while the run began")
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
         identity = identify(run, indexes, encoder, tokenizer)

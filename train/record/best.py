@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from train.encoder.encoder import SentenceEncoder
 from train.record.checkpoint import AGAIN, Progress, read_pointer
 from train.record.folder import BEST, LAST, check_json, folder_id, partial_folder, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, sync_folder, unwritable
+from una_fast.storage.files import file_checksum, link, sync_folder, unwritable
 
 # where the encoder comes from, and the checksums of the folder's other files, as they are and were
 NOTES = {BEST: f"{BEST}/best.json", LAST: f"{LAST}/encoder.json"}
@@ -98,9 +98,15 @@ def check_encoder(output: Path, name: str, files: Iterable[str] = ()) -> None:
     check_json(output / NOTES[name])
     known = read_sealed(output / NOTES[name]).get("files", {})
     for file in {*known, *files}:
-        path = output / name / file
-        if os.path.lexists(path) and _checksum(path) not in known.get(file, ()):
-            raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
+        _check_file(output / name / file, known.get(file, ()))
+
+
+def _check_file(path: Path, known: Collection[str | None]) -> bool:
+    """True for a file of a known checksum, False where there is none. Raises InputError for any other one."""
+    is_there = os.path.lexists(path)
+    if is_there and _checksum(path) not in known:
+        raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
+    return is_there
 
 
 def _checksum(path: Path) -> str | None:
@@ -125,6 +131,6 @@ def _put(partial: Path, output: Path, name: str, note: dict[str, Any]) -> None:
     there = {file: [file_checksum(path)] for file in now if (path := output / name / file).is_file()}
     files = {file: [one, *there.get(file, ())] for file, one in now.items()}
     write_json(output / NOTES[name], {**note, "files": files})
-    for file in now:
-        subfolder(output / name, Path(file).parent.as_posix())
-        (partial / file).replace(output / name / file)
+    for file, known in files.items():  # each looked at once more, because large files take seconds
+        path = subfolder(output / name, Path(file).parent.as_posix()) / Path(file).name
+        (Path.replace if _check_file(path, known) else link)(partial / file, path)

@@ -1,16 +1,16 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json names the newest state file, with its checksum, the progress of the run, its identity, and how much
-of metrics.jsonl there was, under a seal: a file with another step or another score in it is refused. It is replaced
-after the state file is on the disk, so at any moment it names a complete one. The state holds no random generator:
-dropout is seeded from (seed, step, rank) and the data order from (seed, epoch), so both can start at any step.
+last/checkpoint.json names the newest state file, the progress of the run, its identity, and how much of metrics.jsonl
+there was, under a seal: a file with another step or another score in it is refused. It is replaced after the state file
+is on the disk, so at any moment it names a complete one. The name of a state file ends with its checksum: one that was
+changed is neither loaded nor deleted. The state holds no random generator: dropout is seeded from (seed, step, rank)
+and the data order from (seed, epoch), so both can start at any step.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -33,9 +33,9 @@ from train.record.folder import (
     write_json,
 )
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, sync_file, unwritable
+from una_fast.storage.files import file_checksum, link, partial_of, sync_file, unwritable
 
-STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{8}\.pt"  # with the folder's id, which no file of another run has
+STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{16}\.pt"  # with the folder's id, which no file of another run has
 
 
 def snapshot(state: Any) -> Any:
@@ -48,7 +48,7 @@ def snapshot(state: Any) -> Any:
 
 
 def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer, which gets its name and checksum, and delete earlier states.
+    """Write the state into last/, then the pointer, which gets its name, and delete earlier states.
 
     A state without an optimiser, as a finished run needs it, gets a name that begins with "weights".
 
@@ -57,20 +57,23 @@ def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> N
     """
     folder, kind = subfolder(output, LAST), "state" if "optimizer" in state else "weights"
     own = folder_id(output / POINTER) or ""
-    path = folder / f"{kind}-{pointer.progress.step:08d}-{own}-{uuid.uuid4().hex[:8]}.pt"
+    partial = partial_of(folder / kind)
     try:
-        with path.open("xb") as file:
+        with partial.open("xb") as file:
             torch.save(state, file)
             sync_file(file)
         with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
             sync_file(file)
-        checksum = file_checksum(path)
+        path = folder / f"{kind}-{pointer.progress.step:08d}-{own}-{file_checksum(partial)}.pt"
+        if not _is_intact(path):
+            link(partial, path)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
-        path.unlink(missing_ok=True)
-        raise unwritable(path, error) from error
-    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=path.name, checksum=checksum))})
-    for old in folder.iterdir():  # the one before, and what killed processes left
-        if re.fullmatch(STATE % own, old.name) and old != path:
+        raise unwritable(folder, error) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=path.name))})
+    for old in folder.iterdir():  # the one before, and what a killed process left
+        if re.fullmatch(STATE % own, old.name) and old != path and _is_intact(old):
             old.unlink(missing_ok=True)
 
 
@@ -83,18 +86,21 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     pointer = read_pointer(output)
     check_identity(output, pointer.identity, identity)
     path = output / LAST / pointer.state
-    try:
-        intact = file_checksum(path) == pointer.checksum
-    except OSError:
-        intact = False
-    if not intact:
+    if not _is_intact(path):
         raise InputError(
             f"{path}: the checkpoint is cut short or altered: start again without --resume in a new --output"
         )
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
-VERSION = 5
+def _is_intact(path: Path) -> bool:
+    """True for a state file whose name ends with its checksum, as it was written."""
+    with suppress(OSError):
+        return file_checksum(path) == path.stem[-16:]
+    return False
+
+
+VERSION = 6
 AGAIN = "start again without --resume in a new --output"
 
 
@@ -114,8 +120,7 @@ class Progress:
 class Pointer:
     """The content of last/checkpoint.json. settings: every option; identity: what --resume must find unchanged.
 
-    metrics: the "bytes" of metrics.jsonl by then, and their "xxh3_64". state: name of the state file in last/;
-    checksum: its xxh3_64.
+    metrics: the "bytes" of metrics.jsonl by then, and their "xxh3_64". state: name of the state file in last/.
     """
 
     progress: Progress
@@ -123,7 +128,6 @@ class Pointer:
     identity: dict[str, Any]
     metrics: dict[str, Any]
     state: str = ""
-    checksum: str = ""
 
 
 def has_checkpoint(output: Path) -> bool:

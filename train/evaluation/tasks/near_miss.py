@@ -80,6 +80,8 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
     folder = _near_miss_folder(downstream)
     entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
     kept = [entry for entry in entries if split != "dev" or is_dev(entry["filename"])]
+    if not kept:
+        raise InputError(f"{folder}: holds no entries of {name} in split {split!r}")
     dev = np.array([is_dev(entry["filename"]) for entry in kept], bool)
     measure = recall_at_5 if name == "recall_at_5" else hits
     texts = [[entry[column] for entry in kept] for column in COLUMNS]
@@ -105,7 +107,7 @@ def is_dev(image: str) -> bool:
 def _read_entries(path: Path) -> list[dict[str, str]]:
     try:
         entries = json.loads("\n".join(read_lines(path)))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(entries, list):
         raise InputError(f"{path}: holds no list of entries")
