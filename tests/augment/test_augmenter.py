@@ -71,16 +71,6 @@ def test_a_one_word_sentence_is_always_replaced(index):
     assert all(una.augment(["Hello"], epoch=e) != ["hello"] for e in range(50))
 
 
-def test_text_has_the_same_negative_in_every_batch_and_another_in_every_epoch(index):
-    una = una_fast.Augmenter(index)
-    texts = [text for text in CORPUS[:7] if text] + ["an unseen zebra slept"]
-    together = una.augment(texts)
-    assert [una.augment([text])[0] for text in texts] == together
-    assert una.augment(reversed(texts)) == together[::-1]
-    assert una.augment(texts, epoch=1) != together
-    assert una_fast.Augmenter(index, seed=43).augment(texts) != together
-
-
 def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
     """For every number of documents: with a difference in the last bit, one of two equal words would score higher."""
     for n in range(2, 2000):

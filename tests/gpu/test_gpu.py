@@ -8,7 +8,7 @@ import torch
 
 from support.fake_tokens import SENTENCES, fake_views
 from support.fake_tokens import train as train_on_cpu
-from support.small_runs import assert_same_run, final_state, metrics, options, start, train_here
+from support.small_runs import assert_same_run, at_step, final_state, metrics, options, start, train_here
 from train.config.run import Run
 from train.encoder.encoder import load_encoder
 from train.loop.data import BatchMaker, Plan
@@ -150,17 +150,8 @@ def test_resume_is_bit_equal(shared, tiny_model, compile, precision, grad_cache)
     values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)
     whole, cut = ({**values, "output": str(shared / f"{name}-{kind}")} for kind in ("whole", "cut"))
     assert train_here(whole).status == "finished"
-    plain = Trainer.step
-
-    def step(trainer, batch):
-        if batch.step == 7:
-            raise ZeroDivisionError
-        return plain(trainer, batch)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "step", step)
-        with pytest.raises(ZeroDivisionError):
-            train_here(cut)
+    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(cut)
     assert train_here({**cut, "resume": True}).status == "finished"
     assert_same_run(cut["output"], whole["output"])
     state = final_state(whole["output"])

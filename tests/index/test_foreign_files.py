@@ -215,6 +215,9 @@ def test_what_killed_saves_left_goes_with_the_next_save(folder, monkeypatch, is_
             save_arrays(place, kind, 1, {}, other, **settings)
             n_left.append(at)
         place.mkdir(exist_ok=True)
+        if not (place / "manifest.json").exists():
+            with pytest.raises(InputError, match=r"not a saved .* \(it has no manifest\.json\)"):
+                load_arrays(place, kind, 1)
         (place / f".ids-{'a' * 16}.npy.{'b' * 32}.partial").write_bytes(b"half an array")
         save_arrays(place, kind, 1, {"new": True}, {"ids": np.arange(3)}, **settings)
         assert sorted(path.name for path in place.iterdir()) == [array_of(place).name, "manifest.json"]

@@ -199,21 +199,13 @@ def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     build()
 
 
-def test_what_others_put_into_the_work_folder_stays(build, tmp_path, n_syncs, monkeypatch):
-    work = work_folder(tmp_path / "index")
-    stopped_at(0.9, build, n_syncs, monkeypatch)
-    (work / "notes.txt").write_text("mine")
-    (work / "merge-notes").write_text("mine")
-    build()
-    assert sorted(path.name for path in work.rglob("*notes*")) == ["merge-notes", "notes.txt"]
-
-
 def test_names_like_those_of_a_build_stay_and_the_next_build_goes_on(build, tmp_path, n_syncs, monkeypatch):
     work = work_folder(tmp_path / "index")
     stopped_at(0.9, build, n_syncs, monkeypatch)
     backup = work / "rows-2026112308123700"
     backup.mkdir()
-    mine = {backup / "idf.npy", work / "idf.npy", work / "thesis-2026112308123700", work / "array-2026112308123700"}
+    names = ("notes.txt", "merge-notes", "idf.npy", "thesis-2026112308123700", "array-2026112308123700")
+    mine = {backup / "idf.npy", *(work / name for name in names)}
     for path in mine:
         path.write_text("mine")
     for _ in range(2):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -19,6 +20,7 @@ from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
 from train.launch.run import prepare
 from train.launch.worker import work
+from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint, read_pointer
 
 ROOT = Path(__file__).parents[2]
@@ -197,6 +199,23 @@ def metrics(output):
     """The lines of metrics.jsonl without the speed, which differs between runs."""
     lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [{k: v for k, v in json.loads(line).items() if k != "sentences_per_second"} for line in lines]
+
+
+@contextmanager
+def at_step(step, action=lambda trainer: os.kill(os.getpid(), signal.SIGTERM)):
+    """Inside the block, runs of this process call `action` before they take this step; by default it is a SIGTERM."""
+    plain = Trainer.step
+
+    def take(trainer, batch):
+        if batch.step == step:
+            action(trainer)
+        return plain(trainer, batch)
+
+    Trainer.step = take
+    try:
+        yield
+    finally:
+        Trainer.step = plain
 
 
 def final_state(output):

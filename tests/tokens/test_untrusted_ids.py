@@ -120,16 +120,3 @@ def test_ids_of_an_earlier_index_are_made_again(kept, tmp_path):
     shutil.copytree(tmp_path / "earlier" / folder.name, folder)
     assert np.array_equal(TokenIds(index, bert_uncased()).sentences.values, arrays["sentences_values"])
     assert sorted(path.name.rpartition("-")[0] for path in folder.glob("*.npy")) == sorted(arrays)
-
-
-@pytest.mark.parametrize("make", [bert_uncased, roberta])
-def test_what_a_bind_made_is_taken_as_it_is(tmp_path, make):
-    index = una_fast.build_index(TEXTS)
-    made = TokenIds(index, make())
-    index.save(tmp_path / "index")
-    for _ in range(2):  # the ids are written first, then read
-        kept = TokenIds(una_fast.load_index(tmp_path / "index"), make())
-        for name in ("sentences", "terms", "first_terms"):
-            assert np.array_equal(getattr(kept, name).values, getattr(made, name).values)
-            assert np.array_equal(getattr(kept, name).indptr, getattr(made, name).indptr)
-        assert np.array_equal(kept.irregular, made.irregular)

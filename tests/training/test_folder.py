@@ -13,13 +13,12 @@ import pytest
 import torch
 
 from support import small_runs as training
-from support.small_runs import final_state, flat, metrics, options, refusal, train_here
+from support.small_runs import at_step, final_state, flat, metrics, options, refusal, train_here
 from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.loop.trainer import Trainer
 from train.record.best import check_encoder, save_encoder, with_best
 from train.record.checkpoint import (
     VERSION,
@@ -41,7 +40,7 @@ from train.record.folder import (
     read_summary,
     write_json,
 )
-from train.record.metrics import NOTHING, Recorder, read_metrics
+from train.record.metrics import NOTHING, read_metrics
 from train.report.runs import find_runs
 from una_fast.errors import InputError
 from una_fast.storage.files import checksum_of, new_file, partial_of, write_bytes
@@ -83,15 +82,9 @@ def test_another_layout_is_said(pointer, content):
 
 
 @pytest.mark.parametrize("wrong", ["[]", "3", '"finished"', '{"settings": []}', '{"status": ["finished"]}', "{"])
-def test_a_summary_of_wrong_types_is_no_traceback(tmp_path, tiny_model, wrong):
-    values = options(tmp_path, tiny_model)
-    output = Path(values["output"])
-    output.mkdir()
-    (output / "run.json").write_text(wrong)
-    with pytest.raises(InputError, match="holds run.json: give a folder that is new or empty"):
-        train_here(values)
-    assert (output / "run.json").read_text() == wrong
-    assert isinstance(read_summary(output), dict)
+def test_a_summary_of_wrong_types_is_no_traceback(tmp_path, wrong):
+    (tmp_path / "run.json").write_text(wrong)
+    assert isinstance(read_summary(tmp_path), dict)
 
 
 class TestMetrics:
@@ -155,16 +148,6 @@ class TestMetrics:
             assert not read_metrics(path.parent)[1]
         path.write_bytes(b"".join(self.LINES) + b'{"st')  # which a kill cut short
         assert read_metrics(path.parent) == (b"".join(self.LINES), True)
-
-    def test_a_changed_file_is_kept_and_its_lines_go_on(self, path, capsys):
-        path.write_bytes(changed := self.LINES[0] + b"\xff" + self.LINES[1] + self.LINES[2])
-        recorder = Recorder(path.parent, Progress(2), 4)
-        recorder.step(2, 0.5, 1e-5, False, 10.0)
-        recorder.close()
-        assert "warning" in (said := capsys.readouterr().err) and "was changed: it is now metrics-" in said
-        (aside,) = path.parent.glob("metrics-*.jsonl")
-        assert aside.read_bytes() == changed
-        assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1, 2]
 
 
 def test_what_a_stopped_save_left_is_the_indexs(tmp_path):
@@ -293,10 +276,6 @@ class TestResumeAlone:
 
     def test_the_index_moves_with_the_folder_and_unknown_options_are_left_out(self, pointer):
         assert saved_options(pointer) == {"temperature": 0.05, "corpus": ("a.txt",)}
-
-    def test_a_command_of_two_words(self, finished, capsys):
-        assert main(["--resume", "--output", finished["output"]]) == 0
-        assert "already finished" in capsys.readouterr().err
 
     def test_a_finished_run_has_its_settings(self, finished, capsys):
         assert main(["--resume", "--output", finished["output"], "--beta", "0.3"]) == 2
@@ -439,10 +418,6 @@ class TestTheRule:
     def test_a_name_that_is_no_utf_8_is_refused(self, finished, capsys, tmp_path):
         said = refusal(capsys, {**finished, "output": f"{tmp_path}/\udcff"})
         assert "is no name in UTF-8: choose another folder" in said and not [*tmp_path.iterdir()]
-
-    def test_resume_of_a_folder_without_a_run_says_so(self, capsys, precious):
-        said = refusal(capsys, {"resume": True, "output": str(precious.parent)})
-        assert f"--resume: {precious.parent} holds no run of train.ddp" in said
 
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["best", "last", "tensorboard", "metrics.jsonl"])
@@ -595,12 +570,10 @@ class TestChangesOfTheUser:
     """What a user added to a run, or changed in it, stays."""
 
     @pytest.fixture
-    def stopped(self, tmp_path, tiny_model, monkeypatch):
+    def stopped(self, tmp_path, tiny_model):
         """The option values of a run that broke off after step 3 of 6, its checkpoint is of step 2."""
         values = options(tmp_path, tiny_model, max_steps=6)
-        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-            plain = Trainer.step
-            patch.setattr(Trainer, "step", lambda self, batch: plain(self, batch) if batch.step < 3 else 1 / 0)
+        with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
             train_here(values)
         return {**values, "resume": True}
 

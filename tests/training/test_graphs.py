@@ -2,14 +2,13 @@
 
 import functools
 import re
-from pathlib import Path
 
 import pytest
 import torch
 
 from support.fake_tokens import train
 from support.graphs_on_cpu import OnCpu, stand_in
-from support.small_runs import final_state, metrics, options, train_here
+from support.small_runs import options, train_here
 from train.encoder import graphs
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.graphs import Graphs, takes_ready_mask
@@ -221,13 +220,3 @@ def test_few_widths_on_a_gpu(max_length, multiple):
 def test_graphs_need_a_gpu(tmp_path, tiny_model):
     with pytest.raises(InputError, match="--compile graphs needs a GPU, and none is used here"):
         train_here(options(tmp_path, tiny_model, compile="graphs"))
-
-
-@pytest.mark.slow
-def test_fp16_on_the_cpu_keeps_its_scale(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, precision="fp16", max_steps=4, dropout=0.0)
-    assert train_here(values).status == "finished"
-    assert final_state(Path(values["output"]))["scaler"]["scale"] > 0
-    train_here({**values, "precision": "fp32", "output": str(tmp_path / "exact")})
-    close, exact = ([m["loss"] for m in metrics(o) if "loss" in m] for o in (values["output"], tmp_path / "exact"))
-    assert close == pytest.approx(exact, rel=0.05) and close != exact

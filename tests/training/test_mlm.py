@@ -1,13 +1,8 @@
-"""`--mlm-weight`: the masked tokens, the loss and its gradient compared with transformers, a stop, and best/."""
-
-import os
-import signal
-from pathlib import Path
+"""`--mlm-weight`: the masked tokens, and the loss and its gradient compared with transformers."""
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from scipy import stats
 from transformers import (
     AutoTokenizer,
@@ -20,11 +15,10 @@ from transformers import (
 )
 
 from support import reference
-from support.small_runs import assert_same_run, final_state, options, train_here
+from support.small_runs import options
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.mlm import Masking, masking_of
-from train.loop.trainer import Trainer
 from una_fast.errors import InputError
 
 MASK, PAD, TOKENS = 103, 0, 500
@@ -120,28 +114,6 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
     for name, parameter in encoder.backbone.named_parameters():
         if parameter.grad is not None:
             assert torch.allclose(parameter.grad, theirs[name].grad, atol=1e-6), name
-
-
-@pytest.mark.slow
-def test_a_stopped_run_ends_with_the_same_bits_and_best_has_no_head(tmp_path, tiny_model, monkeypatch):
-    whole = options(tmp_path, tiny_model, output=str(tmp_path / "whole"), mlm_weight=0.1, max_steps=5)
-    parts = {**whole, "output": str(tmp_path / "parts")}
-    assert train_here(whole).status == "finished"
-    plain = Trainer.step
-
-    def step(self, batch):
-        if batch.step == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return plain(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "step", step)
-        assert train_here(parts).status == "stopped"
-    assert "mlm.dense.weight" in final_state(parts["output"])["model"]
-    assert train_here({**parts, "resume": True}).status == "finished"
-    assert_same_run(parts["output"], whole["output"])
-    best = load_file(Path(whole["output"]) / "best" / "model.safetensors")
-    assert {*load_file(tiny_model / "model.safetensors")} <= {*best} and not [name for name in best if "mlm" in name]
 
 
 def test_what_cannot_be_is_refused(tmp_path, tiny_model, minilm):

@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from train.config.run import make_run
 from train.loop.trainer import noise_of
@@ -77,11 +76,11 @@ def test_every_noise_has_a_reference():
 
 
 @pytest.mark.parametrize("name", NOISES)
-@given(st.integers(2, 9), st.integers(2, 6), st.integers(0, 99))
-def test_equals_the_plain_reference(name, n, width, seed):
+@given(st.integers(2, 9), st.integers(2, 6), st.integers(0, 99), st.floats(0.01, 1))
+def test_equals_the_plain_reference(name, n, width, seed, strength):
     z, draws = embeddings(n, width, seed=seed), draws_of(n)
-    expected = np.array(PLAIN[name](list(z.numpy()), draws, LAMBDA))
-    assert np.allclose(NOISES[name].load()(z, z, draws, LAMBDA).numpy(), expected, rtol=1e-9, atol=1e-9)
+    expected = np.array(PLAIN[name](list(z.numpy()), draws, strength))
+    assert np.allclose(NOISES[name].load()(z, z, draws, strength).numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -135,32 +134,6 @@ def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
         assert torch.allclose(out, views, atol=1e-6) and views.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("name", NOISES)
-def test_strength_scales_the_move(name):
-    views, rows = embeddings(2, 6, 5), np.arange(6)
-    weak, strong = (noise_on(name, s, "positive", 42)(views, 0, rows)[1] - views[1] for s in (0.1, 0.7))
-    assert torch.allclose(strong, 7 * weak) and weak.norm(dim=1).min() > 0
-
-
-def test_the_moments_of_gaussian_noise_are_those_of_the_step():
-    z = embeddings(8, 3)
-    moves = [NOISES["gaussian"].load()(z, z, draws_of(8, epoch), LAMBDA) - z for epoch in range(2000)]
-    for dimension, sample in enumerate(torch.cat(moves).numpy().T):
-        deviation = LAMBDA * float(z[:, dimension].std())
-        assert stats.kstest(sample, "norm", (0, deviation)).pvalue > 0.01
-
-
-def test_pca_jitter_has_the_squared_covariance_for_its_covariance():
-    """sum_k a_k l_k p_k has the covariance sum_k l_k^2 p_k p_k' = C C."""
-    z = embeddings(8, 3)
-    covariance = torch.nn.functional.normalize(z, dim=1).T.cov()
-    norms = z.norm(dim=1, keepdim=True)
-    epochs = range(4000)
-    moves = torch.cat([(NOISES["pca-jitter"].load()(z, z, draws_of(8, epoch), 1.0) - z) / norms for epoch in epochs])
-    expected = covariance @ covariance
-    assert torch.allclose(moves.T.cov(), expected, atol=5 * float(expected.diagonal().max()) / len(moves) ** 0.5)
-
-
 def test_a_run_names_its_noise():
     assert noise_of(make_run(NEEDED)) is None
     given = {**NEEDED, "noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
@@ -179,10 +152,3 @@ def test_a_strength_out_of_range_is_said(strength):
 def test_noise_on_negatives_needs_negatives(without):
     with pytest.raises(InputError, match="--noise-view negative: this run has no negatives"):
         make_run({**NEEDED, "noise": "gaussian", "noise_view": "negative", **without})
-
-
-@pytest.mark.parametrize(("rows", "changes"), [(1, False), (2, True)])
-def test_a_noise_needs_two_sentences(rows, changes):
-    views = embeddings(3, rows, 4)
-    noisy = noise_on("extrapolation", LAMBDA, "positive", 7)(views, 0, np.arange(rows))
-    assert [not torch.equal(one, other) for one, other in zip(views, noisy, strict=True)] == [False, changes, False]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from support.small_runs import metrics, options, train_here
+from support.small_runs import at_step, metrics, options, train_here
 from train.config.run import make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.modules import FLAGS, read_modules
@@ -115,14 +115,10 @@ def test_the_encoder_of_the_last_step_is_in_last(tmp_path, tiny_model):
     torch.testing.assert_close(encoded(last)[1], ours(last), atol=1e-5, rtol=1e-5)
 
 
-def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_path, tiny_model, monkeypatch):
-    from train.loop.trainer import Trainer
-
+def test_a_stop_before_the_first_checkpoint_leaves_one_score_of_the_start(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, max_steps=4)
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "step", lambda trainer, batch: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train_here(values)
+    with at_step(0, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(values)
     metrics_before = (tmp_path / "run" / "metrics.jsonl").read_text()
     train_here({**values, "resume": True})
     lines = [line for line in metrics(values["output"]) if line["step"] == 0 and "stsb_dev" in line]

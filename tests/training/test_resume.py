@@ -11,12 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
 from bench.endurance.kill_and_resume import run_with_kills
 from support import small_runs as training
 from support.small_runs import (
     assert_same_run,
+    at_step,
     finish,
     metrics,
     options,
@@ -29,7 +31,7 @@ from train.loop import loop
 from train.loop.trainer import Step, Trainer
 from train.record import checkpoint
 from train.record.checkpoint import read_pointer
-from train.record.folder import MARK, RUN, OutputFolder
+from train.record.folder import MARK
 from una_fast.errors import InputError
 
 STEPS = 10
@@ -51,24 +53,6 @@ def whole(folder, tiny_model):
     return Path(values["output"])
 
 
-@pytest.fixture
-def interrupted(monkeypatch):
-    """Lets the next runs of this process get a signal, or do `action`, in step `at`."""
-
-    def at_step(at, action):
-        plain = Trainer.step
-
-        def step(self, batch):
-            if batch.step == at:
-                monkeypatch.undo()
-                action()
-            return plain(self, batch)
-
-        monkeypatch.setattr(Trainer, "step", step)
-
-    return at_step
-
-
 def test_a_run_leaves_what_it_promises(whole):
     run = json.loads((whole / "run.json").read_text())
     assert run["status"] == "finished" and run["progress"]["step"] == STEPS
@@ -87,11 +71,11 @@ SIGNALS = {3: signal.SIGINT}  # the others are SIGTERM
 
 
 @pytest.mark.parametrize("at", [0, 3, 9, *[pytest.param(step, marks=pytest.mark.slow) for step in (4, 5)]])
-def test_a_signal_saves_and_leaves(folder, tiny_model, whole, interrupted, at):
+def test_a_signal_saves_and_leaves(folder, tiny_model, whole, at):
     number = SIGNALS.get(at, signal.SIGTERM)
     values = options(folder, tiny_model, output=str(folder / f"signal{at}"))
-    interrupted(at, lambda: os.kill(os.getpid(), number))
-    outcome = train_here(values)
+    with at_step(at, lambda trainer: os.kill(os.getpid(), number)):
+        outcome = train_here(values)
     assert (outcome.status, outcome.code, outcome.progress.step) == ("stopped", number, at + 1)
     assert train_here({**values, "resume": True}).status == "finished"
     assert_same_run(values["output"], whole)
@@ -123,13 +107,27 @@ def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatc
     assert_same_run(values["output"], whole)
 
 
-def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole, interrupted):
-    def crash():
-        raise ZeroDivisionError
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",  # the noises draw normals and pairs; there are no others
+    [{"mlm_weight": 0.1}, {"positives": "eda-swap"}, {"noise": "gaussian"}, {"noise": "linear", "noise_view": "all"}],
+)
+def test_what_is_drawn_is_the_same_after_a_stop(folder, tiny_model, tmp_path, whole, settings):
+    """In the second epoch, which has other draws; best/ holds the encoder alone."""
+    undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
+    assert train_here(undisturbed).status == "finished"
+    with at_step(6):
+        assert train_here(stopped).status == "stopped"
+    assert train_here({**stopped, "resume": True}).status == "finished"
+    assert_same_run(tmp_path / "a", tmp_path / "b")
+    assert metrics(tmp_path / "a") != metrics(whole)
+    weights = load_file(tmp_path / "a" / "best" / "model.safetensors")
+    assert {*load_file(tiny_model / "model.safetensors")} <= {*weights} and not [one for one in weights if "mlm" in one]
 
+
+def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole):
     values = options(folder, tiny_model, output=str(folder / "crash"))
-    interrupted(7, crash)
-    with pytest.raises(ZeroDivisionError):
+    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
     assert read_pointer(Path(values["output"])).progress.step == 6
     train_here({**values, "resume": True})
@@ -155,17 +153,17 @@ def no_space():
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, interrupted, monkeypatch):
+def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, monkeypatch):
     values = options(folder, tiny_model, output=str(folder / "full"))
     last = Path(values["output"]) / "last"
 
-    def fill_disk():
+    def fill_disk(trainer):
         while [path.name[:14] for path in last.glob("state-*")] != ["state-00000004"]:
             time.sleep(0.01)
         monkeypatch.setattr(checkpoint.torch, "save", lambda state, file: no_space())
 
-    interrupted(5, fill_disk)
-    outcome = train_here(values)
+    with at_step(5, fill_disk):
+        outcome = train_here(values)
     assert outcome.status == "failed"
     assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
     assert read_pointer(Path(values["output"])).progress.step == 4 and len([*last.glob("*.pt")]) == 1
@@ -175,20 +173,20 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, int
 
 
 @pytest.mark.parametrize("put", ["nothing", "folder", "link"])
-def test_a_folder_that_is_moved_away_gets_the_rest_by_resume(folder, tiny_model, whole, interrupted, put):
+def test_a_folder_that_is_moved_away_gets_the_rest_by_resume(folder, tiny_model, whole, put):
     """What the user puts in its place stays as it is, and so does what a link there leads to."""
     values = options(folder, tiny_model, output=str(folder / f"moved-{put}"))
     output, moved, mine = (Path(f"{values['output']}{end}") for end in ("", "-away", "-mine"))
 
-    def move():
+    def move(trainer):
         output.rename(moved)
         if put != "nothing":
             (output if put == "folder" else mine).mkdir()
         if put == "link":
             output.symlink_to(mine)
 
-    interrupted(5, move)
-    outcome = train_here(values)
+    with at_step(5, move):
+        outcome = train_here(values)
     assert outcome.status == "failed" and "is no longer the folder that this command began to write" in outcome.message
     assert not output.exists() or not [*output.iterdir()]
     assert train_here({**values, "output": str(moved), "resume": True}).status == "finished"
@@ -201,7 +199,7 @@ def test_events_that_cannot_be_written(folder, tiny_model, monkeypatch):
     assert outcome.status == "failed" and "cannot be written (File name too long)" in outcome.message
 
 
-def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, interrupted, monkeypatch):
+def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, monkeypatch):
     values = options(folder, tiny_model, output=str(folder / "nan"))
     plain = Trainer._compare
 
@@ -228,15 +226,7 @@ def test_weights_that_are_not_numbers_are_refused(folder, tiny_model):
 def stopped(folder, tiny_model):
     """The option values of a run that was stopped after 4 steps of its 10."""
     values = options(folder, tiny_model, output=str(folder / "refused"))
-    with pytest.MonkeyPatch.context() as patch:
-        plain = Trainer.step
-
-        def step(trainer, batch):
-            if batch.step == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
-            return plain(trainer, batch)
-
-        patch.setattr(Trainer, "step", step)
+    with at_step(3):
         train_here(values)
     return {**values, "resume": True}
 
@@ -362,13 +352,6 @@ class TestTwoRanks:
         # one rank instead of two: other dropout masks, the same data
         assert train_here({**values, "nproc": 1, "resume": True}).status == "finished"
         assert [line["step"] for line in metrics(values["output"])] == [line["step"] for line in metrics(whole2)]
-
-
-def test_a_second_run_is_kept_out(folder, tiny_model):
-    values = options(folder, tiny_model, output=str(folder / "locked"))
-    with OutputFolder(Path(values["output"]), RUN, resume=False), pytest.raises(InputError, match="in use by another"):
-        train_here({**values, "resume": True})
-    train_here({**values, "epochs": 1, "resume": True})
 
 
 @pytest.mark.slow

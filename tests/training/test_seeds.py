@@ -13,13 +13,12 @@ import pytest
 from transformers import AutoModel
 
 from support import small_runs as training
-from support.small_runs import assert_same_run, options, refusal, train_here
+from support.small_runs import assert_same_run, at_step, options, refusal, train_here
 from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.run import launch
 from train.launch.seeds import as_text
-from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUNS, OutputFolder
 from train.report.runs import Group, RunRecord, find_runs
@@ -53,16 +52,8 @@ def trained_here(values):
 
 @pytest.fixture(scope="module")
 def stopped(values):
-    """The messages of a command that got a SIGTERM in the second of two seeds."""
-    plain = Trainer.step
-
-    def step(trainer, batch):
-        if (trainer.run.seed, batch.step) == (1, 5):
-            os.kill(os.getpid(), signal.SIGTERM)
-        return plain(trainer, batch)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "step", step)
+    """The messages of a command that got a SIGTERM in the second of two seeds, whose number is 1."""
+    with at_step(5, lambda trainer: trainer.run.seed == 1 and os.kill(os.getpid(), signal.SIGTERM)):
         code, said = trained_here(values)
     assert code == 128 + signal.SIGTERM, said
     return said
