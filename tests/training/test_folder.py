@@ -446,9 +446,11 @@ class TestOneRun:
         return said
 
     def test_a_copy_of_the_whole_folder_is_the_same_run(self, copy, capsys):
+        (left := partial_of(copy / "best" / "README.md")).touch()
         assert main(["--resume", "--output", str(copy)]) == 0
         assert "copy: already finished" in capsys.readouterr().err
         assert find_runs([copy], notes := []) and not notes
+        assert not left.exists()  # a kill had left it
 
     @pytest.mark.parametrize("name", ["run.json", "last/checkpoint.json", "best/best.json", MARK])
     def test_a_file_of_another_run_is_refused(self, copy, other, capsys, monkeypatch, name):

@@ -38,9 +38,10 @@ def launch(run: Run) -> int:
         with handled(raise_stopped):
             if run.resume and is_own(output, RUN) and is_finished(output):
                 run = resolve_options(run)
-                progress, _ = load_checkpoint(output, {"settings": run.identity()})
-                with_best(output, progress)  # refuses another encoder
-                check_saved(output / LAST)
+                with OutputFolder(output, RUN, resume=True):  # removes what killed processes left
+                    progress, _ = load_checkpoint(output, {"settings": run.identity()})
+                    with_best(output, progress)  # refuses another encoder
+                    check_saved(output / LAST)
                 tell_user(f"{output}: already finished")
             else:
                 run, checked = prepare(run)
