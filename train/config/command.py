@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 from train.config.options import Option
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
-from una_fast.storage.files import read_bytes
 
 DEEPEST = 5  # levels of lists and mappings in a YAML file; options need two
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -170,7 +169,9 @@ def read_yaml(path: Path) -> dict[Any, Any]:
 
     Aliases, 300 bytes of which can stand for gigabytes, are not read, nor is what is nested deeper than any option.
     """
-    import yaml  # takes 15 ms, and only --config needs it
+    import yaml  # these take 30 ms, and only --config needs them
+
+    from una_fast.storage.files import read_bytes
 
     try:
         text, depth = read_bytes(path).decode(), 0
