@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,11 @@ def import_object(path: str) -> Any:
     name, _, attribute = path.partition(":")
     if not name or not attribute:
         raise InputError(f"{path!r} is no import path: write MODULE:NAME, as in my_module:my_function")
-    if str(Path.cwd()) not in sys.path:  # `python -m` looks there, and the script `una-fast` does not
-        sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
+    first = name.partition(".")[0]
     try:
+        # `python -m` looks in the working folder, and the script `una-fast` does not
+        if first not in sys.modules and find_spec(first) is None and str(Path.cwd()) not in sys.path:
+            sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
         module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):

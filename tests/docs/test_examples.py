@@ -89,6 +89,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     upload_index(folder / "index", folder / "copies" / "index")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(sys, "path", [*sys.path])  # modules of the folder are for its examples only
         run_here("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
 
@@ -157,6 +158,7 @@ def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: py
     if "import mteb" in code:
         pytest.skip("mteb fetches its tasks from a hub")
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
 
 
@@ -168,6 +170,7 @@ def shell_commands() -> list[Any]:
 @pytest.mark.parametrize(("page", "command"), shell_commands())
 def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     run_here(command, folder)
 
 

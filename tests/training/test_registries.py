@@ -115,6 +115,14 @@ def test_what_cannot_be_imported_is_said(own, path, message) -> None:
         import_object(path)
 
 
+def test_the_working_folder_is_searched_only_for_what_is_found_nowhere_else(own) -> None:
+    import_object("una_fast.losses:pairs")
+    import_object("json:dumps")
+    assert str(own) not in sys.path
+    import_object("own_parts:margin")
+    assert sys.path[-1] == str(own)
+
+
 def test_parts_of_ones_own_train(own, tiny_model) -> None:
     """A loss, negatives and positives that una_fast does not know, from the working folder."""
     one = small_options(own, tiny_model, max_steps=2, alpha=1)
