@@ -33,7 +33,7 @@ def train_seeds(run: Run) -> int:
     Raises:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
     """
-    output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
+    output, runs = Path(run.output), [of_seed(run, seed) for seed in run.seeds]
     folders = [Path(one.output) for one in runs]
     try:
         with handled(raise_stopped):
@@ -41,10 +41,7 @@ def train_seeds(run: Run) -> int:
             with OutputFolder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
                 _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
-                for number, one in enumerate(runs, start=1):
-                    if code in (0, EXIT_NOT_PUSHED):
-                        tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-                        code = launch(one) or code
+                code = _train_each(runs)
                 if code in (0, EXIT_NOT_PUSHED):
                     _write_table(output, folders)
                     return code
@@ -54,6 +51,16 @@ def train_seeds(run: Run) -> int:
     if any(map(has_checkpoint, folders)):
         done = sum(map(is_finished, folders))
         tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
+    return code
+
+
+def _train_each(runs: Sequence[Run]) -> int:
+    """Train one run after the other, past failed pushes, until one does not finish; returns the last code but 0."""
+    code = 0
+    for number, one in enumerate(runs, start=1):
+        if code in (0, EXIT_NOT_PUSHED):
+            tell_user(f"seed {one.seed}, {number} of {len(runs)}")
+            code = launch(one) or code
     return code
 
 
