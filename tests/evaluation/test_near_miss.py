@@ -37,6 +37,11 @@ def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(
     assert found == pytest.approx(sum(x > min(passing) for x in same) / len(same))
 
 
+@pytest.mark.parametrize(("same", "other"), [([], [0.5]), ([0.5], [])])
+def test_auc_and_recall_are_not_defined_without_pairs(same: list[float], other: list[float]) -> None:
+    assert np.isnan([auc(np.array(same), np.array(other)), recall(np.array(same), np.array(other), 0.05)]).all()
+
+
 def entry(i: int) -> dict[str, str]:
     """The words of a caption in another order, and with another word for one of them."""
     caption = [WORDS[(i + k) % len(WORDS)] for k in range(6)]

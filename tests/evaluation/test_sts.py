@@ -138,6 +138,11 @@ def test_correlations_equal_scipys(data: st.DataObject) -> None:
     assert pearson(x, y) == pytest.approx(pearsonr(x, y).statistic, abs=1e-6)
 
 
+def test_single_precision_loses_nothing_of_a_correlation() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
+    assert pearson(x, y) == pearson(x.astype(np.float64), y.astype(np.float64))
+
+
 def test_aggregates_are_over_pairs_subsets_and_weighted_subsets() -> None:
     gold = np.array([0.0, 1, 2, 0, 1, 2, 3])
     similarity = np.array([0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6])
@@ -178,6 +183,7 @@ def test_alignment_and_uniformity_equal_their_definitions() -> None:
     distances = [np.sum((rows[i] - rows[j]) ** 2) for i in range(50) for j in range(i)]
     assert uniformity(first, block=7) == pytest.approx(np.log(np.mean(np.exp(-2 * np.array(distances)))), abs=1e-5)
     assert alignment(cosine(first, second)) == pytest.approx(np.mean(np.sum((rows - other) ** 2, axis=1)))
+    assert uniformity(first * 1e-14) == pytest.approx(uniformity(first), abs=1e-5)  # lengths do not count
     assert np.isnan(alignment(np.empty(0))) and np.isnan(uniformity(rows[:1]))
 
 
