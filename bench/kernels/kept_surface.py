@@ -14,12 +14,16 @@ import itertools
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 import una_fast
-from support.tokenizer_families import FAMILIES
 from una_fast.augment.row_draws import DrawSet
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from support.tokenizer_families import FAMILIES
 
 SENTENCES, AGAIN, EPOCHS = 4_000, 12, 8
 
