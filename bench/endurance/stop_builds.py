@@ -37,7 +37,7 @@ from una_fast.storage import is_saved
 KINDS = ("alone", "processes", "worker", "dask")
 SPLITS = 12  # of the corpus
 MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped, of about a hundred
-STAGES = ("read", "scan", "merge", "rank", "label", "write", "finish")
+STAGES = ("read", "scan", "merge", "rank", "label", "number", "write")
 
 
 def build(kind: str, corpus: Path, folder: Path) -> None:

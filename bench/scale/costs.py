@@ -15,10 +15,10 @@ RESULTS = Path(__file__).parents[1] / "results" / "cluster.json"
 MEASURED_AT = 1_000_000  # sentences
 HEAPS = 0.64  # V grows as N to this power: 23,515 terms in 10,000 sentences of Wikipedia, 451,691 in 1,000,000
 BY_VOCABULARY = ("rank",)  # stages whose work grows with V, not with N
-MOST_MACHINES = {"finish": 2}  # two arrays are nearly all of an index, and one process reads one for its checksum
+MOST_MACHINES = {"write": 2}  # two arrays are nearly all of an index, and one process writes one
 TEXT_BYTES = 129  # mean length of a sentence of Wikipedia
 SLICES = 8  # reads at most of a split's file for one hash range
-STAGES = ("scan", "merge", "rank", "label", "write", "finish")
+STAGES = ("scan", "merge", "rank", "label", "number", "write")
 SIZES = (10**6, 10**9, 10**10)
 MACHINES = (1, 8, 64)
 
@@ -52,7 +52,7 @@ class Cost:
 
 def small_reads(stage: str, n_documents: int) -> float:
     """Number of small reads of a stage that reads each hash range of each split; 0 for other stages."""
-    if stage not in ("merge", "write"):
+    if stage not in ("merge", "number"):
         return 0
     text = n_documents * TEXT_BYTES
     return SLICES * max(text / LARGEST, 1) * Budget(TEXT_FACTOR * LARGEST, 1).n_partitions(int(text))

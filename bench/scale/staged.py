@@ -77,6 +77,7 @@ class Stages:
 
     def enter(self, stage: str) -> None:
         now = time.perf_counter()
+        self._look(psutil.Process())  # a stage may be shorter than INTERVAL
         self._of(self._stage)["seconds"] = round(now - self._since, 2)
         work = tree_work(psutil.Process())
         self._of(self._stage).update({name: round(work[name] - self._work[name], 1) for name in work})
@@ -89,10 +90,13 @@ class Stages:
     def _sample(self) -> None:
         process = psutil.Process()
         while True:
-            at = self._of(self._stage)
-            at["memory_mib"] = max(at["memory_mib"], round(tree_memory(process) / 2**20))
-            at["disk_mib"] = max(at["disk_mib"], round(self._disk() / 2**20))
+            self._look(process)
             time.sleep(INTERVAL)
+
+    def _look(self, process: psutil.Process) -> None:
+        at = self._of(self._stage)
+        at["memory_mib"] = max(at["memory_mib"], round(tree_memory(process) / 2**20))
+        at["disk_mib"] = max(at["disk_mib"], round(self._disk() / 2**20))
 
     def _disk(self) -> int:
         files = [path for place in self._places if place.exists() for path in place.rglob("*")]

@@ -91,6 +91,10 @@ class Pack(AbstractContextManager["Pack"]):
         self._places: dict[str, tuple[str, int, int, int]] = content["arrays"]
         self._checksums = np.frombuffer(checksums, dtype=SUM, count=len(checksums) // 8)
 
+    def length(self, name: str) -> int:
+        """The number of values of an array."""
+        return self._places[name][1]
+
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """``array[start:stop]``, read into memory and compared with its checksums."""
         kind, length, offset, first = self._places[name]

@@ -3,10 +3,10 @@
 read      what can only be read from its start (compressed files, iterables) becomes segments of documents
 scan      a split of the corpus becomes rows of numbers of its own, and runs of its words and chunks, cut by hash
 merge     the runs of one hash range, of all splits, become distinct strings with their counts and first places
-rank      a range of ranks is sorted and written to its place in the index; ties stand by first place
-label     the rank of each number of each split is written to files
-write     the rows of a split, relabelled, are written to their place in the index
-finish    checksums; then the manifest is written and the folder gets its name
+rank      a range of ranks is sorted; ties stand by first place
+label     the rank of each string of each run is written to files
+number    the rank of each number of a split is written to a file
+write     an array of the index is joined from its parts, rows relabelled; then the arrays are moved into the folder
 
 Every stage is a list of tasks, and every task writes one file that appears whole or not at all: a task that is run
 twice, by a lost worker or after a restart, writes the same bytes.

@@ -7,26 +7,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from una_fast.arrays import check_id_range, row_bounds
+from una_fast.arrays import check_id_range
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import Split, probe_words, tokenizer_name
 from una_fast.corpus.words import warn
 from una_fast.errors import InputError, counted
-from una_fast.index.layout import DTYPES, KIND, SCORES, VERSION, index_meta
+from una_fast.index.layout import DTYPES, KIND, VERSION, index_meta
 from una_fast.index.staged.executors import Runner, Task, check_workers, open_runner
 from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_strings, rank_strings
-from una_fast.index.staged.output import Piece, checksum_array, create_arrays, write_split
-from una_fast.index.staged.plan import ROWS, Paths, Plan
+from una_fast.index.staged.output import number_split, write_array
+from una_fast.index.staged.plan import ROWS, Plan
 from una_fast.index.staged.read import plan_build, scan_tasks
 from una_fast.index.staged.work import MARK, delete_work, end_work, open_work
 from una_fast.storage import check_own, publish, resolved
 from una_fast.storage.files import link
 from una_fast.storage.manifest import Manifest
 from una_fast.storage.packs import read_meta, write_pack
-
-Metas = list[dict[str, Any]]  # of each split: its numbers of documents, words and chunks, and a sample of its scripts
 
 
 def build_in_stages(
@@ -53,8 +51,7 @@ def build_in_stages(
         digests = [given.digest_task() for given in inputs if given.parts]
         runner.run("scan", [*scan_tasks(plan, words), *digests])
         delete_work(work, lambda name: plan.keeps(name) and not name.startswith("segment-"))
-        files = zip(plan.of_splits("rows"), plan.of_splits("written"), strict=True)
-        metas = [read_meta(written if written.exists() else rows) for rows, written in files]
+        metas = [read_meta(path) for path in plan.of_splits("rows")]
         sample, n_documents = ScriptSample(), Counter[int]()
         for split, meta in zip(plan.splits, metas, strict=True):
             sample.n_characters += meta["scripts"]["n_characters"]
@@ -63,14 +60,14 @@ def build_in_stages(
         remarks = [read_meta(given.output)["remark"] for given in inputs]
         for remark in (*remarks, sample.remark(tokenizer_name(tokenizer))):
             warn(remark)
-        if not any(meta["terms_values"] for meta in metas):
+        if not any(meta["n_words"] for meta in metas):
             delete_work(work, lambda _: False)
             n = sum(n_documents.values())
             raise InputError(f"the corpus has no word: {counted(n, 'sentence')} read, all of them blank")
         if not plan.is_labelled():
-            _rank(plan, metas, runner)
+            _rank(plan, sum(n_documents.values()), runner)
         delete_work(work, lambda name: plan.keeps(name) and not name.startswith(("merge-", "runs-")))
-        checksums = _write(plan, metas, runner)
+        checksums = _write(plan, runner)
         summaries = [given.summary(n_documents[number]) for number, given in enumerate(inputs)]
         meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
         arrays, manifest = plan.of_arrays("array"), Manifest(KIND, VERSION, meta, checksums)
@@ -79,9 +76,9 @@ def build_in_stages(
     return target
 
 
-def _rank(plan: Plan, metas: Metas, runner: Runner) -> None:
+def _rank(plan: Plan, n_documents: int, runner: Runner) -> None:
     """The stages from merge to label."""
-    runs, n_documents = plan.of_splits("runs"), sum(meta["n_documents"] for meta in metas)
+    runs = plan.of_splits("runs")
     merged = {kind: plan.of_ranges("merge", kind) for kind in ROWS}
     tasks = [
         Task(path, merge_strings, (kind, runs, partition, n_documents))
@@ -89,52 +86,35 @@ def _rank(plan: Plan, metas: Metas, runner: Runner) -> None:
         for partition, path in enumerate(paths)
     ]
     runner.run("merge", tasks)
-    arrays = plan.of_arrays("array")
-    starts = create_arrays(arrays, _lengths(merged, metas, n_documents))
-    ranks, labels = [], []
+    n_ranges = {}
     for kind, paths in merged.items():
-        n = runner.budget.n_ranges(sum(path.stat().st_size for path in paths))
-        cuts = [None, *cut_ranks(paths, n), None]  # equal keys make fewer ranges than n
-        ranked = plan.paths(f"rank-{kind}-{n}", len(cuts) - 1)  # another `memory` makes others
+        check_id_range(sum(read_meta(path)["n"] for path in paths), "words" if kind == "terms" else "chunks")
+        n_ranges[kind] = runner.budget.n_ranges(sum(path.stat().st_size for path in paths))
+    ranks, labels = [], []
+    for kind, ranked in plan.of_ranks(n_ranges).items():
+        cuts = [None, *cut_ranks(merged[kind], n_ranges[kind]), None]
         for path, span in zip(ranked, pairwise(cuts), strict=True):
-            ranks.append(Task(path, rank_strings, (kind, paths, *span, arrays)))
+            ranks.append(Task(path, rank_strings, (kind, merged[kind], *span)))
         for partition, path in enumerate(plan.of_ranges("label", kind)):
-            labels.append(Task(path, label_numbers, (paths[partition], ranked, partition)))
+            labels.append(Task(path, label_numbers, (merged[kind][partition], ranked, partition)))
     runner.run("rank", ranks)
-    write_pack(plan.ranked, {"pieces": [starts, *(read_meta(task.output)["pieces"] for task in ranks)]}, {})
+    write_pack(plan.ranked, n_ranges, {})
     runner.run("label", labels)
 
 
-def _lengths(merged: dict[str, Paths], metas: Metas, n_documents: int) -> dict[str, int]:
-    """The length of each array."""
-    lengths: dict[str, int] = {}
-    for kind, rows in ROWS.items():
-        tables = [read_meta(path) for path in merged[kind]]
-        n = sum(table["n"] for table in tables)
-        check_id_range(n, "words" if kind == "terms" else "chunks")
-        lengths[f"{kind}_utf8"] = sum(table["bytes"] for table in tables)
-        lengths[f"{kind}_offsets"] = n + 1
-        lengths[f"{rows}_values"] = sum(meta[f"{kind}_values"] for meta in metas)
-        lengths[f"{rows}_indptr"] = n_documents + 1
-    return lengths | dict.fromkeys(SCORES, lengths["terms_offsets"] - 1)
-
-
-def _write(plan: Plan, metas: Metas, runner: Runner) -> dict[str, str]:
-    """The stages write and finish. Returns the checksum of each array."""
-    arrays, written = plan.of_arrays("array"), plan.of_splits("written")
+def _write(plan: Plan, runner: Runner) -> dict[str, str]:
+    """The stages number and write. Returns the checksum of each array."""
+    rows, ids = plan.of_splits("rows"), plan.of_splits("ids")
     labels = {kind: plan.of_ranges("label", kind) for kind in ROWS}
-    documents = row_bounds([meta["n_documents"] for meta in metas]).tolist()
-    values = {kind: row_bounds([meta[f"{kind}_values"] for meta in metas]).tolist() for kind in ROWS}
+    runner.run("number", [Task(path, number_split, (i, rows[i], labels)) for i, path in enumerate(ids)])
+    arrays, checksums = plan.of_arrays("array"), plan.of_arrays("checksum")
+    ranked = plan.of_ranks(read_meta(plan.ranked))
+    parts = {"chunks": ranked["chunks"], **dict.fromkeys(ROWS.values(), rows)}
     tasks = []
-    for i, rows in enumerate(plan.of_splits("rows")):
-        places = {kind: values[kind][i] for kind in ROWS}
-        tasks.append(Task(written[i], write_split, (i, rows, arrays, labels, documents[i], places)))
-    runner.run("write", tasks)
-    pieces = [*read_meta(plan.ranked)["pieces"], *(read_meta(path)["pieces"] for path in written)]
-    checksums, tasks = plan.of_arrays("checksum"), []
     for name in DTYPES:
         checksums[name].unlink(missing_ok=True)  # the array may have changed since then
-        of_array = [Piece(*of[name]) for of in pieces if name in of]
-        tasks.append(Task(checksums[name], checksum_array, (arrays[name], of_array)))
-    runner.run("finish", tasks)
+        of_array = parts.get(name.partition("_")[0], ranked["terms"])
+        ids_of_array = ids if name.endswith("_values") else None
+        tasks.append(Task(checksums[name], write_array, (name, of_array, ids_of_array, arrays[name])))
+    runner.run("write", tasks)
     return {name: read_meta(checksums[name])["checksum"] for name in DTYPES}

@@ -1,7 +1,7 @@
 """Stages merge, rank and label: from the runs of all splits to the strings of the index, and the rank of each number.
 
 merge   the runs of one hash range, of all splits -> its distinct strings, best first, with their scores
-rank    a range of ranks is gathered from all hash ranges, sorted and written to the index
+rank    a range of ranks is gathered from all hash ranges, and sorted
 label   the rank of each number of each split
 
 A string's first place is (the first split that has it, its number there), as one int64: numbers are by first appearance
@@ -22,7 +22,6 @@ import numpy as np
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
 from una_fast.index.scores import rank, term_scores
-from una_fast.index.staged.output import write_values
 from una_fast.index.staged.plan import Paths
 from una_fast.storage.content import wrong_bounds
 from una_fast.storage.packs import Pack, write_pack
@@ -71,7 +70,7 @@ def merge_strings(kind: str, runs: Paths, partition: int, n_documents: int, outp
     }
     samples = np.linspace(0, n - 1, min(n, N_SAMPLES)).astype(POINTER)
     arrays |= {f"sample_{name}": arrays[name][samples] for name in ("score", "first")}
-    write_pack(output, {"n": n, "bytes": len(table.utf8)}, arrays)
+    write_pack(output, {"n": n}, arrays)
 
 
 def _with_room(array: np.ndarray, n: int) -> np.ndarray:
@@ -101,24 +100,20 @@ def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
     keys.sort()
     weights = np.cumsum([weight for _, weight in keys])
     targets = np.linspace(0, weights[-1] if len(weights) else 0, n_ranges + 1)[1:-1]
-    cuts = {keys[i][0] for i in np.searchsorted(weights, targets).tolist()}
-    return sorted(cuts)
+    return [keys[i][0] for i in np.searchsorted(weights, targets).tolist()]
 
 
-def rank_strings(
-    kind: str, merged: Iterable[Path], low: Key | None, high: Key | None, arrays: Paths, output: Path
-) -> None:
-    """The task of a range of ranks, from `low` to below `high`: writes its strings to the index, and `output`.
+def rank_strings(kind: str, merged: Iterable[Path], low: Key | None, high: Key | None, output: Path) -> None:
+    """The task of a range of ranks, from `low` to below `high`: its strings and their scores, by rank.
 
-    output: `ranks`, int32, of the strings between the keys, one hash range after another; `bounds`, int64, where each
-    hash range starts in it.
+    `ranks`: int32, of the strings between the keys, one hash range after another; `bounds`: int64, where each hash
+    range starts in it.
     """
     with ExitStack() as stack:
         packs = [stack.enter_context(Pack(path)) for path in merged]
         starts = [_place(pack, low) if low else 0 for pack in packs]
         stops = [_place(pack, high) if high else pack.meta["n"] for pack in packs]
         first_rank = sum(starts)
-        first_byte = sum(int(pack.read("offsets", at, at + 1)[0]) for pack, at in zip(packs, starts, strict=True))
 
         def gather(name: str) -> np.ndarray:
             return np.concatenate([pack.read(name, *span) for pack, *span in zip(packs, starts, stops, strict=True)])
@@ -126,19 +121,15 @@ def rank_strings(
         order = np.lexsort((gather("first"), -gather("score")))
         ranks = np.empty(len(order), dtype=ID)
         ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
-        columns = {name: gather(of)[order] for name, of in STATISTICS.items()} if kind == "terms" else {}
+        arrays = {name: gather(of)[order] for name, of in STATISTICS.items()} if kind == "terms" else {}
         texts, lengths = [], []
         for pack, start, stop in zip(packs, starts, stops, strict=True):
             offsets, utf8 = read_strings(pack, "", start, stop)
             texts.append(utf8)
             lengths.append(np.diff(offsets))
     strings = StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths))).take(order)
-    pieces = {name: write_values(arrays, name, first_rank, values) for name, values in columns.items()}
-    pieces[f"{kind}_utf8"] = write_values(arrays, f"{kind}_utf8", first_byte, strings.utf8)
-    offsets = strings.offsets[1:] + first_byte
-    pieces[f"{kind}_offsets"] = write_values(arrays, f"{kind}_offsets", first_rank + 1, offsets)
-    bounds = row_bounds(np.subtract(stops, starts))
-    write_pack(output, {"pieces": pieces}, {"ranks": ranks, "bounds": bounds})
+    arrays |= {f"{kind}_utf8": strings.utf8, f"{kind}_lengths": np.diff(strings.offsets)}
+    write_pack(output, {}, {**arrays, "ranks": ranks, "bounds": row_bounds(np.subtract(stops, starts))})
 
 
 def label_numbers(merged: Path, ranked: Iterable[Path], partition: int, output: Path) -> None:

@@ -10,12 +10,10 @@ from typing import Any
 import xxhash
 
 from una_fast.corpus.source import BATCH_ROWS, Block, FileSource
-from una_fast.index.layout import DTYPES
 from una_fast.storage.content import wrong_ids
-from una_fast.storage.packs import Pack
+from una_fast.storage.packs import Pack, read_meta
 
 ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
-OF_ARRAYS = ("array", "rank", "written", "checksum")  # the arrays, and files that say what is in them
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Plan:
     n_partitions: int
 
     def of_splits(self, stage: str) -> Paths:
-        """A file for each split: `rows` and `runs`, and `written`, which says that the rows are in the arrays."""
+        """A file for each split: its `rows` and `runs`, and the `ids` of its numbers."""
         return self.paths(stage, len(self.splits))
 
     def of_ranges(self, stage: str, kind: str) -> Paths:
@@ -91,29 +89,27 @@ class Plan:
         """The files of the n tasks of a stage."""
         return Paths(self.work, stage, self.key, n)
 
+    def of_ranks(self, n: dict[str, int]) -> dict[str, Paths]:
+        """For terms and chunks, a file for each of their `n` ranges of ranks; another `memory` makes others."""
+        return {kind: self.paths(f"rank-{kind}-{n[kind]}", n[kind]) for kind in ROWS}
+
     @property
     def ranked(self) -> Path:
-        """The list of what stage rank has put into the arrays."""
+        """The numbers of ranges of ranks, written when all of them are there."""
         return self.work / f"ranked-{self.key}"
-
-    def has_arrays(self) -> bool:
-        """True if all arrays are there: without all of them no file of OF_ARRAYS counts."""
-        return all(self.of_arrays("array")[name].exists() for name in DTYPES)
 
     def is_labelled(self) -> bool:
         """True if the stages from merge to label are done."""
-        files = [self.ranked, *(path for kind in ROWS for path in self.of_ranges("label", kind))]
-        return all(path.exists() for path in files)
+        if not self.ranked.exists():
+            return False
+        files = [*(self.of_ranges("label", kind) for kind in ROWS), *self.of_ranks(read_meta(self.ranked)).values()]
+        return all(path.exists() for paths in files for path in paths)
 
     def to_scan(self) -> list[Split]:
         """The splits whose rows or runs a later stage needs, and that are not there."""
-        rows, runs, written = map(self.of_splits, ("rows", "runs", "written"))
-        labelled = self.is_labelled()
-
-        def is_scanned(i: int) -> bool:
-            return (rows[i].exists() or written[i].exists()) and (labelled or runs[i].exists())
-
-        return [split for split in self.splits if not is_scanned(split.number)]
+        stages = ("rows",) if self.is_labelled() else ("rows", "runs")
+        files = [self.of_splits(stage) for stage in stages]
+        return [split for split in self.splits if not all(of[split.number].exists() for of in files)]
 
     def keeps(self, name: str) -> bool:
         """Whether a file of the work folder belongs to this plan."""

@@ -25,7 +25,7 @@ from una_fast.errors import InputError
 from una_fast.index.layout import SCORE_LAW
 from una_fast.index.scores import count_documents
 from una_fast.index.staged.executors import SMALLEST, Budget, Runner, Task
-from una_fast.index.staged.plan import OF_ARRAYS, Plan, Segment, Split, key_of
+from una_fast.index.staged.plan import ROWS, Plan, Segment, Split, key_of
 from una_fast.index.staged.work import delete_work
 from una_fast.parallel import Workers
 from una_fast.storage.files import checksum_of
@@ -79,8 +79,6 @@ def plan_build(sources: Sequence[Source], words: Words, work: Path, runner: Runn
             write_segments(given.source, split_bytes, given.output)
     while True:
         plan = _plan(inputs, words, work, runner.budget)
-        if not plan.has_arrays():
-            delete_work(work, lambda name: not name.startswith(OF_ARRAYS))
         delete_work(work, plan.keeps)
         segments = [(split.source_number, split.source) for split in plan.to_scan()]
         gone = {number for number, source in segments if isinstance(source, Segment) and not source.path.exists()}
@@ -192,7 +190,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, run_file: Path, ro
     chunks, sentences, vocabulary, word_ids = parser.result(here)
     if isinstance(split.source, FileSource):
         split.source.check_unchanged(split.identity or [])
-    meta = {"n_documents": len(sentences), "scripts": vars(parser.scripts)}
+    meta = {"n_documents": len(sentences), "n_words": len(word_ids.values), "scripts": vars(parser.scripts)}
     runs: dict[str, np.ndarray] = {}
     rows: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
@@ -204,8 +202,7 @@ def scan_split(split: Split, words: Words, n_partitions: int, run_file: Path, ro
             run |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
         runs |= {f"{kind}_{name}": array for name, array in run.items()}
         row = {"values": ids.values, "lengths": ids.lengths().astype(ID), "numbers": numbers}
-        rows |= {f"{kind}_{name}": array for name, array in row.items()}
-        meta[f"{kind}_values"] = len(ids.values)
+        rows |= {f"{ROWS[kind]}_{name}": array for name, array in row.items()}
     write_pack(run_file, {}, runs)
     write_pack(row_file, meta, rows)
 

@@ -14,10 +14,10 @@ from una_fast.storage.packs import KEPT
 
 MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
 FILE = re.compile(
-    r"(segment|(read|rows|runs|written|ranked|(merge|label|rank)-(terms|chunks))(-\d+)*"
+    r"(segment|(read|rows|runs|ids|ranked|(merge|label|rank)-(terms|chunks))(-\d+)*"
     rf"|(array|checksum)-({'|'.join(DTYPES)}))-[0-9a-f]{{16}}|{PARTIAL.pattern}"
 )
-NOTABLE = re.compile("segment|rows|written|label")  # the files of tasks that take long
+NOTABLE = re.compile("segment|rows|label")  # the files of tasks that take long
 
 
 def work_folder(folder: Path) -> Path:
@@ -61,7 +61,7 @@ def _claim(work: Path) -> None:
     """Put the mark into an empty work folder.
 
     Raises:
-        InputError: it holds something, and no mark; or an array there leads out of it.
+        InputError: it holds something, and no mark.
     """
     try:
         names = sorted(path.name for path in work.iterdir() if not PARTIAL.fullmatch(path.name))
@@ -74,17 +74,11 @@ def _claim(work: Path) -> None:
         raise unwritable(work, error, "nothing was changed") from error
     if not is_own:
         raise InputError(f"{work}: holds {names[0]!r}, and no build made it; move it, or delete it to build anew")
-    for path in work.glob("array-*"):
-        if FILE.fullmatch(path.name) and (path.is_symlink() or not path.is_file()):
-            raise InputError(f"{path}: is a link, or no file, so no build made it; move it, and delete {work}")
 
 
 def delete_work(work: Path, keep: Callable[[str], bool]) -> None:
-    """Delete the files of a build, except names for which `keep` is true. What others put there stays.
-
-    The arrays go first: without all of them nothing counts that is said of their content.
-    """
-    for path in sorted(work.iterdir(), key=lambda path: not path.name.startswith("array-")):
+    """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
+    for path in [*work.iterdir()]:
         if FILE.fullmatch(path.name) and not keep(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
 
