@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
+import pyarrow as pa
 
 from una_fast._kernels.words.strings import StringSet, strings_with
 from una_fast.errors import InputError
@@ -97,8 +98,10 @@ class StringTable(Sequence[str]):
 
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
-        taken = Ragged(self.utf8, self.offsets).take(order)
-        return StringTable(taken.values, taken.indptr)
+        strings = _arrow_array(pa.large_binary(), self.offsets, self.utf8, length=len(self))
+        numbers = _arrow_array(pa.int64(), order.astype(np.int64), length=len(order))
+        _, offsets, utf8 = strings.take(numbers).buffers()  # a fourth of the time of `Ragged.take`
+        return StringTable(np.frombuffer(utf8, dtype=np.uint8), np.frombuffer(offsets, dtype=POINTER))
 
     def followed_by(self, other: StringTable) -> StringTable:
         """These strings, then the strings of `other`."""
@@ -132,6 +135,11 @@ class StringTable(Sequence[str]):
             text = buffer.decode("ascii")
             return (text[start:stop] for start, stop in bounds)
         return (buffer[start:stop].decode("utf-8") for start, stop in bounds)
+
+
+def _arrow_array(kind: pa.DataType, *buffers: np.ndarray, length: int) -> pa.Array:
+    """The buffers of an array without nulls; pa.array would import pandas."""
+    return pa.Array.from_buffers(kind, length, [None, *map(pa.py_buffer, buffers)])
 
 
 class StringNumbers(Mapping[str, int]):
