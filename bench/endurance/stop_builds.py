@@ -161,7 +161,7 @@ def build_with_stops(
             stage = changed.parent.name.split("-")[0] if changed.suffix else changed.name.split("-")[0]
             flipped[f"{stage}: {'a sentence' if code == 2 else 'equal bits'}"] += 1
             if code == 2:
-                delete_what_is_named(words, changed)
+                delete_what_is_named(words, changed, folder)
                 shutil.rmtree(folder, ignore_errors=True)  # its arrays may be links to the changed file
             changed = None
         if done:
@@ -171,12 +171,12 @@ def build_with_stops(
     return stops, flipped
 
 
-def delete_what_is_named(words: str, changed: Path) -> None:
-    """Do what the sentence says. SystemExit if it does not name the changed file, or its folder."""
+def delete_what_is_named(words: str, changed: Path, folder: Path) -> None:
+    """Do what the sentence says. SystemExit unless it names the changed file, its folder, or a link in `folder`."""
     line = words.splitlines()[-1].removeprefix("error: ")
     found = re.search(r"; delete (/\S+) to build", line)
     named = Path(found[1] if found else line.partition(": ")[0])
-    if named != changed and named not in changed.parents:
+    if named not in (changed, *changed.parents) and named.parent != folder:
         raise SystemExit(f"{changed} was changed, and the build says: {line}")
     shutil.rmtree(named) if named.is_dir() else named.unlink()
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
+from una_fast.index.layout import SCORES
 from una_fast.index.scores import rank, term_scores
 from una_fast.index.staged.plan import Paths
 from una_fast.storage.content import wrong_bounds
@@ -28,7 +29,6 @@ from una_fast.storage.packs import Pack, write_pack
 
 N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
 Key = tuple[float, int]  # what ranks are sorted by, lowest first: minus the score, then the first place
-STATISTICS = {"document_frequency": "frequency", "idf": "idf", "max_tfidf": "score"}  # in the index: in a hash range
 
 
 def merge_strings(kind: str, runs: Paths, partition: int, n_documents: int, output: Path) -> None:
@@ -51,12 +51,11 @@ def merge_strings(kind: str, runs: Paths, partition: int, n_documents: int, outp
                 ratio[found] = np.maximum(ratio[found], run.read("terms_ratio", *span))
     n = len(strings)
     order = np.arange(n)
-    arrays: dict[str, np.ndarray] = {"score": np.zeros(n, dtype=SCORE)}
+    arrays: dict[str, np.ndarray] = {"max_tfidf": np.zeros(n, dtype=SCORE)}
     if kind == "terms":
         scores = term_scores(frequency[:n], ratio[:n], n_documents)
         order = rank(scores.max_tfidf).astype(POINTER)
-        scores = scores.take(order)
-        arrays = {"score": scores.max_tfidf, "idf": scores.idf, "frequency": scores.document_frequency}
+        arrays = {**vars(scores.take(order))}
     table = StringTable(*strings.strings()).take(order)
     del strings
     places = np.empty(n, dtype=ID)
@@ -69,7 +68,7 @@ def merge_strings(kind: str, runs: Paths, partition: int, n_documents: int, outp
         "bounds": row_bounds([len(found) for found in numbers]),
     }
     samples = np.linspace(0, n - 1, min(n, N_SAMPLES)).astype(POINTER)
-    arrays |= {f"sample_{name}": arrays[name][samples] for name in ("score", "first")}
+    arrays |= {f"sample_{name}": arrays[name][samples] for name in ("max_tfidf", "first")}
     write_pack(output, {"n": n}, arrays)
 
 
@@ -94,7 +93,7 @@ def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
     keys: list[tuple[Key, float]] = []
     for path in merged:
         with Pack(path) as pack:
-            scores, firsts = pack.read("sample_score").tolist(), pack.read("sample_first").tolist()
+            scores, firsts = pack.read("sample_max_tfidf").tolist(), pack.read("sample_first").tolist()
             weight = pack.meta["n"] / max(len(scores), 1)
             keys += [((-score, first), weight) for score, first in zip(scores, firsts, strict=True)]
     keys.sort()
@@ -118,10 +117,10 @@ def rank_strings(kind: str, merged: Iterable[Path], low: Key | None, high: Key |
         def gather(name: str) -> np.ndarray:
             return np.concatenate([pack.read(name, *span) for pack, *span in zip(packs, starts, stops, strict=True)])
 
-        order = np.lexsort((gather("first"), -gather("score")))
+        order = np.lexsort((gather("first"), -gather("max_tfidf")))
         ranks = np.empty(len(order), dtype=ID)
         ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
-        arrays = {name: gather(of)[order] for name, of in STATISTICS.items()} if kind == "terms" else {}
+        arrays = {name: gather(name)[order] for name in SCORES} if kind == "terms" else {}
         texts, lengths = [], []
         for pack, start, stop in zip(packs, starts, stops, strict=True):
             offsets, utf8 = read_strings(pack, "", start, stop)
@@ -147,6 +146,6 @@ def _place(pack: Pack, key: Key) -> int:
     """How many strings of a hash range come before `key`."""
 
     def key_at(i: int) -> Key:
-        return -pack.read("score", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
+        return -pack.read("max_tfidf", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
 
     return bisect_left(range(pack.meta["n"]), key, key=key_at)
