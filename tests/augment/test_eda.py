@@ -48,9 +48,7 @@ def test_rows_and_text_are_the_reference_draw_for_draw(operation, sentences, str
     for line, edited in zip(corpus, found, strict=True):
         told = eda.explain(line, epoch)
         assert told.words == line.split() and " ".join(told.result) == edited
-        needed = operation in ("synonym", "insert")
-        assert told.n_synonyms == [len(look_up(word)) if needed else 0 for word in told.words]
-        assert str(told).endswith(edited) and told.to_dict()["operation"] == operation
+        assert str(told).endswith(edited) and told.to_dict() == {"words": told.words, "result": told.result}
         assert bool(edited) == bool(line.split()), "empty"
         could = {
             "synonym": any(map(look_up, told.words)),

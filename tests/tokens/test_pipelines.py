@@ -136,9 +136,9 @@ def test_a_tokenizer_that_cannot_be_used_is_refused_with_the_remedy(case, index)
 def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index):
     make, message = BY_TEXT[case]
     tokenizer = make()
-    with pytest.warns(InputWarning, match=f"{message}.*us a sentence here") as caught:
+    with pytest.warns(InputWarning, match=f"{message}.*us a sentence or more") as caught:
         una = una_fast.Augmenter(index, beta=0.9, tokenizer=tokenizer)
-    assert sum("us a sentence here" in str(one.message) for one in caught) == 1
+    assert sum("us a sentence or more" in str(one.message) for one in caught) == 1
     assert not una.tokens.by_word
     rows = [*range(len(TEXTS) - 1, -1, -1), 3, 3]
     batch = {"truncation": True, "padding": "max_length", "max_length": 12, "return_tensors": "pt", "verbose": False}

@@ -5,8 +5,8 @@ Wei and Zou 2019, https://arxiv.org/abs/1901.11196, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import xxhash
 
 from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import ID, MAX_IDS, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, Ragged, StringTable, row_bounds
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.row_draws import DrawSet
@@ -23,29 +23,11 @@ from una_fast.augment.settings import check_choice, check_index, checked_seed
 from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
+from una_fast.augment.word_augmentation import EditedWords
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.text_table import aligned
 
 NEEDS_SYNONYMS = ("synonym", "insert")
-
-
-@dataclass(frozen=True)
-class EditedSentence:
-    """What an operation did to a sentence: its words, how many synonyms each has, and the words that it became."""
-
-    operation: str
-    words: list[str]
-    n_synonyms: list[int]
-    result: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        rows = [("word", "synonyms"), *zip(self.words, map(str, self.n_synonyms), strict=True)]
-        return "\n".join([*aligned(rows, left=(0,)), "", " ".join(self.result)])
 
 
 class EDA(KernelAugmentation):
@@ -88,8 +70,8 @@ class EDA(KernelAugmentation):
         check_index(index)
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: it is a share of words, above 0 and up to 1; EDA takes 0.1")
-        look_up = open_synonyms(synonyms) if operation in NEEDS_SYNONYMS else lambda word: ()
-        self._table = SynonymTable(index, look_up)
+        self._look_up = open_synonyms(synonyms) if operation in NEEDS_SYNONYMS else lambda word: ()
+        self._synonyms, extra = _synonyms_of_terms(index, self._look_up)
         self._operation, self._strength = operation, float(strength)
         self._seed = xxhash.xxh3_64_intdigest(f"eda {operation} {checked_seed(seed)}".encode())
         super().__init__(
@@ -99,72 +81,40 @@ class EDA(KernelAugmentation):
             {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms},
             surface="spaced",
             make_kernel=self._make_kernel,
-            extra=self._table.extra,
+            extra=extra,
         )
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedSentence:
-        """What `augment([sentence], epoch)` does; prints as a table."""
+    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+        """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
         text = self._reader.read([sentence])
-        drawn, unseen, n_synonyms = self._edit(text, DrawSet(epoch, draw_set))
+        drawn, strings = self._draw_text(text, DrawSet(epoch, draw_set))
         words = [text.word(i, self.index.terms) for i in text.terms.values.tolist()]
-        strings = self._table.strings
-        result = [strings[i] if i >= 0 else unseen[-1 - i] for i in drawn.values.tolist()]
-        return EditedSentence(self._operation, words, n_synonyms.tolist(), result)
+        return EditedWords(words, [strings[-1 - i] for i in drawn.values.tolist()])
 
     def _make_kernel(self, speller: Speller) -> RowKernel:
-        edits = self._operation, self._strength, self._table.synonyms
+        edits = self._operation, self._strength, self._synonyms
         return EditedRows(self.index.word_ids, *edits, self._seed, speller.term_tokens)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
-        return self._edit(text, draws)[:2]
-
-    def _edit(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable, np.ndarray]:
-        """The ids of the edited rows; the strings of negative ids; and how many synonyms each word has, int64 (T,)."""
+        """All ids are negative."""
         distinct, local = np.unique(text.terms.values, return_inverse=True)
         words = [text.word(i, self.index.terms) for i in distinct.tolist()]
-        names, synonyms, new = self._table.number(distinct, words, len(text.unseen))
+        found = [self._look_up(word) for word in words]
+        bounds = row_bounds([*map(len, found)])
+        synonyms = Ragged(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
         rows, edits = Ragged(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
         kernel = EditedRows(rows, *edits, self._seed, numbers=text.keys)
         ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
-        unseen = StringTable.from_strings([*text.unseen, *new])
-        return Ragged(names[ids], bounds), unseen, synonyms.lengths()[local]
+        strings = StringTable.from_strings([*words, *chain.from_iterable(found)])
+        return Ragged(-1 - ids, bounds), strings
 
 
-class SynonymTable:
-    """Synonyms of the V terms of an index.
-
-    synonyms: `Ragged` int32 (V rows); extra: the W other synonyms, of ids V to V + W - 1; strings: the
-    V + W strings by id.
-    """
-
-    def __init__(self, index: Index, look_up: Synonyms):
-        self._look_up, self._term_ids = look_up, index.term_ids
-        self._extra_ids: dict[str, int] = {}
-        found = [look_up(term) for term in index.terms]
-        ids = self._ids(found, self._extra_ids, range(index.n_terms, MAX_IDS))
-        self.synonyms = Ragged(ids, row_bounds([len(words) for words in found]))
-        self.extra = StringTable.from_strings(list(self._extra_ids))
-        self.strings = index.terms.followed_by(self.extra) if self._extra_ids else index.terms
-
-    def number(self, ids: np.ndarray, words: Sequence[str], n_unseen: int) -> tuple[np.ndarray, Ragged, list[str]]:
-        """Number `words` 0, 1, ..., and their synonyms after them.
-
-        ids: int32 (n,), the id of each of `words`, -1 - k for unseen word k of `n_unseen`. Returns (the id of each
-        number, int32; the numbers of each word's synonyms, n rows; the synonyms that have no id, which get the
-        negative ids that follow the ids of the unseen words).
-        """
-        found = [self._look_up(word) for word in words]
-        new: dict[str, int] = {}
-        names = self._ids(found, new, range(-1 - n_unseen, -MAX_IDS, -1))
-        bounds = row_bounds([len(synonyms) for synonyms in found])
-        numbers = np.arange(len(words), len(words) + bounds[-1], dtype=ID)
-        return np.concatenate([ids, names]), Ragged(numbers, bounds), list(new)
-
-    def _ids(self, found: Iterable[Sequence[str]], new: dict[str, int], free: range) -> np.ndarray:
-        """int32: the id of each word of the lists; words that have none get the next ones of `free`, in `new`."""
-        words = [word for synonyms in found for word in synonyms]
-        ids = self._term_ids.find(StringTable.from_strings(words))
-        for i in np.flatnonzero(ids < 0).tolist():
-            extra = self._extra_ids.get(words[i])
-            ids[i] = new.setdefault(words[i], free[len(new)]) if extra is None else extra
-        return ids
+def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[Ragged, StringTable]:
+    """int32 ids of the synonyms of each of V terms, V rows; and the synonyms that are no terms, of ids from V on."""
+    found = [look_up(term) for term in index.terms]
+    words = [*chain.from_iterable(found)]
+    ids = index.term_ids.find(StringTable.from_strings(words))
+    extra: dict[str, int] = {}
+    for i in np.flatnonzero(ids < 0).tolist():
+        ids[i] = extra.setdefault(words[i], index.n_terms + len(extra))
+    return Ragged(ids, row_bounds([*map(len, found)])), StringTable.from_strings([*extra])

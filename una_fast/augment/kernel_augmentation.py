@@ -28,8 +28,8 @@ class KernelAugmentation(TextAugmentation):
 
     Calls, in order:
 
-        token_ids   kernel.token_ids draws all rows and writes their ids; the rows that it leaves, all with
-                    surface="kept": _draw_rows, Speller.fill, and for what that leaves Speller.rows and the tokenizer
+        token_ids   kernel.token_ids draws all rows and writes their ids, with surface="kept" _draw_rows and
+                    Speller.fill; the rows that these leave: _draw_rows, Speller.rows, and the tokenizer
         texts       _draw_rows, Speller.rows
         augment     TextReader.read, _draw_text, Speller.texts
 
@@ -72,27 +72,19 @@ class KernelAugmentation(TextAugmentation):
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
-            workspace = self._take_workspace()
             ids, mask = input_ids[part], attention_mask[part]
+            if self._speller.writes_ids:
+                left[part] = 0
+                left[part][self._speller.fill(rows[part], self._draw_rows(rows[part], draws), ids, mask)] = 1
+                return
+            workspace = self._take_workspace()
             self._kernel.token_ids(rows[part], draws.epoch, workspace, ids, mask, left[part], draws.number)
             self._workspaces.append(workspace)
 
-        if self._kernel.tokens is not None:
+        if self._speller.writes_ids or self._kernel.tokens is not None:
             self._threads.run(fill, len(rows))
-        lines = np.flatnonzero(left)
-        if len(lines):
-            self._threads.run(lambda part: self._write(rows, lines[part], draws, out), len(lines))
-
-    def _write(self, rows: np.ndarray, lines: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
-        """Write the ids of rows[lines] to these lines of `out`: by the speller, or else by the tokenizer."""
-        assert self.tokens is not None
-        drawn, left = self._draw_rows(rows[lines], draws), np.arange(len(lines))
-        if self._speller.writes_ids:  # of all rows, so these lines are next to each other
-            part = slice(lines[0], lines[-1] + 1)
-            batch = (out[name].numpy()[part] for name in ("input_ids", "attention_mask"))
-            left = self._speller.fill(rows[part], drawn, *batch)
-        texts = self._speller.rows(rows[lines][left], drawn.take(left)) if len(left) else []
-        self.tokens.write_texts(texts, lines[left], out)
+        if len(lines := np.flatnonzero(left)):
+            self._threads.run(lambda part: self._write_texts(rows, lines[part], draws, out), len(lines))
 
     def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
         """int32 ids of the augmented `rows`."""

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from una_fast._kernels.draws.rows import Respelled
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.written import ChunkWords
 from una_fast.arrays import POINTER, Ragged, StringTable, row_bounds
 from una_fast.augment.surface import OPENING, QUOTES, drawn_form, opening, runs_together, word_spans, write_surface
@@ -45,7 +44,8 @@ class Speller:
     def __init__(
         self, index: Index, surface: str, tokens: TokenIds | None, n_jobs: int, extra: StringTable = NO_STRINGS
     ):
-        self._index, self._tokens, self._n_jobs, self._extra = index, tokens, n_jobs, extra
+        self._index, self._n_jobs = index, n_jobs
+        self._tokens = tokens if tokens is not None and tokens.by_word else None
         self._keeps, reads_sentences = surface == "kept", surface in ("lower", "kept")
         self._quotes = (*QUOTES,) if index.word_tokenizer == "treebank" and surface != "paper" else ()
         openings = OPENING if index.word_tokenizer in NAMED and reads_sentences else ""
@@ -55,28 +55,21 @@ class Speller:
         marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *openings))).tolist()
         changed = {i: drawn_form(terms[i], self._quotes, openings) for i in marked}
         changed = {i: form for i, form in changed.items() if form != terms[i]}
-        words = RespelledWords(index, self._marks if not self._keeps else (), len(terms))
-        self._by_text, self._first_opening = words.by_text, words.first_opening
-        self._extra = StringTable.from_strings([*extra, *changed.values()]).followed_by(words.strings)
-        order = np.arange(len(terms) + len(words.strings), dtype=POINTER)
+        parts_openings = self._tokens is not None and self._tokens.are_parted(OPENING)
+        spelled, self._first_opening, self._by_text, self.respelled = respelled_words(
+            index, self._marks if not self._keeps else (), len(terms), parts_openings
+        )
+        added = StringTable.from_strings([*extra, *changed.values()]).followed_by(spelled)
+        order = np.arange(len(terms) + len(spelled), dtype=POINTER)
         order[len(terms) :] += len(changed)
         order[[*changed]] = len(terms) + np.arange(len(changed))
-        self.strings = index.terms.followed_by(self._extra).take(order) if len(self._extra) else terms
-        self.writes_ids = self._keeps and tokens is not None and tokens.by_word
-        self.term_tokens, parts_openings = None, False
-        if tokens is not None and tokens.by_word and not self._keeps:
-            later, first, irregular = tokens.with_terms(self._extra)
-            if len(self._extra):
-                same, later, first = first is later, later.take(order), first.take(order)
-                first = later if same else first
-            self.term_tokens = TermTokens(later, first, tokens.frame, np.flatnonzero(np.isin(order, irregular)))
-            parts_openings = tokens.context_free and tokens.are_parted(OPENING, "a")
-        self.respelled = words.for_kernel(parts_openings)
+        self.strings = index.terms.followed_by(added).take(order) if len(added) else terms
+        self.writes_ids = self._keeps and self._tokens is not None
+        self.term_tokens = self._tokens.term_tokens(added, order) if self._tokens and not self._keeps else None
 
     @cached_property
     def _written(self) -> WrittenRows:
-        tokens = self._tokens if self._tokens is not None and self._tokens.by_word else None
-        return WrittenRows(self._index, self.strings, tokens, self._n_jobs)
+        return WrittenRows(self._index, self.strings, self._tokens, self._n_jobs)
 
     def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
@@ -119,37 +112,33 @@ class Speller:
         return write_surface(sentence, words, drawn, self._index.lowercase, self._keeps)
 
 
-class RespelledWords:
+def respelled_words(
+    index: Index, marks: Sequence[bytes], n_ids: int, parts_openings: bool
+) -> tuple[StringTable, int, np.ndarray, Respelled | None]:
     """Where documents spell their words otherwise, and how.
 
-    index: the corpus; marks: what a chunk holds that spells a word otherwise; n_ids: the ids before those of `strings`.
+    index: the corpus; marks: what a chunk holds that spells a word otherwise; n_ids: the ids before those of the
+    strings; parts_openings: of `Respelled`.
 
-    strings: the spellings, and after them, from the id `first_opening` on, the opening marks; rows: int64, ascending,
-    the documents with such words; by_text: int64, ascending, those of them that are written from their sentence.
+    Returns (the spellings, and after them the opening marks; the id of the first opening mark; int64, ascending, the
+    documents that are written from their sentence; the words for a kernel, None if no document has such words).
     """
-
-    def __init__(self, index: Index, marks: Sequence[bytes], n_ids: int):
-        self._n_documents = index.n_documents
-        self.rows, starts, kind, listed, unreadable = _marked_chunks(index, marks)
-        numbers = {text: 0 for one in listed for _, _, text, _ in one or ()}
-        openings = {mark: 0 for one in listed for *_, mark in one or () if mark}
-        self.strings = StringTable.from_strings([*numbers, *openings])
-        self.first_opening = n_ids + len(numbers)
-        numbers = {text: n_ids + i for i, text in enumerate(numbers)}
-        openings = {"": NONE} | {mark: self.first_opening + i for i, mark in enumerate(openings)}
-        table = [[(at, n, numbers[text], openings[mark]) for at, n, text, mark in one or ()] for one in listed]
-        entries = np.array([entry for one in table for entry in one], dtype=POINTER).reshape(-1, 4)
-        chosen = Ragged(np.arange(len(entries)), row_bounds([*map(len, table)])).take(kind)
-        offsets, self._lengths, self._ids, self._openings = entries[chosen.values].T
-        self._places = np.repeat(starts, chosen.lengths()) + offsets
-        untold = np.array([one is None for one in listed], dtype=bool)[kind]
-        self.by_text = np.union1d(unreadable, np.searchsorted(index.word_ids.indptr, starts[untold], side="right") - 1)
-
-    def for_kernel(self, parts_openings: bool) -> Respelled | None:
-        """The same for a kernel that draws rows; None if all documents are spelled as the index has them."""
-        listed = (np.ascontiguousarray(one) for one in (self._places, self._lengths, self._ids, self._openings))
-        n = self._n_documents
-        return Respelled(n, self.rows, self.by_text, *listed, parts_openings) if len(self.rows) else None
+    rows, starts, kind, listed, unreadable = _marked_chunks(index, marks)
+    spelled = [*dict.fromkeys(text for one in listed for _, _, text, _ in one or ())]
+    openings = [*dict.fromkeys(mark for one in listed for *_, mark in one or () if mark)]
+    first_opening = n_ids + len(spelled)
+    numbers = {text: n_ids + i for i, text in enumerate(spelled)}
+    marked = {"": NONE} | {mark: first_opening + i for i, mark in enumerate(openings)}
+    table = [[(at, n, numbers[text], marked[mark]) for at, n, text, mark in one or ()] for one in listed]
+    entries = np.array([entry for one in table for entry in one], dtype=POINTER).reshape(-1, 4)
+    chosen = Ragged(np.arange(len(entries)), row_bounds([*map(len, table)])).take(kind)
+    entries = entries[chosen.values]
+    entries[:, 0] += np.repeat(starts, chosen.lengths())
+    untold = np.array([one is None for one in listed], dtype=bool)[kind]
+    by_text = np.union1d(unreadable, np.searchsorted(index.word_ids.indptr, starts[untold], side="right") - 1)
+    columns = map(np.ascontiguousarray, entries.T)
+    kernel = Respelled(index.n_documents, rows, by_text, *columns, parts_openings) if len(rows) else None
+    return StringTable.from_strings([*spelled, *openings]), first_opening, by_text, kernel
 
 
 def _marked_chunks(

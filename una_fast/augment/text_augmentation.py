@@ -106,8 +106,12 @@ class TextAugmentation(ABC):
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         """Write the token ids of the augmented rows into `out`."""
+        self._write_texts(rows, np.arange(len(rows)), draws, out)
+
+    def _write_texts(self, rows: np.ndarray, lines: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+        """Write the token ids of the augmented rows[lines] to these lines of `out`, by the tokenizer."""
         assert self.tokens is not None
-        self.tokens.write_texts(self._augment_rows(rows, draws), np.arange(len(rows)), out)
+        self.tokens.write_texts(self._augment_rows(rows[lines], draws), lines, out)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.index, **self._settings), ()

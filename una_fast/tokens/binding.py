@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 VERSION = 3  # of the layout of the token ids
-ROWS_A_TASK = 2**15  # sentences that a thread puts together at a time
+ROWS_A_TASK = 2**14  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
-TEXTS_A_CALL = 2**12  # whole sentences held as Python strings at a time
 NEEDED, OPTIONAL = frozenset(["sentences", "terms", "irregular"]), "first_terms"
 PARTS = ("values", "indptr")
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
@@ -65,43 +64,30 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
     """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular."""
     chunk_ids, lengths, first_offset = encode_chunks(index, encoder, n_jobs)
-    n_rows, indptr = len(index.sentences), index.sentences.indptr
-    row_lengths = np.empty(n_rows, dtype=POINTER)
+    dtype = np.uint16 if encoder.n_ids <= 2**16 else ID
 
-    def chunks_of(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the chunks of some rows in `lengths`, and the bounds of the rows among them."""
-        bounds = indptr[rows.start : rows.stop + 1]
+    def encode(start: int) -> Ragged:
+        bounds = index.sentences.indptr[start : start + ROWS_A_TASK + 1]
         places = index.sentences.values[bounds[0] : bounds[-1]].astype(POINTER)
-        places[(bounds[:-1] - bounds[0])[bounds[1:] > bounds[:-1]]] += first_offset
-        return places, bounds - bounds[0]
+        bounds = bounds - bounds[0]
+        places[bounds[:-1][bounds[1:] > bounds[:-1]]] += first_offset
+        found = chunk_ids.take(places)
+        ids = Ragged(found.values.astype(dtype), found.indptr[bounds])
+        whole = np.unique(np.searchsorted(bounds, np.flatnonzero(lengths[places] < 0), side="right") - 1)
+        if not len(whole):
+            return ids
+        order = np.arange(len(ids))
+        order[whole] = len(ids) + np.arange(len(whole))
+        texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # 20 times as long
+        return ids.followed_by(Ragged(texts.values.astype(dtype), texts.indptr)).take(order)
 
-    def measure(rows: slice) -> None:
-        places, bounds = chunks_of(rows)
-        row_lengths[rows] = np.diff(row_bounds(lengths[places])[bounds])
-        irregular = np.searchsorted(bounds, np.flatnonzero(lengths[places] < 0), side="right") - 1
-        row_lengths[rows][irregular] = -1
-
-    tasks = [slice(start, min(start + ROWS_A_TASK, n_rows)) for start in range(0, n_rows, ROWS_A_TASK)]
     with ThreadPoolExecutor(n_jobs) as threads:
-        list(threads.map(measure, tasks))
-        is_joined = row_lengths >= 0
-        whole_rows = np.flatnonzero(~is_joined)
-        calls = (whole_rows[i : i + TEXTS_A_CALL].tolist() for i in range(0, len(whole_rows), TEXTS_A_CALL))
-        whole = encoder.encode_texts([index.sentence(row) for row in rows] for rows in calls)  # 20 times as long
-        row_lengths[whole_rows] = whole.lengths()
-        bounds = row_bounds(row_lengths)
-        largest = max(chunk_ids.values.max(initial=0), whole.values.max(initial=0))
-        values = np.empty(bounds[-1], dtype=np.uint16 if largest < 2**16 else ID)
-
-        def fill(rows: slice) -> None:
-            places, row_starts = chunks_of(rows)
-            ids = chunk_ids.take(places[np.repeat(is_joined[rows], np.diff(row_starts))]).values
-            out = values[bounds[rows.start] : bounds[rows.stop]]
-            out[np.repeat(is_joined[rows], row_lengths[rows])] = ids
-
-        list(threads.map(fill, tasks))
-    for i, row in enumerate(whole_rows.tolist()):
-        values[bounds[row] : bounds[row + 1]] = whole[i]
+        parts = [*threads.map(encode, range(0, len(index.sentences), ROWS_A_TASK))]
+    bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
+    values = np.empty(bounds[-1], dtype=dtype)
+    for start in range(0, len(index.sentences), ROWS_A_TASK):  # each part is freed, so that no two copies are held
+        part = parts.pop(0).values
+        values[bounds[start] : bounds[start] + len(part)] = part
     return Ragged(values, bounds)
 
 

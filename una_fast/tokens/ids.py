@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import operator
 import threading
-import time
 import warnings
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
@@ -13,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import pad_rows
-from una_fast.arrays import TOKEN, Ragged, StringTable
+from una_fast.arrays import TOKEN, StringTable
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
-from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_table, sample_rows
+from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_table
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder, check_settings, frame_of
 
@@ -40,9 +40,9 @@ class TokenIds:
     a text, and the padding; has_token_type_ids: bool; cased: bool, whether capital letters have other ids than small
     ones. What follows is there only if `by_word`:
 
-    sentences: `Ragged` (N rows, uint16 if every id fits, else int32), each original sentence, untruncated, without
-    special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as the first word of a
-    text, the same object where that makes no difference; the ids of any words joined by spaces are
+    sentences: `Ragged` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
+    untruncated, without special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as
+    the first word of a text, the same object where that makes no difference; the ids of any words joined by spaces are
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
     context_free: bool, whether every text has the same ids after a space as alone; added: the texts of the added
@@ -71,7 +71,12 @@ class TokenIds:
             self._bind_by_word(SubwordEncoder(tokenizer), tokenizer, n_cores(n_jobs))
         except NotByWordError as error:
             self._whole = WholeText(tokenizer)
-            self._whole.warn(error.reason, [index.sentence(row) for row in sample_rows(index)])
+            warnings.warn(
+                f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
+                " itself, which takes 100 us a sentence or more; word by word takes about 1 us",
+                InputWarning,
+                stacklevel=2,
+            )
             special = np.array(self._whole.ids(""), dtype=TOKEN)  # of the empty text, where they stand side by side
             self.frame = frame_of(tokenizer, special, special[:0])
             self.cased = self._whole.ids(CASES[0]) != self._whole.ids(CASES[1])
@@ -86,22 +91,23 @@ class TokenIds:
         sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
 
-    def with_terms(self, extra: StringTable) -> tuple[Ragged, Ragged, np.ndarray]:
-        """`terms`, `first_terms` and `irregular` of the index's terms and then of the strings `extra`; if `by_word`."""
-        if not len(extra):
-            return self.terms, self.first_terms, self.irregular
-        assert self.encoder is not None
-        n, ids = len(self.terms), encode_table(extra, self.encoder, 1)
-        terms = self.terms.followed_by(ids["terms"])
-        same = self.first_terms is self.terms and "first_terms" not in ids
-        first = terms if same else self.first_terms.followed_by(ids.get("first_terms", ids["terms"]))
-        return terms, first, np.concatenate([self.irregular, n + ids["irregular"].values])
+    def term_tokens(self, extra: StringTable, order: np.ndarray) -> TermTokens:
+        """What a kernel writes of each string; if `by_word`. order: of the index's terms and then `extra`, (n,)."""
+        later, first, irregular = self.terms, self.first_terms, self.irregular
+        if len(extra):
+            assert self.encoder is not None
+            ids = encode_table(extra, self.encoder, 1)
+            is_same = first is later and "first_terms" not in ids
+            irregular = np.concatenate([irregular, len(later) + ids["irregular"].values])
+            later = self.terms.followed_by(ids["terms"]).take(order)
+            first = later if is_same else first.followed_by(ids.get("first_terms", ids["terms"])).take(order)
+        return TermTokens(later, first, self.frame, np.flatnonzero(np.isin(order, irregular)))
 
-    def are_parted(self, marks: str, word: str) -> bool:
-        """Whether each of `marks`, and `word` right behind it, have the ids that each has alone."""
-        if self.encoder is None:
+    def are_parted(self, marks: str) -> bool:
+        """Whether each of `marks`, and a letter right behind it, have the ids that each has alone, in any place."""
+        if self.encoder is None or not self.context_free:
             return False
-        found = self.encoder.encode_texts([(mark + word, mark, word) for mark in marks])
+        found = self.encoder.encode_texts([text for mark in marks for text in (mark + "a", mark, "a")])
         return all([*found[i]] == [*found[i + 1], *found[i + 2]] for i in range(0, len(found), 3))
 
     def _bind_by_word(self, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> None:
@@ -111,7 +117,7 @@ class TokenIds:
         self.sentences, self.terms, self.irregular = ids["sentences"], ids["terms"], ids["irregular"].values
         self.first_terms = ids.get("first_terms", self.terms)
         self.context_free, self.added = encoder.pipeline.context_free, encoder.pipeline.added
-        cases = encoder.encode_texts([CASES])
+        cases = encoder.encode_texts(CASES)
         self.cased = not np.array_equal(cases[0], cases[1])
 
     def anchor_ids(
@@ -135,18 +141,17 @@ class TokenIds:
         """
         checked = checked_rows(rows, self._index.n_documents)
         batch = token_tensors(len(checked), max_length, self, out)
-        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
         if not self.by_word:
             texts = [self._index.sentence(row) for row in checked.tolist()]
-            self._whole.write(texts, np.arange(len(texts)), arrays)
-        else:
-            values, bounds = self.sentences.values, self.sentences.indptr
-            ids, mask = arrays["input_ids"], arrays["attention_mask"]
+            self.write_texts(texts, np.arange(len(texts)), batch)
+            return batch
+        values, bounds = self.sentences.values, self.sentences.indptr
+        ids, mask = batch["input_ids"].numpy(), batch["attention_mask"].numpy()
 
-            def fill(part: slice) -> None:
-                pad_rows[f"{values.dtype}_t"](values, bounds, checked[part], self.frame, ids[part], mask[part])
+        def fill(part: slice) -> None:
+            pad_rows[f"{values.dtype}_t"](values, bounds, checked[part], self.frame, ids[part], mask[part])
 
-            self.threads.run(fill, len(checked))
+        self.threads.run(fill, len(checked))
         return batch
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
@@ -157,7 +162,7 @@ class TokenIds:
         if self.encoder is None:
             self._whole.write(texts, rows, arrays)
             return
-        whole = self.encoder.encode_texts([texts])
+        whole = self.encoder.encode_texts(texts)
         ids, mask = np.empty((2, len(texts), arrays["input_ids"].shape[1]), dtype=TOKEN)
         pad_rows["int32_t"](whole.values, whole.indptr, np.arange(len(texts)), self.frame, ids, mask)
         arrays["input_ids"][rows], arrays["attention_mask"][rows] = ids, mask
@@ -203,19 +208,6 @@ class WholeText:
                 )
         for name in batch:
             batch[name][rows] = found[name]
-
-    def warn(self, reason: str, sample: Sequence[str]) -> None:
-        """Warn once that this path is taken: the reason, and what it costs, measured on `sample` (not empty)."""
-        start = time.perf_counter()
-        with self._lock:
-            self._tokenizer(list(sample), verbose=False)
-        cost = (time.perf_counter() - start) / len(sample) * 1e6
-        warnings.warn(
-            f"tokenizer: {reason}, so its ids are not made word by word: each text goes through the tokenizer itself,"
-            f" which takes {cost:.0f} us a sentence here; word by word takes about 1 us",
-            InputWarning,
-            stacklevel=3,
-        )
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:

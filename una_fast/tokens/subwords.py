@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +56,7 @@ class SubwordEncoder:
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
         self._joint, self._joint_id = self._find_joint()
 
-    @property
+    @cached_property
     def n_ids(self) -> int:
         """One more than the largest id that the tokenizer can make."""
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
@@ -92,14 +93,10 @@ class SubwordEncoder:
         with ThreadPoolExecutor(n_jobs) as threads:
             return _ragged(threads.map(encode, blocks))
 
-    def encode_texts(self, texts: Iterable[Sequence[str]]) -> Ragged:
-        """int32 ids of whole texts, regular or not; each list of `texts` is one call of the tokenizer."""
-        return _ragged(map(self._encode_texts, texts))
-
-    def _encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        encodings = self._backend.encode_batch_fast(texts)
-        parts = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
-        return np.concatenate(parts), np.array([len(part) for part in parts], dtype=POINTER)
+    def encode_texts(self, texts: Sequence[str]) -> Ragged:
+        """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
+        ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
+        return Ragged(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _encode_joined(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids of strings after a space, in one array, and the number of ids of each.
