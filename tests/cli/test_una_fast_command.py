@@ -232,6 +232,9 @@ def test_explain_prints_a_table_or_json(folder, capsys):
         (["explain", "--index", "I"], "required: SENTENCE"),
         (["index", "nothing.txt", "--output", "I"], "nothing.txt: no such file"),
         (["train", "--lr", "1"], "did you mean --learning-rate?"),
+        (["index", "nothing.txt", "--output", "memory://i"], "--output memory://i: is an address"),
+        (["train", "--demo", "--output", "s3://bucket/run"], "--output s3://bucket/run: is an address"),
+        (["report", "run", "--output", "file:///r.html"], "--output file:///r.html: is an address"),
     ],
 )
 def test_bad_input_gets_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):

@@ -261,6 +261,12 @@ def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
     for copy in (partial(upload_index, built), lambda address: fetch_index(address, tmp_path / "back")):
         with pytest.raises(InputError, match="nonsense://a cannot be opened: Protocol not known: nonsense"):
             copy("nonsense://a")
+    for chain in ("dir://t::file:///", "simplecache::simplecache::file:///"):
+        with pytest.raises(InputError, match="is a chain of file systems"):
+            upload_index(built, f"{chain}{tmp_path}")
+    with pytest.raises(InputError, match="memory://a: is an address"):
+        fetch_index(built, "memory://a")
+    assert not list(tmp_path.iterdir()), "nothing is written"
     for empty in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="not a saved index"):
             upload_index(empty, tmp_path / "copy")

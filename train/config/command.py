@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
         Raises:
             InputError: an unknown option, which is reported before a missing one, because it may be that one, misspelt;
-                a value of the wrong kind.
+                a value of the wrong kind; an address as --output.
         """
         words = sys.argv[1:] if arguments is None else list(arguments)
         for word in takewhile(lambda word: word != "--", words):
@@ -59,6 +59,8 @@ class Parser(argparse.ArgumentParser):
             if action.metavar in PATHS and (value := values.get(action.dest)):
                 value, *more = map(expanduser, [value] if isinstance(value, str) else value)
                 values[action.dest] = [value, *more] if action.nargs else value
+        if "://" in (output := values.get("output") or ""):
+            raise InputError(f"--output {output}: is an address; results are written to a disk of this machine")
         return values
 
     def checked(self, arguments: Sequence[str] | None) -> dict[str, Any]:

@@ -49,6 +49,8 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
     manifest = read_manifest(folder, KIND, VERSION)
     if scheme_of(str(address)) in WITHOUT_LISTS:
         raise InputError(f"{address}: cannot be written to over http; give an address of s3, gs or hdfs")
+    if "::" in str(address):  # as dir://a::file:///b, which would write to this machine without the rules of a fetch
+        raise InputError(f"{address}: is a chain of file systems; give the address of the last one alone")
     files, place = _opened(address)
     if scheme_of(files.unstrip_protocol(place)) == "file":
         return fetch_index(folder, place, progress)

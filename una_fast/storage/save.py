@@ -152,7 +152,9 @@ def check_own(folder: Path, kind: str, unused: bool = False) -> None:
 
 
 def resolved(folder: str | Path) -> Path:
-    """`folder` as an absolute path without links. Raises InputError for what cannot be the name of a folder."""
+    """`folder` as an absolute path without links. Raises InputError for an address, and what no folder can be named."""
+    if "://" in str(folder):
+        raise InputError(f"{folder}: is an address; save to a disk of this machine, and copy it with `una-fast upload`")
     try:
         return checked_path(folder).resolve()
     except (OSError, RuntimeError) as error:  # Python 3.11: RuntimeError for a loop of links
