@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from train.config.command import Parser, run_command
 from train.config.options import option, options_of
@@ -136,7 +137,12 @@ def unpack(archive: Path, downstream: Path) -> None:
     unpacked = archive.with_name("unpacked")
     try:
         with tarfile.open(archive) as tar:
-            tar.extractall(unpacked, filter="data")
+            for member in filter(tarfile.TarInfo.isfile, tar):  # extractall with a filter needs Python 3.11.4
+                path = unpacked / member.name
+                if not path.resolve().is_relative_to(unpacked.resolve()):
+                    raise tarfile.TarError(f"{member.name} lies outside of it")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(cast("IO[bytes]", tar.extractfile(member)).read())
     except (tarfile.TarError, OSError) as error:
         raise InputError(f"{archive.name}: cannot be unpacked ({error})") from error
     found = [path.parent for path in unpacked.rglob("STS") if path.is_dir()]

@@ -50,7 +50,7 @@ class State:
 
 
 def test_epochs_are_counted_from_where_a_run_goes_on():
-    from una_fast.integrations.transformers import EpochCallback
+    from una_fast.integrations.callbacks import EpochCallback
 
     told = []
     callback = EpochCallback(told.append)

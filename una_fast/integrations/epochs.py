@@ -16,7 +16,7 @@ from una_fast.augment.row_draws import DrawSet
 from una_fast.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
-    from una_fast.integrations.transformers import EpochCallback
+    from una_fast.integrations.callbacks import EpochCallback
 
 PLACES = 256  # sentences that are remembered to notice a second pass over the data
 FEWEST = 32  # remembered sentences; with fewer, looking twice at some rows would be taken for a pass
@@ -134,7 +134,7 @@ class DrawnByEpoch:
 
     def callback(self) -> EpochCallback:
         """A `TrainerCallback` that sets the epoch to the trainer's at the start of each."""
-        from una_fast.integrations.transformers import EpochCallback
+        from una_fast.integrations.callbacks import EpochCallback
 
         self.epoch.expect_moves()
         return EpochCallback(self.set_epoch)

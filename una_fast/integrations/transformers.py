@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +14,6 @@ from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
     import torch
-    from transformers import TrainerCallback
 
 Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "token_type_ids"]: torch.int64 (B, L)
 
@@ -95,20 +94,3 @@ class RowCollator(DrawnByEpoch):
         batch = token_tensors(len(texts), self.max_length, self.augmenter.tokens)
         self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
         return batch
-
-
-class EpochCallback(TrainerCallback):
-    """Calls `set_epoch` with the trainer's epoch, before the trainer reads the epoch's first batch."""
-
-    def __init__(self, set_epoch: Callable[[int], None]):
-        self._set_epoch = set_epoch
-        self._next = 0
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A run that is resumed inside an epoch continues with that epoch's negatives."""
-        self._next = int(state.epoch or 0)
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Epochs are counted here: for streamed data without a length `state.epoch` is the share of max_steps done."""
-        self._set_epoch(self._next)
-        self._next += 1
