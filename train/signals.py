@@ -12,8 +12,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import NoReturn
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 STOP_SIGNALS = tuple(
     getattr(signal, name)
@@ -84,10 +84,25 @@ def leave_at_once(number: int) -> NoReturn:
     os._exit(128 + number)
 
 
+class _StandardError:
+    """Standard error. A terminal that is gone, as after SIGHUP, or a `tee` that Ctrl-C ended, raises nothing."""
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
+STDERR: Any = _StandardError()
+
+
 def tell_user(message: str) -> None:
-    """Write a line to stderr; a terminal that is gone, as after SIGHUP, raises nothing."""
-    try:
-        sys.stderr.write(f"{message}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass
+    """Write a line to standard error."""
+    STDERR.write(f"{message}\n")
+    STDERR.flush()

@@ -55,22 +55,16 @@ def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model):
     assert [len(row) for row in rows] == [12, 12] and cut.tolist() == [False, True] and rows[1][-1] == 1
 
 
-def test_a_batch_too_large_for_the_gpu_is_halved(tmp_path, texts, monkeypatch):
+def test_a_batch_too_large_for_the_gpu_says_what_to_change(tmp_path, texts, monkeypatch):
     writer = Seq2Seq(str(save(tmp_path, "bart")), JOB, CPU)
     rows, _ = writer.encode(texts)
-    whole, sizes, write = writer.write(rows), [], writer._write
 
-    def small_gpu(batch):
-        if len(batch) > most:
-            raise torch.cuda.OutOfMemoryError
-        sizes.append(len(batch))
-        return write(batch)
+    def small_gpu(**_):
+        raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(writer, "_write", small_gpu)
-    most = 7
-    assert writer.write(rows) == whole and max(sizes) <= 7
-    most = 0
-    with pytest.raises(InputError, match="does not hold one sentence with 3 beams"):
+    monkeypatch.setattr(writer._network, "generate", small_gpu)
+    said = f"does not hold {len(rows)} sentences with 3 beams: give smaller --batch-tokens"
+    with pytest.raises(InputError, match=said):
         writer.write(rows)
 
 

@@ -109,8 +109,8 @@ def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, 
     assert main(training.command({**values, "resume": True})[3:]) == 0
     assert kept.stat().st_mtime_ns == before[0]
     assert json.loads(gone.read_text())["sts"] == json.loads(before[1])["sts"]
-    mean = f"mean of some STS tasks {100 * json.loads(before[1])['averages']['sts']:.2f} (1 tasks): {gone}"
-    assert mean in capsys.readouterr().err
+    score = json.loads(before[1])["sts"]["STSBenchmark"]["spearman"]["all"]
+    assert f"STS-B {100 * score:.2f}: {gone}" in capsys.readouterr().err
 
 
 class TestRefusals:

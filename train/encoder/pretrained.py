@@ -46,7 +46,7 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
         if "trust_remote_code" in str(error):
             raise InputError(
                 f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
-                "and give --trust-remote-code (in Python: trust=True) if it may run here"
+                "and if it may run here, give --trust-remote-code where the command takes it (in Python: trust=True)"
             ) from error
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"

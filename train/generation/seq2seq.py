@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from train.encoder.pretrained import from_pretrained
 from train.evaluation.model import DTYPES
 from train.generation.options import Job
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted
 from una_fast.storage.files import file_checksum
 
 MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # suffixes of the files of a model's folder
@@ -35,7 +34,7 @@ def check_model(name: str, job: Job) -> str:
     Raises:
         InputError: no seq2seq model, no tokenizer, or fewer positions than the job's lengths.
     """
-    config = _load("configuration", AutoConfig, name)
+    config = from_pretrained("configuration", AutoConfig, name)
     if not config.is_encoder_decoder:
         raise InputError(
             f"{name}: is a {config.model_type} model, which does not turn text into text: give a seq2seq model, such "
@@ -45,7 +44,7 @@ def check_model(name: str, job: Job) -> str:
     for end, length in (("source", job.max_source_length), ("target", job.max_target_length)):
         if (length or 0) > positions:
             raise InputError(f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it")
-    _load("tokenizer", AutoTokenizer, name)
+    from_pretrained("tokenizer", AutoTokenizer, name)
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None) or ""
     files = sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES)
@@ -57,9 +56,9 @@ class Seq2Seq:
 
     def __init__(self, name: str, job: Job, device: torch.device) -> None:
         self._name, self._device, self._job = name, device, job
-        self._tokenizer = _load("tokenizer", AutoTokenizer, name)
+        self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
-        network, info = _load("weights", AutoModelForSeq2SeqLM, name, output_loading_info=True)
+        network, info = from_pretrained("weights", AutoModelForSeq2SeqLM, name, output_loading_info=True)
         if 2 * len(info["missing_keys"]) > len(network.state_dict()):
             raise InputError(f"{name}: its weights do not fit a {type(network).__name__}")
         self._network = network.to(device, DTYPES[job.precision]).eval()
@@ -85,37 +84,15 @@ class Seq2Seq:
         return rows, cut
 
     def write(self, rows: list[list[int]]) -> list[str]:
-        """The text that the model writes for each row of token ids. A batch too large for the GPU's memory is halved.
-
-        Raises:
-            InputError: a single sentence is too large.
-        """
-        try:
-            return self._write(rows)
-        except torch.cuda.OutOfMemoryError:
-            if len(rows) == 1:
-                raise InputError(
-                    f"{self._name}: the GPU's memory does not hold one sentence with {self._job.beams} beams: give "
-                    "fewer --beams, shorter lengths, or --precision bf16"
-                ) from None
-        half = len(rows) // 2
-        return self.write(rows[:half]) + self.write(rows[half:])
-
-    @torch.inference_mode()
-    def _write(self, rows: list[list[int]]) -> list[str]:
+        """The text that the model writes for each row of token ids. InputError if the GPU's memory is too small."""
         batch = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt")  # int64 (B, L)
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}
-        ids = self._network.generate(**inputs, **self._search)
+        try:
+            with torch.inference_mode():
+                ids = self._network.generate(**inputs, **self._search)
+        except torch.OutOfMemoryError:
+            raise InputError(
+                f"{self._name}: the GPU's memory does not hold {counted(len(rows), 'sentence')} with "
+                f"{self._job.beams} beams: give smaller --batch-tokens, fewer --beams, or --precision bf16"
+            ) from None
         return self._tokenizer.batch_decode(ids, skip_special_tokens=True)
-
-
-def _load(what: str, kind: Any, name: str, **kwargs: Any) -> Any:
-    """from_pretrained, for a command that has no option to trust a model's code."""
-    try:
-        return from_pretrained(what, kind, name, **kwargs)
-    except InputError as error:
-        if "--trust-remote-code" not in str(error):
-            raise
-        raise InputError(
-            f"{name}: needs Python code that it brings, which is not run here: give another model"
-        ) from error

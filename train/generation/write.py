@@ -24,7 +24,7 @@ from train.evaluation.embed import batch_bounds
 from train.evaluation.model import pick_device
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
-from train.record.checkpoint import check_identity
+from train.record.checkpoint import check_identity, checksum_at
 from train.record.folder import (
     GENERATION,
     OutputFolder,
@@ -41,7 +41,7 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import checksum_of, file_checksum
+from una_fast.storage.files import checksum_of
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -102,11 +102,7 @@ def write_output(job: Job) -> int:
 def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any]) -> None:
     """Refuse an output that another job wrote, or that was changed since. saved: its manifest."""
     check_identity(output, saved, identity)
-    try:
-        checksum = file_checksum(output)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be read: {error.strerror or error}") from error
-    if saved.get("xxh3_64", checksum) != checksum:  # earlier versions have not written it
+    if checksum_at(output) != saved.get("xxh3_64"):
         raise InputError(f"--output {output}: was changed since it was written, and stays: choose another name")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from train.record.folder import INDEX, check_inside
 from train.signals import tell_user
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
+from una_fast.corpus.source import Source
 from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
@@ -34,11 +36,11 @@ def sources(run: Run) -> list[Path]:
     return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
-def paraphrase_sources(run: Run) -> int:
-    """The number of the index's sources, the last ones, that hold paraphrases: several for a folder or a glob."""
+def opened(run: Run, paths: Path | list[Path]) -> Sequence[Source]:
+    """The sources at `paths`: several for a folder or a glob."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # on files left out; `make_index` shows these warnings
-        return len(open_sources(Path(run.paraphrases), Reading(run.column, run.quoting)))
+        warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
+        return open_sources(paths, Reading(run.column, run.quoting))
 
 
 def open_index(run: Run, corpus: Any = None) -> Index:
@@ -73,13 +75,10 @@ def open_indexes(run: Run) -> tuple[Index, Index | None]:
 
 def _is_of_corpus(run: Run, index: Index) -> bool:
     """Whether an index was made from files of the corpus' names, or of the same content."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
-        names = [source.name for source in open_sources(sources(run), Reading(run.column, run.quoting))]
-        if names == [source["name"] for source in index.sources]:
-            return True
-        found = source_digests(sources(run), run.column, run.quoting)
-    return [source["xxh3_128"] for source in found] == [source["xxh3_128"] for source in index.sources]
+    given = opened(run, sources(run))
+    if [source.name for source in given] == [source["name"] for source in index.sources]:
+        return True
+    return [source.digest() for source in given] == [source["xxh3_128"] for source in index.sources]
 
 
 def build_index_of(run: Run) -> Index:
@@ -151,7 +150,7 @@ class TrainingRows:
         """
         n_anchors, offset = index.n_documents, None
         if run.paraphrases:
-            own = index.sources[-paraphrase_sources(run) :]
+            own = index.sources[-len(opened(run, Path(run.paraphrases))) :]
             n_paraphrases = sum(source["n_documents"] for source in own)
             n_anchors = offset = index.n_documents - n_paraphrases
             if n_anchors != n_paraphrases:

@@ -10,10 +10,11 @@ from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_re
 
 from train.config.run import Run
 from train.evaluation.files import downstream_folder
-from train.evaluation.scoring import Results, read_tasks, score_model
-from train.evaluation.tasks.registry import KINDS, EvaluationProtocol, kind_of, suite, task_names
+from train.evaluation.scoring import read_tasks, score_model
+from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, task_names
 from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
+from train.report.runs import read_evaluation, title
 from train.signals import tell_user
 from una_fast.errors import InputError
 
@@ -65,16 +66,10 @@ def score_best(run: Run) -> None:
         tell_user(f"note: {note}")
     if read_summary(output)["progress"].get("best_step") == 0:
         tell_user(f"note: best/ is the model you gave; `train.evaluate --model {output / LAST}` scores the last step")
-    said = ", ".join(_average_in_words(results, kind) for kind, mean in results["averages"].items() if mean is not None)
+    scores = read_evaluation(output / EVALUATION)
+    averages = {name: score for name, score in scores.items() if name not in TASKS}
+    said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())
     tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")
-
-
-def _average_in_words(results: Results, name: str) -> str:
-    """The mean score of a kind of task in words, called "average" only over the tasks that papers average."""
-    kind, tasks = kind_of(name), results[name]
-    title = f"{kind.label} average" if {*tasks} == {*suite(name)} else f"mean of some {kind.label} tasks"
-    scale = kind.columns(results["protocol"])[0].scale
-    return f"{title} {scale * results['averages'][name]:.2f} ({len(tasks)} tasks)"
 
 
 def check_push(name: str) -> None:

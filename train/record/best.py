@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from train.encoder.encoder import SentenceEncoder
-from train.record.checkpoint import AGAIN, Progress, read_pointer
+from train.record.checkpoint import AGAIN, Progress, checksum_at, read_pointer
 from train.record.folder import BEST, LAST, check_json, folder_id, partial_folder, read_sealed, subfolder, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, link, sync_folder, unwritable
@@ -87,7 +86,7 @@ def check_saved(folder: Path) -> None:
 def changed_file(folder: Path, note: Mapping[str, Any]) -> str | None:
     """The first file that a note lists and that is missing, or has another content; None if all are as saved."""
     files = note.get("files", {})
-    return next((file for file, known in files.items() if _checksum(folder / file) != known[0]), None)
+    return next((file for file, known in files.items() if checksum_at(folder / file) != known[0]), None)
 
 
 def check_encoder(output: Path, name: str, files: Iterable[str] = ()) -> None:
@@ -104,16 +103,9 @@ def check_encoder(output: Path, name: str, files: Iterable[str] = ()) -> None:
 def _check_file(path: Path, known: Collection[str | None]) -> bool:
     """True for a file of a known checksum, False where there is none. Raises InputError for any other one."""
     is_there = os.path.lexists(path)
-    if is_there and _checksum(path) not in known:
+    if is_there and checksum_at(path) not in known:
         raise InputError(f"{path}: was changed since the run wrote it, and stays: move it away and give --resume")
     return is_there
-
-
-def _checksum(path: Path) -> str | None:
-    """xxh3_64 of a file; None for what cannot be read."""
-    with suppress(OSError):
-        return file_checksum(path)
-    return None
 
 
 def _put(partial: Path, output: Path, name: str, note: dict[str, Any]) -> None:

@@ -93,11 +93,16 @@ def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, d
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
+def checksum_at(path: Path) -> str | None:
+    """xxh3_64 of a file; None for what cannot be read."""
+    with suppress(OSError):
+        return file_checksum(path)
+    return None
+
+
 def _is_intact(path: Path) -> bool:
     """True for a state file whose name ends with its checksum, as it was written."""
-    with suppress(OSError):
-        return file_checksum(path) == path.stem[-16:]
-    return False
+    return checksum_at(path) == path.stem[-16:]
 
 
 VERSION = 6

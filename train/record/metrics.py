@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import math
@@ -24,6 +23,7 @@ from tqdm import tqdm
 
 from train.record.checkpoint import Progress, has_checkpoint, read_pointer
 from train.record.folder import METRICS, TENSORBOARD, check_inside, subfolder
+from train.signals import STDERR
 from una_fast.errors import InputError
 from una_fast.storage.files import checksum_of, own_file, read_bytes, unwritable
 
@@ -71,21 +71,6 @@ def read_metrics(output: Path) -> tuple[bytes, bool]:
     return b"".join(line[0] + b"\n" for line in earlier), False
 
 
-class _StandardError:
-    """Standard error for a bar. A terminal that is gone, or a `tee` that Ctrl-C ended, stops no run."""
-
-    def write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError):
-            sys.stderr.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr, name)
-
-
 class Bar(tqdm):
     """A progress bar on standard error; where that is no terminal, the bar's line once a minute."""
 
@@ -93,7 +78,7 @@ class Bar(tqdm):
         seconds = 0.5 if sys.stderr.isatty() else LINE_SECONDS
         super().__init__(
             initial=start, total=total, unit=unit, smoothing=smoothing, mininterval=seconds, maxinterval=seconds,
-            dynamic_ncols=True, file=_StandardError(),
+            dynamic_ncols=True, file=STDERR,
         )  # fmt: skip
 
     def say(self, message: str) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.files import NEAR_MISSES, normalise_spaces, read_columns, read_lines
 from train.evaluation.similarity import auc, cosine, recall
-from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task, or_none
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Scores, Task, or_none
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 
@@ -128,9 +128,12 @@ def _read_sick(path: Path, name: str, split: str) -> NearMissTask:
     return NearMissTask(name, texts, sizes, lambda sides: auc(cosine(*sides[:2]), cosine(*sides[2:])))
 
 
-def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+def columns(protocol: Mapping[str, Any]) -> list[Column]:
+    """The fraction."""
     images = {"dev": "dev images", "test": "held-out images" if protocol["held_out"] else "all images"}
     return [Column(f"Near-misses x 100, {images[protocol['split']]}", lambda score: score, 100)]
 
 
-KIND = Kind("near-miss", _columns, lambda protocol: {"held_out": protocol.held_out})
+def stated(protocol: EvaluationProtocol) -> dict[str, Any]:
+    """Whether the images for tuning are left out."""
+    return {"held_out": protocol.held_out}

@@ -2,7 +2,7 @@
 
 The modules that read and score tasks are imported on demand. To add a task of an existing kind, add a row and a module
 with `read(folder, name, split)`, which returns the kind's task object (`sts.StsTask`, `transfer.TransferTask`). To add
-a kind, add a row in KINDS and a module with KIND, a `Kind`.
+a kind, add a row in KINDS and a module with `read`, `columns` and `stated`, as `sts` has them.
 """
 
 from __future__ import annotations
@@ -91,9 +91,14 @@ def suite(name: str) -> list[str]:
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
 
-def kind_of(name: str) -> Kind:
-    """The kind with this name in KINDS."""
-    return import_module(KINDS[name]).KIND
+def kind_of(name: str) -> Any:
+    """The module of the kind with this name in KINDS.
+
+    columns(protocol): its measures under a described protocol (`scoring.describe`), as a list of `Column`; the mean of
+    the first over the tasks is the average of the kind, if it is in FULL. stated(protocol): the entries that the kind
+    adds to the description of an `EvaluationProtocol`.
+    """
+    return import_module(KINDS[name])
 
 
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
@@ -211,19 +216,6 @@ class Column(NamedTuple):
     title: str
     value: Callable[[Scores], float | None]
     scale: float = 1
-
-
-class Kind(NamedTuple):
-    """What all tasks of a kind share; the module of the kind holds it as KIND.
-
-    label: the name of the kind in a sentence. columns: the measures under a described protocol (`scoring.describe`);
-    the mean of the first over the tasks is the average of the kind, if it is in FULL. stated: maps the protocol to the
-    entries that this kind adds to the described one.
-    """
-
-    label: str
-    columns: Callable[[Mapping[str, Any]], list[Column]]
-    stated: Callable[[EvaluationProtocol], dict[str, Any]]
 
 
 def or_none(scores: Scores) -> Scores:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.similarity import alignment, correlate, cosine, uniformity
-from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task, or_none
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Scores, Task, or_none
 from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
@@ -67,7 +67,8 @@ class StsTask(Task):
         return notes
 
 
-def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+def columns(protocol: Mapping[str, Any]) -> list[Column]:
+    """Correlations, alignment and uniformity."""
     aggregate, split = protocol["aggregate"], protocol["split"]
     return [
         Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate], 100),
@@ -77,7 +78,9 @@ def _columns(protocol: Mapping[str, Any]) -> list[Column]:
     ]
 
 
-KIND = Kind("STS", _columns, lambda protocol: {"sts13": "without SMT"})
+def stated(protocol: EvaluationProtocol) -> dict[str, Any]:
+    """What STS13 is, see SUBSETS."""
+    return {"sts13": "without SMT"}
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:

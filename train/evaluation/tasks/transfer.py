@@ -15,7 +15,7 @@ from torch import Tensor
 
 from train.evaluation.classifier import FAST, FULL, Accuracies, FitSettings, Labelled, nested_folds, validated
 from train.evaluation.files import normalise_spaces, read_columns, read_lines
-from train.evaluation.tasks.registry import Column, EvaluationProtocol, Kind, Scores, Task
+from train.evaluation.tasks.registry import Column, EvaluationProtocol, Scores, Task
 from una_fast.errors import InputError
 
 SETTINGS = {"test": FULL, "fasttest": FAST, "dev": FAST}  # of the classifier, by mode of the protocol
@@ -132,14 +132,13 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
     return TransferTask(name, texts, {one: len(classes) for one, classes in labels.items()}, labels)
 
 
-def _columns(protocol: Mapping[str, Any]) -> list[Column]:
+def columns(protocol: Mapping[str, Any]) -> list[Column]:
+    """The accuracy."""
     name = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
     return [Column(f"Accuracy, %, {protocol['split']}", lambda scores: scores[name])]
 
 
-def _stated(protocol: EvaluationProtocol) -> dict[str, str]:
+def stated(protocol: EvaluationProtocol) -> dict[str, Any]:
+    """How the classifier is fitted."""
     own = SETTINGS[protocol.mode]
     return {"classifier": f"logistic regression, {own.optimiser}, {own.folds} folds, SentEval's seed"}
-
-
-KIND = Kind("transfer", _columns, _stated)
