@@ -98,18 +98,15 @@ def _is_of_command(values: dict[str, Any]) -> bool:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786"), or of one in the file of this name.
+    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786").
 
     Raises:
         InputError: no scheduler answers there, or it is of another version of Dask that does not understand this one.
     """
     with naming_extras("cluster"):
         from distributed import Client
-    place = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
     try:
-        if "scheduler_file" in place and not Path(address).exists():  # Dask would wait for it forever
-            raise FileNotFoundError("no such file")
-        client = Client(**place, timeout=TIMEOUT)
+        client = Client(address, timeout=TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,16 +119,11 @@ def _of_file(values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
     from una_fast.corpus.sources import open_sources
 
     sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
-    row = 0
-    for block in chain.from_iterable(source.blocks() for source in sources):
-        data, left = block.data, None if values["rows"] is None else values["rows"] - row
-        texts = [bytes(data[a:b]).decode() for a, b in zip(block.starts[:left], block.stops[:left], strict=True)]
-        for start in range(0, len(texts), BATCH_ROWS):
-            batch = texts[start : start + BATCH_ROWS]
-            yield range(row, row + len(batch)), batch
-            row += len(batch)
-        if row == values["rows"]:
+    texts = islice((text for source in sources for block in source.blocks() for text in block.texts()), values["rows"])
+    for start in count(0, BATCH_ROWS):
+        if not (batch := list(islice(texts, BATCH_ROWS))):
             return
+        yield range(start, start + len(batch)), batch
 
 
 def draw_options() -> dict[str, Option]:

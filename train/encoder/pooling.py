@@ -65,10 +65,6 @@ def _mean(states: Tensor, weights: Tensor) -> Tensor:
     return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
 
-def _mean_sqrt_len(states: Tensor, mask: Tensor) -> Tensor:
-    return (states * mask.float().unsqueeze(-1)).sum(1) / mask.float().sum(1, keepdim=True).sqrt()
-
-
 def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
     return _mean(states, mask * mask.cumsum(1))  # 1, 2, 3, ... from the first token on
 
@@ -87,12 +83,6 @@ POOLINGS = {
     "avg_top2": PoolingRow("mean of the last two layers over tokens", _mean, layers=(-2, -1)),
     "max": PoolingRow("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
     "last": PoolingRow("last token of the last layer", _last, "last", "lasttoken"),
-    "mean_sqrt_len": PoolingRow(
-        "sum of the last layer over n tokens, divided by the square root of n",
-        _mean_sqrt_len,
-        "mean_sqrt_len",
-        "mean_sqrt_len_tokens",
-    ),
     "weighted_mean": PoolingRow(
         "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),

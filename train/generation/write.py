@@ -197,9 +197,7 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
     """Every sentence of the files, blank ones too, read as training reads them."""
     for source in open_sources([Path(name) for name in corpus], Reading(column)):
         for block in source.blocks():
-            data = block.data.tobytes()
-            for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
-                yield data[start:stop].decode("utf-8")
+            yield from block.texts()
 
 
 def _finish(output: Path, identity: dict[str, Any], texts: list[str], made: dict[int, Record]) -> None:

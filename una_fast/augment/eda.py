@@ -19,7 +19,7 @@ from una_fast.arrays import ID, Ragged, StringTable, row_bounds
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.row_draws import DrawSet
-from una_fast.augment.settings import check_choice, check_index, checked_seed
+from una_fast.augment.settings import check_choices, check_index, checked_seed
 from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
@@ -66,7 +66,7 @@ class EDA(KernelAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
-        check_choice("operation", operation)
+        check_choices(EDA.__init__, {"operation": operation})
         check_index(index)
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: it is a share of words, above 0 and up to 1; EDA takes 0.1")
@@ -80,7 +80,6 @@ class EDA(KernelAugmentation):
             n_jobs,
             {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms},
             surface="spaced",
-            make_kernel=self._make_kernel,
             extra=extra,
         )
 

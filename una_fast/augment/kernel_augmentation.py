@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +34,7 @@ class KernelAugmentation(TextAugmentation):
         augment     TextReader.read, _draw_text, Speller.texts
 
     settings: of the augmentation, for its repr and its copies; surface: as `Speller` takes it; extra: the strings of
-    the ids that the kernel draws beside the terms; make_kernel: of the speller, which has what the kernel needs to
-    write ids.
+    the ids that the kernel draws beside the terms.
     """
 
     def __init__(
@@ -46,7 +45,6 @@ class KernelAugmentation(TextAugmentation):
         settings: dict[str, Any],
         *,
         surface: str,
-        make_kernel: Callable[[Speller], RowKernel],
         extra: StringTable = NO_STRINGS,
     ):
         super().__init__(index, tokenizer, n_jobs, settings)
@@ -54,7 +52,11 @@ class KernelAugmentation(TextAugmentation):
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
         self._speller = Speller(index, surface, self.tokens, self._n_jobs, extra)
-        self._kernel = make_kernel(self._speller)
+        self._kernel = self._make_kernel(self._speller)
+
+    @abstractmethod
+    def _make_kernel(self, speller: Speller) -> RowKernel:
+        """The kernel for rows of the index; the speller has what it needs to write ids."""
 
     @abstractmethod
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:

@@ -17,9 +17,7 @@ def is_punctuation(words: Sequence[str]) -> np.ndarray:
 
 def punctuation_terms(terms: StringTable) -> np.ndarray:
     """`is_punctuation` of each term, bool (V,). Only terms without an ASCII letter or digit are decoded."""
-    lower = terms.utf8 | 0x20  # of a letter
-    letters = (lower >= ord("a")) & (lower <= ord("z"))
-    alphanumeric = letters | ((terms.utf8 >= ord("0")) & (terms.utf8 <= ord("9")))
+    alphanumeric = np.array([byte < 0x80 and chr(byte).isalnum() for byte in range(256)])[terms.utf8]
     found = np.ones(len(terms), dtype=bool)
     found[np.searchsorted(terms.offsets, np.flatnonzero(alphanumeric), side="right") - 1] = False
     rest = np.flatnonzero(found)

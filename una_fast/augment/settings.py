@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -16,15 +16,6 @@ from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 
-CHOICES = {
-    "select": ("tfidf", "random"),
-    "replace": ("tfidf", "random"),
-    "variant": ("paper", "released"),
-    "window": ("rank", "score"),
-    "surface": ("lower", "kept", "paper"),
-    "operation": ("synonym", "insert", "swap", "delete"),
-}
-
 
 def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
     """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
@@ -33,8 +24,6 @@ def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
         InputError: a setting out of its range, or an index of a single term.
 
     """
-    for name in ("select", "replace", "variant", "window"):
-        check_choice(name, settings[name])
     beta, radius, by_score = settings["beta"], settings["radius"], settings["window"] == "score"
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
@@ -82,10 +71,11 @@ def checked_seed(seed: int) -> int:
         raise InputError(f"seed={seed!r}: give an integer") from None
 
 
-def check_choice(name: str, value: str) -> None:
-    """Raise InputError for a value that is not among the CHOICES of `name`."""
-    if not isinstance(value, str) or value not in CHOICES[name]:
-        raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, CHOICES[name]))}")
+def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Raise InputError for one of `values`, by name, that the Literal type of its parameter does not have."""
+    for name, hint in get_type_hints(function).items():
+        if get_origin(hint) is Literal and values[name] not in get_args(hint):
+            raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
 
 
 def check_index(index: Index) -> None:

@@ -90,19 +90,11 @@ def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[i
 
 def take_case(word: str, model: str) -> str:
     """`word` in the case of `model`: lower, Title or UPPER; as it is where `model` is none of these."""
-    return in_case(word, CASES[case_of(model)])
-
-
-def case_of(word: str) -> int:
-    """The number in CASES of the case of a word."""
-    cased = [character for character in word if character.lower() != character.upper()]
+    cased = [character for character in model if character.lower() != character.upper()]
     if not cased:
-        return 0
-    if word.islower():
-        return 1
-    if cased[0].isupper() and all(character.islower() for character in cased[1:]):
-        return 2
-    return 3 if word.isupper() else 0
+        return word
+    is_title = cased[0].isupper() and all(map(str.islower, cased[1:]))
+    return in_case(word, "lower" if model.islower() else "Title" if is_title else "UPPER" if model.isupper() else "")
 
 
 def in_case(word: str, case: str) -> str:

@@ -17,7 +17,7 @@ from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
-from una_fast.augment.settings import check_choice, make_law
+from una_fast.augment.settings import check_choices, make_law
 from una_fast.augment.speller import Speller
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError, InputWarning
@@ -86,7 +86,6 @@ class Augmenter(KernelAugmentation):
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
-        check_choice("surface", surface)
         law: dict[str, Any] = {
             "beta": beta,
             "radius": radius,
@@ -97,6 +96,7 @@ class Augmenter(KernelAugmentation):
             "window": window,
             "keep_punctuation": keep_punctuation,
         }
+        check_choices(Augmenter.__init__, {**law, "surface": surface})
         self._law, self.keeps_punctuation = make_law(index, law), keep_punctuation
         super().__init__(
             index,
@@ -104,7 +104,6 @@ class Augmenter(KernelAugmentation):
             n_jobs,
             {**law, "surface": surface, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" and surface == "lower" else surface,
-            make_kernel=lambda speller: self._make_kernel(speller, bool(keep_probabilities)),
         )
         if surface == "lower" and variant == "paper" and index.lowercase and self.tokens and self.tokens.cased:
             warnings.warn(
@@ -151,9 +150,9 @@ class Augmenter(KernelAugmentation):
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
 
-    def _make_kernel(self, speller: Speller, keep_probabilities: bool) -> RowKernel:
-        by_word = self.tokens is not None and self.tokens.by_word
-        weighted = kept_probabilities(self.index, self._law, self._n_jobs) if keep_probabilities and by_word else None
+    def _make_kernel(self, speller: Speller) -> RowKernel:
+        is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
+        weighted = kept_probabilities(self.index, self._law, self._n_jobs) if is_kept else None
         return Negatives(self.index.word_ids, self._law, speller.term_tokens, speller.respelled, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:

@@ -31,6 +31,11 @@ class Block:
     starts: np.ndarray
     stops: np.ndarray
 
+    def texts(self) -> Iterator[str]:
+        """The documents as strings."""
+        for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
+            yield self.data[start:stop].tobytes().decode("utf-8")
+
 
 class Source(ABC):
     """One source of documents. `blocks` can be read once; `digest` and `remark` are called after that."""

@@ -156,8 +156,8 @@ class SentenceWords:
     def add(self, block: Block) -> None:
         """Tokenise the documents of a block."""
         found: list[int] = []
-        for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
-            words = self._tokenizer.words(block.data[start:stop].tobytes().decode("utf-8"))
+        for text in block.texts():
+            words = self._tokenizer.words(text)
             found += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
             self._lengths.append(len(words))
         self._words.append(np.array(found, dtype=ID))

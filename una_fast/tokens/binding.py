@@ -181,7 +181,7 @@ def compare_with_tokenizer(
         expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
     prefix, suffix = encoder.prefix.tolist(), encoder.suffix.tolist()
     for i, (text, found) in enumerate(samples):
-        wrong_types = encoder.has_token_type_ids and any(expected["token_type_ids"][i])
+        wrong_types = "token_type_ids" in expected and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + found.tolist() + suffix or wrong_types:
             raise NotByWordError(
                 f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than of its words one by one"

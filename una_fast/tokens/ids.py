@@ -249,18 +249,15 @@ def token_tensors(
     elif set(out) != set(names):
         raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
     else:
-        for name in names:
-            _check_tensor(name, out[name], (n_rows, max_length))
+        for name, tensor in out.items():
+            if str(tensor.dtype) != "torch.int64" or tensor.shape != (n_rows, max_length):
+                is_now = f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+                raise InputError(f"out[{name!r}]: is {is_now}, and needed is torch.int64 of {(n_rows, max_length)}")
+            if tensor.device.type != "cpu" or not tensor.is_contiguous():
+                raise InputError(
+                    f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is); or give no `out`"
+                )
     if tokens.has_token_type_ids:
         types = out["token_type_ids"].numpy()  # torch's zero_ wakes threads that then spin beside the kernel's
         tokens.threads.run(lambda part: types[part].fill(0), n_rows)
     return out
-
-
-def _check_tensor(name: str, tensor: torch.Tensor, shape: tuple[int, int]) -> None:
-    if str(tensor.dtype) != "torch.int64" or tensor.shape != shape:
-        raise InputError(
-            f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)}, and needed is torch.int64 of {shape}"
-        )
-    if tensor.device.type != "cpu" or not tensor.is_contiguous():
-        raise InputError(f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is); or give no `out`")

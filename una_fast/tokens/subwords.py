@@ -33,22 +33,19 @@ class SubwordEncoder:
 
     It works on a copy of the tokenizer, so nothing of the user's is changed.
 
-    frame: the special tokens before and after a text, and the padding; prefix, suffix: int64, those tokens;
-    has_token_type_ids: bool, whether the tokenizer returns them; fingerprint: str, of everything the ids depend on;
-    pipeline: `Pipeline`.
+    tokenizer: one that `check_settings` takes. frame: the special tokens before and after a text, and the padding;
+    prefix, suffix: int64, those tokens; fingerprint: str, of everything the ids depend on; pipeline: `Pipeline`.
 
     Raises:
         NotByWordError: a tokenizer whose ids cannot be made word by word; the message says why.
-        InputError: not a tokenizer, or one with a setting that cannot be used; the message says what to set.
+        InputError: a setting that cannot be used; the message says what to set.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        check_settings(tokenizer)
         _check_by_word(tokenizer)
         self._backend = _copy(tokenizer)
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
-        self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
