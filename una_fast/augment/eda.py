@@ -18,8 +18,8 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import ID, Ragged, StringTable, row_bounds
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
-from una_fast.augment.row_draws import DrawSet
-from una_fast.augment.settings import check_choices, check_index, checked_seed
+from una_fast.augment.row_draws import DrawSet, integer
+from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
@@ -73,7 +73,7 @@ class EDA(KernelAugmentation):
         self._look_up = open_synonyms(synonyms) if operation in NEEDS_SYNONYMS else lambda word: ()
         self._synonyms, extra = _synonyms_of_terms(index, self._look_up)
         self._operation, self._strength = operation, float(strength)
-        self._seed = xxhash.xxh3_64_intdigest(f"eda {operation} {checked_seed(seed)}".encode())
+        self._seed = xxhash.xxh3_64_intdigest(f"eda {operation} {integer('seed', seed) % 2**64}".encode())
         super().__init__(
             index,
             tokenizer,

@@ -36,11 +36,16 @@ class DrawSet:
         object.__setattr__(self, "number", _checked("draw_set", self.number, "sets of draws"))
 
 
-def _checked(name: str, value: int, what: str) -> int:
+def integer(name: str, value: int) -> int:
+    """`value` as an int. Raises InputError, which names the argument, for anything but an integer."""
     try:
-        number = operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise InputError(f"{name}={value!r}: give an integer") from None
+
+
+def _checked(name: str, value: int, what: str) -> int:
+    number = integer(name, value)
     if not 0 <= number < 2**64:
         raise InputError(f"{name}={value}: {what} count from 0 to 2**64 - 1")
     return number

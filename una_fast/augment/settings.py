@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,6 +11,7 @@ from una_fast._kernels.draws.law import Law
 from una_fast.arrays import ID
 from una_fast.augment.punctuation import as_bits, punctuation_terms
 from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
+from una_fast.augment.row_draws import integer
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
@@ -41,7 +41,7 @@ def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
         unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
         beta=beta,
         radius=resolved,
-        seed=checked_seed(settings["seed"]),
+        seed=integer("seed", settings["seed"]) % 2**64,
         by_score=by_score,
         released=settings["variant"] == "released",
         random_select=settings["select"] == "random",
@@ -61,14 +61,6 @@ def _fixed_terms(index: Index, variant: str) -> np.ndarray:
             "nothing can replace it: give a larger corpus"
         )
     return as_bits(fixed)
-
-
-def checked_seed(seed: int) -> int:
-    """`seed`, any integer, modulo 2**64."""
-    try:
-        return operator.index(seed) % 2**64
-    except TypeError:
-        raise InputError(f"seed={seed!r}: give an integer") from None
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:

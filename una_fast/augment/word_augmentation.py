@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from una_fast.augment.row_draws import DrawSet, RowDraws
-from una_fast.augment.settings import checked_seed
+from una_fast.augment.row_draws import DrawSet, RowDraws, integer
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
@@ -56,7 +55,7 @@ class WordAugmentation(TextAugmentation):
         n_jobs: int | None = None,
         **settings: Any,
     ):
-        self._seed = xxhash.xxh3_64_intdigest(f"{type(self).__name__} {checked_seed(seed)}".encode())
+        self._seed = xxhash.xxh3_64_intdigest(f"{type(self).__name__} {integer('seed', seed) % 2**64}".encode())
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
 
     @abstractmethod
