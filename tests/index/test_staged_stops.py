@@ -25,7 +25,7 @@ from una_fast.arrays import StringTable
 from una_fast.corpus.source import FileSource
 from una_fast.errors import InputError
 from una_fast.index.staged import executors
-from una_fast.index.staged.executors import Budget, Runner
+from una_fast.index.staged.executors import Budget, Runner, worker_answer
 from una_fast.index.staged.work import MARK, work_folder
 from una_fast.storage import is_saved
 from una_fast.storage.files import locked
@@ -255,6 +255,23 @@ def test_no_array_leads_out_of_the_work_folder(build, tmp_path, n_syncs, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("module", "error"), [("distributed.cfexecutor", InputError), ("mine", TypeError)])
+def test_an_answer_that_is_lost_with_its_worker_is_said_with_a_sentence(build, module, error):
+    library: dict = {"__name__": module}
+    exec("def result(timeout=None): raise TypeError('cannot unpack non-iterable NoneType object')", library)
+
+    class LosesAnswers(Calling):
+        def submit(self, function, /, *arguments, **named):
+            future = super().submit(function, *arguments, **named)
+            if function is not worker_answer:
+                future.result = library["result"]
+            return future
+
+    with pytest.raises(error, match="NoneType object"):
+        build(executor=LosesAnswers())
+    build()
+
+
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
     with ProcessPoolExecutor(1) as pool:
         pool.submit(os._exit, 9)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from tqdm import tqdm
@@ -205,8 +206,11 @@ def worker_answer(file: Path) -> tuple[str, bool]:
 
 def _is_loss(error: BaseException) -> bool:
     """True for the error of an executor that has lost a worker or its scheduler."""
-    home = type(error).__module__.partition(".")[0]
-    return isinstance(error, (BrokenExecutor, CancelledError)) or home in ("distributed", "ray")
+    modules = [type(error).__module__]
+    if isinstance(error, TypeError):  # of Dask, if the worker is lost between the end of a task and its answer
+        modules += [frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__)][-1:]
+    in_library = any(module.partition(".")[0] in ("distributed", "ray") for module in modules)
+    return in_library or isinstance(error, (BrokenExecutor, CancelledError))
 
 
 def _lost_worker(stage: str, error: BaseException) -> InputError:
