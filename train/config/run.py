@@ -22,7 +22,7 @@ from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.corpus.reading import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
-Schedule = Literal["linear", "constant"]
+Schedule = Literal["linear", "cosine", "constant"]
 
 SAME = "same"  # positives that no augmentation makes
 POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
@@ -233,8 +233,20 @@ class Run:
     )
     schedule: Schedule | None = OPTIMISATION.option(
         None,
-        "linear: the learning rate falls by the same amount in every step and ends at 0; constant: it stays; default "
-        "linear, or constant for the RoBERTa family",
+        "learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it "
+        "falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family",
+    )
+    warmup_steps: float = OPTIMISATION.option(
+        0.0,
+        "steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1",
+        least=0,
+        metavar="N_OR_SHARE",
+    )
+    weight_decay: float = OPTIMISATION.option(
+        0.0, "AdamW's weight decay of all weights but biases and those of LayerNorm", least=0
+    )
+    max_grad_norm: float = OPTIMISATION.option(
+        0.0, "scale the gradient of a step down to this norm where it is longer; 0: never", least=0
     )
     epochs: int = OPTIMISATION.option(1, "passes over the corpus", least=1)
     max_steps: int | None = OPTIMISATION.option(
@@ -415,6 +427,9 @@ def contradictions(run: Run) -> dict[str, Any]:
         "between the two": run.margin_least > run.margin_most,
         "--loss margin: a step without negatives would have no loss: give --alpha 1 and an --augment": (
             run.loss == "margin" and (run.augment == "none" or run.alpha != 1)
+        ),
+        f"--warmup-steps {run.warmup_steps:g}: a number of steps must be whole; a share of all steps is below 1": (
+            run.warmup_steps > 1 and run.warmup_steps % 1
         ),
         "--blend: the weights are chosen on dev pairs: give --dev FILE too": (run.blend and not run.dev),
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
@@ -20,6 +20,7 @@ from train.encoder.graphs import TOLERANCE, Graphs, difference
 from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share
+from train.loop.optimizer import adamw, learning_rate
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
@@ -37,12 +38,6 @@ class Step(NamedTuple):
 
     loss: Tensor
     cosines: Tensor  # see `cosines`
-
-
-def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """The learning rate of optimiser step `step`, counted from 0: constant, or falling linearly to 0 after the last."""
-    assert run.learning_rate is not None
-    return run.learning_rate * (1 - step / n_steps if run.schedule == "linear" else 1)
 
 
 def cosines(views: Tensor) -> Tensor:
@@ -75,10 +70,7 @@ class Trainer:
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
         if self.row.start or run.tie_weight or run.blend:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
-        trained = [parameter for parameter in self.encoder.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(
-            trained, lr=learning_rate(run, 0, plan.n_steps), weight_decay=0.0, fused=True
-        )
+        self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         if state is not None:
             self.encoder.load_state_dict(state["model"])
@@ -127,6 +119,9 @@ class Trainer:
             group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
         step = self._backward(batch)
         with self.watch.phase("optimiser"):
+            if self.run.max_grad_norm:
+                self.scaler.unscale_(self.optimizer)
+                nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.optimizer.zero_grad()
