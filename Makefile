@@ -10,9 +10,14 @@ WORKERS ?= logical
 # DURATIONS=40 lists the 40 tests that take longest
 DURATIONS ?=
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation
+# --no-compile: Python compiles a module when it first imports it, and most are never imported
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --no-build-isolation
+# setup.py rebuilds only what has changed; without a change it takes a second
+BUILD := $(BIN)/python setup.py --quiet build_ext --inplace
 
-demo: kernels
+# installs what the demo needs alone: 1.4 GB, half of which is torch
+demo: .venv/demo
+	$(BUILD)
 	$(BIN)/python -m train.ddp --demo
 
 TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(DURATIONS:%=--durations=%)
@@ -53,18 +58,21 @@ lint: .venv/packages
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint una_fast/_kernels
 	$(BIN)/codespell
 
-# setup.py rebuilds only what has changed; without a change it takes a second
 kernels: .venv/packages
-	$(BIN)/python setup.py --quiet build_ext --inplace
+	$(BUILD)
 
 clean:
 	find una_fast -name "*.so" -delete; rm -rf .venv build dist una_fast.egg-info
 
 # constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
 # the packages that it builds with, for any version of pip.
-.venv/packages: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[demo]'
+	touch $@
+
+.venv/packages: .venv/demo
 	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test,lint,docs]'
 	touch $@
 

@@ -85,6 +85,16 @@ def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
         assert not re.search(r"::|>>>|\|", line), line
 
 
+@pytest.mark.slow
+def test_the_demo_shows_what_it_made(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "train.ddp", "--demo", "--output", str(tmp_path / "run"), "--max-steps", "2"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    shown = ran.stdout + ran.stderr
+    assert re.search(r"^before .* 86\.\d\d$", shown, re.MULTILINE) and re.search(r"^after ", shown, re.MULTILINE)
+    assert len(re.findall(r"^sentence  (.+)\nnegative  (?!\1)", shown, re.MULTILINE)) == 3
+    assert f"{tmp_path / 'run/report.html'}: " in shown and (tmp_path / "run/report.html").is_file()
+
+
 def test_demo_pairs_cover_the_scale() -> None:
     task = load_dev(PAIRS)
     texts = [text for side in task.texts for text in side]

@@ -11,12 +11,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from train.config.run import Run
 from train.encoder.pooling import POOLINGS
 from train.evaluation.embed import PairScorer
 from train.evaluation.model import load_model
 from train.evaluation.tasks.sts import load_dev
-from train.record.folder import write_file
+from train.record.folder import BEST, write_file
+from train.signals import tell_user
+from una_fast import Augmenter, load_index
 from una_fast.imports import import_extra
 
 PAIRS = Path(__file__).with_name("pairs.tsv")
@@ -43,10 +47,16 @@ def demo_settings(output: Path) -> dict[str, Any]:
         "device": "cpu",  # so that the run is the same on machines with and without GPUs
         "batch_size": 32,
         "epochs": 2,
-        "max_steps": 60,
+        "max_steps": 40,
         "dev": str(PAIRS),
         "eval_every": 20,
     }
+
+
+def show_results(run: Run) -> None:
+    """Show the demo's scores before and after, and negatives of its corpus."""
+    tell_user(score_table({"before": run.model, "after": Path(run.output) / BEST}))
+    tell_user(negatives_table(run))
 
 
 def score_table(encoders: dict[str, str | Path]) -> str:
@@ -59,6 +69,16 @@ def score_table(encoders: dict[str, str | Path]) -> str:
         score = scorer(model.encode)
         lines.append(f"{f'{label} ({POOLINGS[model.layout.pooling].meaning})':<60}{100 * score:8.2f}")
     return "\n".join(lines)
+
+
+def negatives_table(run: Run, n: int = 3) -> str:
+    """Short sentences of the run's corpus, and the negatives that they had in its first epoch."""
+    index = load_index(run.index)
+    una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
+    rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:n]
+    pairs = zip(rows, una.negatives(rows), strict=True)
+    lines = [f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs]
+    return "\n".join(["hard negatives of three sentences", *lines])
 
 
 def packaged_encoder() -> Path:

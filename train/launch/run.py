@@ -14,7 +14,7 @@ from pathlib import Path
 from torch.distributed import TCPStore
 
 from train.config.run import Run
-from train.demo.demo import score_table
+from train.demo.demo import show_results
 from train.launch.corpus import make_index
 from train.launch.finish import finish
 from train.launch.ranks import MODELS, RankProcesses, start_fork_server
@@ -24,6 +24,7 @@ from train.loop.loop import Outcome
 from train.record.best import check_saved, with_best
 from train.record.checkpoint import Progress, load_checkpoint
 from train.record.folder import BEST, LAST, POINTER, RUN, OutputFolder, is_finished, is_own, read_sealed
+from train.report.__main__ import main as write_report
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
 
@@ -93,7 +94,8 @@ def report(run: Run, outcome: Outcome) -> int:
             tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
         tell_user(f"finished after {counted(progress.step, 'step')}: {output / BEST}")
         if run.demo:
-            tell_user(score_table({"before": Path(run.model), "best/": output / BEST, "last/": output / LAST}))
+            show_results(run)
+            write_report([str(output), "--output", str(output / "report.html")])
         return 0
     saved = read_sealed(output / POINTER).get("progress", {"step": 0})["step"]
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
