@@ -38,7 +38,7 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
     assert read(table) == WITH_NEWLINES
     assert read(table["text"]) == WITH_NEWLINES
     assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
-    monkeypatch.setattr("una_fast.corpus.objects.BATCH_ROWS", 2)
+    monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
     with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
         read(table, "sentence")
@@ -125,7 +125,6 @@ def test_an_index_of_a_tsv_knows_its_quoting(tmp_path: Path) -> None:
         ),
         ("a.tsv", b"text\tid\na\t1\n\nb\t2\n", "3 lines under the header gave 2 documents: 1 blank line"),
         ("a.tsv", b"text\na\rb\n", "1 line under the header gave 2 documents: a carriage return ends a row too"),
-        ("a.jsonl", b'{"text": "a"}\n\n{"text": "b"}', "3 lines gave 2 documents: 1 blank line"),
     ],
 )
 def test_rows_that_are_not_lines_are_said(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -141,14 +140,8 @@ def write_json_texts(path: Path, lines: list[str]) -> None:
     path.write_text("\ufeff" + json.dumps(lines, ensure_ascii=False), encoding="utf-8")
 
 
-def write_json_stream(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(json.dumps({"text": line}, indent=1) for line in lines), encoding="utf-8")
-
-
-@pytest.mark.parametrize("write", [write_json_array, write_json_texts, write_json_stream, write_json])
-@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
-def test_json_files(write: Callable, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("una_fast.corpus.json_files.BLOCK_BYTES", block_bytes)
+@pytest.mark.parametrize("write", [write_json_array, write_json_texts, write_json])
+def test_json_files(write: Callable, tmp_path: Path) -> None:
     write(tmp_path / "a.json", WITH_NEWLINES)
     assert read(tmp_path / "a.json") == WITH_NEWLINES
 
@@ -171,7 +164,7 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
         (
             "a.jsonl",
             b'{"text":\n null}\n',
-            r"a\.jsonl, line 1: not one JSON value \(Expecting.*\); if .* name the file \.json$",
+            r"a\.jsonl, line 1: not one JSON value \(Expecting.*\); .* in a file named \.json$",
         ),
         ("a.tsv", b"id\tbody\n1\n", r"a\.tsv cannot be read as a table: .*Expected 2 columns, got 1"),
         ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
@@ -179,21 +172,20 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: byte 10 of the line is not UTF-8"),
         ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
-        ("a.json", b'[{"text": "a"},\n{"text":\n null}]', r"a\.json, line 2: the value of 'text' is null"),
-        ("a.json", b'["a",\n\n3]', r"a\.json, line 3 is int, not str"),
-        ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not JSON \(a comma or \] is missing\)"),
-        ("a.json", b'["a",\n"b"', r"a\.json, line 2: not JSON \(the array has no end\)"),
-        ("a.json", b'["a",]', r"a\.json, line 1: not JSON \((Expecting value|Illegal trailing comma)"),
-        ("a.json", b'["a"]\n["b"]', r"a\.json, line 2: not JSON \(text follows the array\)"),
-        ("a.json", b"{'text': 1}", r"a\.json, line 1: not JSON"),
-        ("a.json", b"[" * 99_999, r"a\.json, line 1: not JSON|list, not str"),
-        ("a.json", b'["\xff"]', r"a\.json, line 1 or later: not UTF-8"),
+        ("a.json", b'[{"text": "a"},\n{"text":\n null}]', r"a\.json, item 1 \(from 0\): the value of 'text' is null"),
+        ("a.json", b'["a",\n\n3]', r"a\.json, item 1 \(from 0\) is int, not str"),
+        ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not an array of JSON values \(Expecting ',' delimiter"),
+        ("a.json", b'["a",\n"b"', r"a\.json, line 2: not an array of JSON values"),
+        ("a.json", b'["a"]\n["b"]', r"a\.json, line 2: not an array of JSON values \(Extra data"),
+        ("a.json", b"{'text': 1}", r"a\.json, line 1: not one JSON value"),
+        ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
+        ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
         ("a.json", b"[]", r"a\.json: it holds no sentence"),
-        ("a.txt", "words in UTF-16".encode("utf-16"), r"looks like UTF-16, .*iconv -f UTF-16 -t UTF-8 a\.txt > utf8-a"),
+        ("a.txt", "words in UTF-16".encode("utf-16"), r"looks like UTF-16 .*iconv -f UTF-16 -t UTF-8 a\.txt > utf8-a"),
         ("a.txt", "words without a mark".encode("utf-16-le"), "looks like UTF-16"),
         ("a.csv", "text\nwords\n".encode("utf-16-be"), "looks like UTF-16"),
-        ("a.jsonl", '{"text": "words"}\n'.encode("utf-32"), "looks like UTF-32"),
-        ("a.json", '["words"]'.encode("utf-32-le"), "looks like UTF-32"),
+        ("a.jsonl", '{"text": "words"}\n'.encode("utf-32"), "looks like UTF-16 or UTF-32"),
+        ("a.json", '["words"]'.encode("utf-32-le"), "looks like UTF-16 or UTF-32"),
     ],
 )
 def test_bad_text_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:

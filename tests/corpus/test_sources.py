@@ -19,7 +19,7 @@ from support.alphabet import text
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import source_digests
-from una_fast.corpus.table_files import ParquetFile
+from una_fast.corpus.tables import ParquetFile
 from una_fast.corpus.text_file import first_invalid_utf8, split_lines
 from una_fast.errors import InputError
 
@@ -40,7 +40,7 @@ def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pyte
     options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
     assert read(path, **options) == read(str(path), **options) == read([path], **options) == lines
     monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 5)
-    monkeypatch.setattr("una_fast.corpus.table_files.BATCH_ROWS", 3)
+    monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 3)
     assert read(path, **options) == lines
     if path.suffix != ".parquet":
         zipped = tmp_path / (name + ".gz")

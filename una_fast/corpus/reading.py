@@ -14,9 +14,10 @@ ROW_FACTOR = 8  # a raw row may be longer than its document: it has other column
 class Reading:
     """How to read sources.
 
-    column: the column (key) of the text; quoting: whether cells of .csv and .tsv may be in quotation marks, None for
-    yes in .csv and no in .tsv; max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for
-    any length.
+    Attributes:
+        column: The column (key) of the text.
+        quoting: Whether cells of .csv and .tsv may be in quotation marks; None for yes in .csv and no in .tsv.
+        max_document_bytes: The longest document that is accepted, in bytes of UTF-8; None for any length.
     """
 
     column: str = "text"

@@ -10,7 +10,6 @@ from una_fast.corpus.word_tokenizers import NAMED, SEGMENTERS
 
 SAMPLE_BYTES = 1 << 11  # of each block of about 1 MiB: about 20 us a block
 LEAST_SHARE = 0.1  # of the sampled characters, above which the user is warned
-WORD = 12  # characters: few words of these scripts are longer, nearly all clauses are
 SCRIPTS = {
     "Chinese": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
     "Japanese": "\u3040-\u30ff\u31f0-\u31ff",
@@ -20,15 +19,17 @@ SCRIPTS = {
     "Khmer": "\u1780-\u17ff",
 }
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
-LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{{WORD + 1},}}")
-LETTERS = {language: re.compile(f"[{letters}]") for language, letters in SCRIPTS.items()}
+# Few words of these scripts have more than 12 characters, nearly all clauses have.
+LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
 
 
 @dataclass
 class ScriptSample:
-    """A sample of a corpus: the number of its characters, and its runs of Chinese, Thai or similar letters.
+    """A sample of a corpus.
 
-    runs: as long as no word is.
+    Attributes:
+        n_characters: The number of its characters that are no spaces.
+        runs: Its runs of letters of SCRIPTS that are longer than words are.
     """
 
     n_characters: int = 0
@@ -39,15 +40,14 @@ class ScriptSample:
         start = int(block.starts[0]) if len(block.starts) else len(block.data)
         text = block.data[start : start + SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
         self.n_characters += len(text) - text.count(" ")
-        if not text.isascii():
-            self.runs += LONG_RUN.findall(text)
+        self.runs += LONG_RUN.findall(text)
 
     def remark(self, tokenizer: str) -> str:
         """The warning for a corpus in a script that the `tokenizer` of this name does not split into words, or ""."""
         runs = "".join(self.runs)
         if tokenizer not in NAMED or len(runs) <= LEAST_SHARE * self.n_characters:
             return ""
-        counts = {language: len(letters.findall(runs)) for language, letters in LETTERS.items()}
+        counts = {language: len(re.findall(f"[{letters}]", runs)) for language, letters in SCRIPTS.items()}
         if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
             counts["Japanese"] += counts.pop("Chinese")
         language = max(counts, key=lambda language: counts[language])

@@ -1,4 +1,4 @@
-"""The base classes of the sources of documents, which yield blocks of UTF-8, and how columns become blocks."""
+"""Sources of documents, which yield blocks of UTF-8; and how rows and columns of Arrow become blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_v
 
 @dataclass(frozen=True)
 class Block:
-    """Documents ``data[starts[i]:stops[i]]``. data: uint8 (B,), valid UTF-8 there; starts, stops: int64 (n,)."""
+    """Documents ``data[starts[i]:stops[i]]``.
+
+    Attributes:
+        data: uint8 (B,), valid UTF-8 in each document.
+        starts: int64 (n,).
+        stops: int64 (n,).
+    """
 
     data: np.ndarray
     starts: np.ndarray
@@ -101,11 +107,10 @@ class FileSource(Source):
         return None
 
     def identity(self) -> list[str | int]:
-        """The file's path, size in bytes and times of change in ns, by which a changed file is detected; of a file at
-        an address what `RemoteFile.identity` says.
+        """What differs once the file has changed: its path, its size in bytes and its times of change in ns.
 
-        The time of the content's last change can be set back, the file's (ctime) cannot. Raises InputError if the file
-        is gone.
+        The time of the content's last change can be set back, the file's (ctime) cannot. Of a file at an address it is
+        what `RemoteFile.identity` says. Raises InputError if the file is gone.
         """
         try:
             if isinstance(self.path, RemoteFile):
@@ -124,19 +129,6 @@ class FileSource(Source):
         return f"{self.path}, row {document + 1:,}"
 
 
-def whole_lines(file: RawIOBase) -> Iterator[bytes]:
-    """The bytes of the file in parts of about BLOCK_BYTES that end where a line ends."""
-    started: list[bytes] = []  # a line that has not ended yet
-    while piece := file.read(BLOCK_BYTES):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*started, piece[:cut]])
-            started = []
-        started.append(piece[cut:])
-    if last := b"".join(started):
-        yield last
-
-
 class TextSource(Source):
     """A source whose digest is made of its text: of all documents, one after another, and of their lengths in bytes."""
 
@@ -148,11 +140,8 @@ class TextSource(Source):
         self._lengths = xxhash.xxh3_128()
 
     def _blocks(self) -> Iterator[Block]:
-        return self._documents
-
-    def blocks(self) -> Iterator[Block]:
         """The documents, in order; within a block nothing lies between them."""
-        for block in super().blocks():
+        for block in self._documents:
             self._lengths.update((block.stops - block.starts).astype("<i8").tobytes())
             if len(block.starts):
                 self._text.update(block.data[block.starts[0] : block.stops[-1]].tobytes())
@@ -161,6 +150,19 @@ class TextSource(Source):
     def digest(self) -> str:
         """xxh3_128 of the text; it does not depend on where blocks are cut."""
         return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
+
+
+def whole_lines(file: RawIOBase) -> Iterator[bytes]:
+    """The bytes of the file in parts of about BLOCK_BYTES that end where a line ends."""
+    started: list[bytes] = []  # a line that has not ended yet
+    while piece := file.read(BLOCK_BYTES):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*started, piece[:cut]])
+            started = []
+        started.append(piece[cut:])
+    if last := b"".join(started):
+        yield last
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
@@ -176,14 +178,25 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         ) from error
 
 
+def encode_row(row: Any, column: str, where: str) -> bytes:
+    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
+    if not isinstance(row, Mapping):
+        return encode_sentence(row, where)
+    if column not in row:
+        raise missing_column(where, column, list(row))
+    if row[column] is None:
+        raise InputError(f"{where}: the value of {column!r} is null; drop the row or make it an empty text")
+    return encode_sentence(row[column], f"{where}: the value of {column!r}")
+
+
 def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
     """Blocks of about BLOCK_BYTES of documents of UTF-8."""
     held: list[bytes] = []
     n_bytes = 0
     for document in documents:
         held.append(document)
-        n_bytes += len(document)
-        if n_bytes >= BLOCK_BYTES or len(held) >= BLOCK_BYTES:
+        n_bytes += len(document) + 1
+        if n_bytes >= BLOCK_BYTES:
             yield block_of(held)
             held, n_bytes = [], 0
     if held:
@@ -196,23 +209,6 @@ def block_of(documents: Sequence[bytes]) -> Block:
     return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])
 
 
-def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
-    """The error for a table or a row without the column."""
-    there = ", ".join(map(repr, names)) or "no column at all"
-    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
-
-
-def encode_row(row: Any, column: str, where: str) -> bytes:
-    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
-    if not isinstance(row, Mapping):
-        return encode_sentence(row, where)
-    if column not in row:
-        raise missing_column(where, column, list(row))
-    if row[column] is None:
-        raise InputError(f"{where}: the value of {column!r} is null; drop the row or make it an empty text")
-    return encode_sentence(row[column], f"{where}: the value of {column!r}")
-
-
 def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
     """The documents of an Arrow array of text, without a copy of the text if its type is string or large_string."""
     if values.null_count:
@@ -221,7 +217,7 @@ def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if len(values) == 0:
-        return Block(np.empty(0, dtype=np.uint8), np.empty(0, dtype=POINTER), np.empty(0, dtype=POINTER))
+        return block_of([])
     if not any(is_kind(values.type) for is_kind in TEXT_TYPES):
         raise InputError(f"{where} holds {values.type}, not text")
     try:
@@ -232,6 +228,12 @@ def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
     return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+
+
+def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
+    """The error for a table or a row without the column."""
+    there = ", ".join(map(repr, names)) or "no column at all"
+    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
 
 
 def unreadable(path: object, error: Exception) -> InputError:

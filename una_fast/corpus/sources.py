@@ -29,14 +29,13 @@ from typing import Any
 import pyarrow as pa
 
 from una_fast.corpus.json_files import JsonFile, JsonLinesFile
-from una_fast.corpus.objects import open_iterable, open_table
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile, address_in, remote_files
 from una_fast.corpus.source import FileSource, Source, unreadable
-from una_fast.corpus.table_files import CsvFile, ParquetFile
+from una_fast.corpus.tables import CsvFile, ParquetFile, open_iterable, open_table
 from una_fast.corpus.text_file import COMPRESSIONS, TextFile
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.storage.manifest import COMMAND_MARK, is_saved
+from una_fast.storage import is_saved
 
 SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".txt": TextFile,
@@ -45,12 +44,11 @@ SOURCE_CLASSES: dict[str, type[FileSource]] = {
     ".jsonl": JsonLinesFile,
     ".json": JsonFile,
 }
-EXTENSIONS = {
-    name + ending: source_class for name, source_class in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)
-}
+EXTENSIONS = {name + ending: reader for name, reader in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)}
 EXTENSIONS[".parquet"] = ParquetFile
 KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
+RUN_MARK = ".una_fast.json"  # in the folder of a command of training, whose files are no corpus
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
@@ -87,15 +85,13 @@ def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[
 
 def _is_source(item: Any) -> bool:
     if isinstance(item, str):
-        return source_class_of(item) is not None
-    if isinstance(item, (bytes, bytearray, Mapping)):
-        return False
-    return isinstance(item, (os.PathLike, Iterable, pa.Table))
+        return _reader_of(item) is not None
+    return isinstance(item, (os.PathLike, Iterable, pa.Table)) and not isinstance(item, (bytes, bytearray, Mapping))
 
 
 def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     if isinstance(corpus, (str, os.PathLike)):
-        return open_path(corpus, reading)
+        return open_path(os.fspath(corpus), reading)
     if isinstance(corpus, Mapping):
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
     if table := open_table(corpus, reading):
@@ -107,52 +103,53 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     )
 
 
-def open_path(path: str | os.PathLike, reading: Reading) -> list[FileSource]:
-    """The sources of a file, of the files that match a glob, or of all files in a folder and the folders in it.
+def open_path(path: str, reading: Reading) -> list[FileSource]:
+    """The sources of a file or address, of the files that match a glob, or of all files below a folder.
 
     Raises InputError for a file that is missing, empty or of an unknown kind; warns of other files that it leaves out.
     """
-    text = os.fspath(path)
     try:
-        mode = Path(text).stat().st_mode
+        is_folder = stat.S_ISDIR(Path(path).stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        mode = 0
+        files = _matches(path)
+        is_one = len(files) == 1 and not GLOB.search(path)
     except (OSError, ValueError) as error:  # ValueError: a null character
-        shown = text if len(text) < 200 else text[:200] + "..."
+        shown = path if len(path) < 200 else path[:200] + "..."
         raise InputError(
             f"{unreadable(shown, error)} (a str is the path of a file; sentences come in a list)"
         ) from error
-    files: Sequence[Path | RemoteFile] = []
-    if mode:
-        files = _known(_files_in(text), text) if stat.S_ISDIR(mode) else [Path(text)]
-    elif address := address_in(text):
-        files = remote_files(address)
-        files = _known(files, text) if len(files) > 1 else files
-    elif GLOB.search(text):
-        found = map(Path, sorted(glob.glob(text, recursive=True)))  # noqa: PTH207  Path.glob takes no absolute pattern
-        if not (files := [file for file in found if not file.is_dir()]):
-            raise InputError(f"{text}: no file matches")
-        files = _known(files, text)
+    else:
+        files, is_one = (_files_in(path) if is_folder else [Path(path)]), not is_folder
+    return [_open_file(file, reading) for file in (files if is_one else _known(files, path))]
+
+
+def _matches(path: str) -> Sequence[Path | RemoteFile]:
+    """The files at an address, or those that match a glob, in sorted order."""
+    if address := address_in(path):
+        files: Sequence[Path | RemoteFile] = remote_files(address)
+    else:
+        matches = map(Path, sorted(glob.glob(path, recursive=True)))  # noqa: PTH207  Path.glob takes no absolute pattern
+        files = [file for file in matches if not file.is_dir()]
     if not files:
-        raise InputError(f"{text}: no such file")
-    return [_open_file(file, reading) for file in files]
+        raise InputError(f"{path}: no {'file matches' if GLOB.search(path) else 'such file'}")
+    return files
 
 
-def source_class_of(name: str) -> type[FileSource] | None:
+def _reader_of(name: str) -> type[FileSource] | None:
     """The class that reads files of this name; None for an unknown extension."""
-    return next((source_class for ending, source_class in EXTENSIONS.items() if name.lower().endswith(ending)), None)
+    return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 
 def _open_file(file: Path | RemoteFile, reading: Reading) -> FileSource:
     if isinstance(file, Path):
-        if not os.path.isfile(file):  # noqa: PTH113  Path.is_file raises if a folder may not be read
+        if not file.is_file():
             raise InputError(f"{file} is not a regular file")
         if file.stat().st_size == 0:
             raise InputError(f"{file} is empty")
-    source_class = source_class_of(file.name)
-    if source_class is None:
+    reader = _reader_of(file.name)
+    if reader is None:
         raise InputError(f"{file}: unknown kind of file; known are {KNOWN}")
-    return source_class(file, reading)
+    return reader(file, reading)
 
 
 def _files_in(folder: str) -> list[Path]:
@@ -161,27 +158,26 @@ def _files_in(folder: str) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise unreadable(error.filename, error) from error
 
-    found = []
+    paths = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not (name.startswith(".") or _is_output(Path(parent, name)))]
-        found += [str(Path(parent) / name) for name in names if not name.startswith(".")]
-    return list(map(Path, sorted(found)))
+        paths += [str(Path(parent, name)) for name in names if not name.startswith(".")]
+    return list(map(Path, sorted(paths)))
 
 
 def _is_output(folder: Path) -> bool:
-    """True for the folder of an index, and for one that a command of training marked as its own."""
-    return is_saved(folder) or (folder / COMMAND_MARK).is_file()
+    return is_saved(folder) or (folder / RUN_MARK).is_file()
 
 
-def _known(files: Sequence[Path | RemoteFile], given: str) -> list[Path | RemoteFile]:
+def _known(files: Sequence[Path | RemoteFile], path: str) -> list[Path | RemoteFile]:
     """The files whose kind is known; a warning names the first of the others."""
-    known = [file for file in files if source_class_of(file.name)]
-    others = [file for file in files if not source_class_of(file.name)]
+    known = [file for file in files if _reader_of(file.name)]
+    others = [file for file in files if not _reader_of(file.name)]
     if not known:
         raise InputError(
-            f"{given}: it has {counted(len(files), 'file')}, and none that can be read; known kinds are {KNOWN}"
+            f"{path}: it has {counted(len(files), 'file')}, and none that can be read; known kinds are {KNOWN}"
         )
     if others:
         left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
-        warnings.warn(f"{given}: {left_out}", InputWarning, stacklevel=2)
+        warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
     return known

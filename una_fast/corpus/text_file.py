@@ -27,12 +27,6 @@ from una_fast.errors import InputError
 from una_fast.storage.content import are_utf8
 
 SAMPLE_BYTES = 4096
-BYTE_ORDER_MARKS = {  # the longer ones first, because the mark of UTF-32 begins with the mark of UTF-16
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
     ".gz": ("gzip", gzip.open),
     ".bz2": ("bzip2", bz2.open),
@@ -42,23 +36,24 @@ COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
 
 
 class LineReader(io.RawIOBase):
-    """The bytes of a text file; a line longer than `max_line_bytes` is refused before it is held in memory.
+    """The bytes of a file, decompressed by its ending; a line that is too long is refused before it fills the memory.
 
-    n_lines: the number of lines read so far, an unfinished last one included. part: (start, stop) of the bytes to read
-    of a file that is not compressed; None for all.
+    `read` raises InputError for damaged compression, UTF-16 or UTF-32, and a line that is too long.
 
-    Raises InputError, from `read`, for damaged compression, UTF-16 or UTF-32, and a line that is too long.
+    Args:
+        path: The file.
+        max_line_bytes: The longest line; None for any.
+        part: (start, stop) of the bytes to read, of a file that is not compressed; None for all.
     """
 
     def __init__(self, path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None):
         super().__init__()
         self.path = path
+        self._newlines = self._unfinished = 0  # newlines read so far, and bytes after the last of them
         self._start = self._at = part[0] if part else 0
         self._stop = part[1] if part else None
         self._compression, uncompressed = COMPRESSIONS.get(Path(path.name).suffix.lower(), ("", lambda file: file))
         self._max_line_bytes = max_line_bytes
-        self._newlines = 0
-        self._unfinished = 0  # bytes after the last newline
         try:
             self._raw: IO[bytes] = path.open("rb")
             self._file: IO[bytes] = uncompressed(self._raw)
@@ -69,7 +64,7 @@ class LineReader(io.RawIOBase):
 
     @property
     def n_lines(self) -> int:
-        """The number of lines read so far."""
+        """The number of lines read so far, an unfinished last one included."""
         return self._newlines + (self._unfinished > 0)
 
     def readable(self) -> bool:
@@ -79,16 +74,18 @@ class LineReader(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most `size`; none at the end."""
         if self._stop is not None:
-            left = self._stop - self._at
-            size = left if size < 0 else min(size, left)
+            size = min(size % (1 << 63), self._stop - self._at)
         try:
             piece = self._file.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             if not self._compression or getattr(error, "errno", None) is not None:
                 raise unreadable(self.path, error) from error
             raise InputError(f"{self.path}: the {self._compression} data is damaged or cut short ({error})") from error
-        if self._at == 0:
-            _refuse_wide_encodings(self.path, piece)
+        if self._at == 0 and looks_wide(piece[:SAMPLE_BYTES]):
+            raise InputError(
+                f"{self.path}: it looks like UTF-16 or UTF-32, and UTF-8 is needed: convert it, for example with "
+                f"iconv -f UTF-16 -t UTF-8 {self.path.name} > utf8-{self.path.name}"
+            )
         self._at += len(piece)
         self._count_lines(piece)
         return piece
@@ -114,24 +111,15 @@ def count_lines(path: Path | RemoteFile, stop: int) -> int:
     """The newlines in the first `stop` bytes of a file; counted for error messages only."""
     n_lines = 0
     with path.open("rb") as file:
-        while stop > 0 and (piece := file.read(min(stop, 1 << 20))):
+        while stop > 0 and (piece := file.read(min(stop, BLOCK_BYTES))):
             n_lines += piece.count(b"\n")
             stop -= len(piece)
     return n_lines
 
 
-def _refuse_wide_encodings(path: Path | RemoteFile, start: bytes) -> None:
-    """Refuse UTF-16 and UTF-32, by the byte order mark or by the zero bytes that ASCII characters have in them."""
-    name = next((name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "")
-    zeros = np.frombuffer(start[:SAMPLE_BYTES], dtype=np.uint8) == 0
-    if not name and len(zeros) >= 4:
-        by_place = [zeros[place::4].mean() > 0.4 for place in range(4)]  # UTF-8 text has no zero bytes
-        name = {1: "", 2: "UTF-16", 3: "UTF-32"}.get(sum(by_place), "")
-    if name:
-        raise InputError(
-            f"{path}: it looks like {name}, and UTF-8 is needed: convert it, for example with "
-            f"iconv -f {name} -t UTF-8 {path.name} > utf8-{path.name}"
-        )
+def looks_wide(start: bytes) -> bool:
+    """Whether text is UTF-16 or UTF-32: by its byte order mark, or the zero bytes of ASCII characters in it."""
+    return start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or start.count(0) * 4 > len(start) > 3
 
 
 class TextFile(FileSource):
@@ -155,17 +143,16 @@ class TextFile(FileSource):
         return [TextFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
 
     def _blocks(self) -> Iterator[Block]:
-        start, _ = self.part or (0, 0)
-        at, n_lines = start, 0
+        at, n_lines = self.part[0] if self.part else 0, 0
         with LineReader(self.path, self.reading.max_document_bytes, self.part) as file:
             for lines in whole_lines(file):
                 data = np.frombuffer(lines, dtype=np.uint8)
                 starts, stops = split_lines(data)
                 invalid = first_invalid_utf8(data)
                 if invalid >= 0:
-                    line = count_lines(self.path, start) + n_lines + int(np.searchsorted(starts, invalid, side="right"))
+                    line = n_lines + int(np.searchsorted(starts, invalid, side="right")) - 1
                     raise InputError(
-                        f"{self.path}, line {line}: byte {at + invalid} of the text is not UTF-8; convert the "
+                        f"{self._place(line)}: byte {at + invalid} of the text is not UTF-8; convert the "
                         "file, for example with iconv -f latin1 -t utf-8"
                     )
                 if at == 0 and lines.startswith(codecs.BOM_UTF8):
@@ -193,10 +180,9 @@ def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def first_invalid_utf8(data: np.ndarray) -> int:
     """The offset at which Python's strict decoder finds the first error in `data`, uint8; -1 if it is valid UTF-8."""
-    if are_utf8(data, np.array([0, len(data)])):
-        return -1
-    try:
-        str(data.data, "utf-8")
-    except UnicodeDecodeError as error:
-        return error.start
+    if not are_utf8(data, np.array([0, len(data)])):
+        try:
+            str(data.data, "utf-8")
+        except UnicodeDecodeError as error:
+            return error.start
     return -1

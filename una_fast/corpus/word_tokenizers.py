@@ -126,12 +126,9 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
 
 def is_probe(value: Any) -> bool:
     """Whether a value from a file has the type that `probe_words` returns: for each of PROBES a list of str or None."""
-    return (
-        isinstance(value, list)
-        and len(value) == len(PROBES)
-        and all(words is None or isinstance(words, list) for words in value)
-        and all(isinstance(word, str) for words in value for word in words or [])
-    )
+    if not isinstance(value, list) or len(value) != len(PROBES):
+        return False
+    return all(words is None or (isinstance(words, list) and all(isinstance(w, str) for w in words)) for words in value)
 
 
 def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:

@@ -5,7 +5,7 @@ The calls of a build in memory, in their order:
     build_index
         parse_corpus            corpus/words.py
             open_sources        corpus/sources.py: the files, tables and iterables of the corpus
-            Source.blocks       corpus/text_file.py, table_files.py, json_files.py, objects.py: blocks of documents
+            Source.blocks       corpus/text_file.py, json_files.py, tables.py: blocks of documents
             Parser.add          corpus/numbered.py: each block as ids of its distinct chunks
             Parser.result       the chunks of all threads are numbered by first appearance
                 document_words  each distinct chunk is split into words once, and the words are numbered
