@@ -5,13 +5,16 @@ and, on steps with negatives, n (and n', the same text under another dropout mas
 over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
 by the temperature. Another number of views than a loss takes, or a temperature that is not above 0, raises InputError.
 
-`guarded` and `tie` also take `start`, float (1 or 2, B, D): embeddings of the same anchors and, on steps with
-negatives, of the same n by the encoder as it was before training, without dropout and without gradients.
+`gated` and `similarity_distillation` also take `start`, float (1 or 2, B, D): embeddings of the same anchors and, on
+steps with negatives, of the same n by the encoder as it was before training, without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
 
 from __future__ import annotations
+
+import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -87,14 +90,14 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
     return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
 
 
-def guarded(views: Tensor, temperature: float, start: Tensor, sigma: float = 0.17) -> Tensor:
-    """`triplet` that does not push an own negative which the start already found further away. V = 2 or 3.
+def gated(views: Tensor, temperature: float, start: Tensor, sigma: float = 0.17) -> Tensor:
+    """`triplet` that does not push an own negative which the start already put further away. V = 2 or 3.
 
     With s = s(a, n) and b the same of `start`, an anchor's own negative enters the softmax as s if s > b, else as
     s * (1 - exp(-(s - b)^2 / (2 sigma^2))). sigma, like s and b, is a cosine divided by the temperature. After GCSE
     (Lai et al. 2024, arXiv:2409.12887), with the sigma of its code for BERT.
     """
-    _check("guarded", views, (2, 3), temperature)
+    _check("gated", views, (2, 3), temperature)
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
     similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
     n = len(similarity)
@@ -107,7 +110,7 @@ def guarded(views: Tensor, temperature: float, start: Tensor, sigma: float = 0.1
     return functional.cross_entropy(similarity, torch.arange(n, device=views.device))
 
 
-def tie(views: Tensor, start: Tensor) -> Tensor:
+def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Mean squared change of the cosines between the anchors of the step, compared with `start`.
 
     It keeps what the encoder knew of texts that are not near-copies. One anchor alone gives 0.
@@ -116,6 +119,15 @@ def tie(views: Tensor, start: Tensor) -> Tensor:
     others = ~torch.eye(len(now), dtype=torch.bool, device=views.device)
     change = (now @ now.T - before @ before.T)[others]  # (B (B - 1),)
     return change.square().mean() if len(change) else views.sum() * 0.0
+
+
+def __getattr__(name: str) -> Any:
+    """A loss by its name of before version 0.3, with a warning."""
+    new = {"guarded": gated, "tie": similarity_distillation}.get(name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"una_fast.losses.{name} is now una_fast.losses.{new.__name__}", FutureWarning, stacklevel=2)
+    return new
 
 
 VIEWS = {

@@ -56,7 +56,7 @@ def _training(*names: str) -> tuple[str, ...]:
 PARTS = {
     "steps": Part(
         ("train/loop/data.py",),
-        _training("steps", "left_padding", "mlm", "graphs", "noise_resume"),
+        _training("steps", "left_padding", "mlm", "compiled", "noise_resume"),
         40,
     ),
     "losses": Part(

@@ -85,7 +85,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "una, released": {"augment": "una", "variant": "released"},
     "una, surface kept": {"augment": "una", "surface": "kept"},
     "una, soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, **ONE_WORD},
-    "una, guarded": {"augment": "una", "loss": "guarded"},
+    "una, gated": {"augment": "una", "loss": "gated"},
     "una, tied": {"augment": "una", "tie_weight": 1.0},
     "random words": {"augment": "una", "replace": "random", **ONE_WORD},
     "una, the most important word": {"augment": "una", "select": "tfidf", "beta": 0},

@@ -26,7 +26,7 @@ from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import TrainingRows, make_index
 from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Views, gpu_column_multiple, prefetched, unchanged
-from train.loop.distributed import Ranks, repeat_exactly
+from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
@@ -52,7 +52,7 @@ class Bench:
     ) -> None:
         self.values: dict[str, Any] = {
             "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
-            "max_length": MAX_LENGTH, "schedule": "constant", **PAPER_SETTINGS,
+            "max_length": MAX_LENGTH, "schedule": "constant", "precision": "fp32", **PAPER_SETTINGS,
         }  # fmt: skip
         run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock
@@ -88,7 +88,7 @@ class Bench:
             multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
         )  # fmt: skip
 
-    def ours(self, precision: str, compile: str = "auto", n_parts: int | None = None) -> Contender:
+    def ours(self, precision: str, compile: str = "off", n_parts: int | None = None) -> Contender:
         """This project's step; its batches are made by a background thread, as in training."""
         run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
         encoder = load_encoder(run.model, run.dropout, run.seed, device=run.device)
@@ -98,14 +98,13 @@ class Bench:
 
         def take(steps: Sequence[int]) -> float:
             batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
-            if self.device.type == "cuda":
-                repeat_exactly()  # as in training; other contenders have their own settings
+            set_numerics(run, device)  # other contenders have their own settings
             try:
                 return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
             finally:
                 torch.use_deterministic_algorithms(False)
 
-        how = "" if run.compile == "off" else f", {run.compile}"
+        how = "" if compile == "off" else f", --compile {compile}"
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:

@@ -17,7 +17,7 @@ from support.recorded_training import COMMON
 from support.small_runs import write_corpus
 from una_fast.integrations import Negatives
 from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, ViewsLoss, row_dataset
-from una_fast.losses import guarded, pairs, soft, tie
+from una_fast.losses import gated, pairs, similarity_distillation, soft
 
 
 class Given(nn.Module):
@@ -62,18 +62,17 @@ def test_any_loss_takes_its_options_and_a_frozen_copy(views):
     drawn = passes(views, [0, 1, 2])
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
     start = torch.stack([views[0]["embedding"].flip(-1) + 0.01, views[2]["embedding"].flip(-1) + 0.02])
-    loss = ViewsLoss(Copied(), guarded, temperature=0.1, tie_weight=2.0, sigma=4.0)
-    assert torch.allclose(loss(views), guarded(drawn, 0.1, start, 4.0) + 2 * tie(drawn, start))
-    assert torch.allclose(
-        ViewsLoss(Copied(), soft, alpha=0, tie_weight=2.0)(views), soft(drawn[:2], 0.05) + 2 * tie(drawn, start)
-    )
+    loss = ViewsLoss(Copied(), gated, temperature=0.1, tie_weight=2.0, sigma=4.0)
+    assert torch.allclose(loss(views), gated(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))
+    expected = soft(drawn[:2], 0.05) + 2 * similarity_distillation(drawn, start)
+    assert torch.allclose(ViewsLoss(Copied(), soft, alpha=0, tie_weight=2.0)(views), expected)
     own = ViewsLoss(Copied(), lambda views, temperature: views.sum() * temperature)
     assert torch.equal(own(views), drawn.sum() * 0.05)
 
 
 def test_the_frozen_copy_is_neither_trained_nor_saved(tiny_model):
     model = SentenceTransformer(str(tiny_model), device="cpu")
-    loss = ViewsLoss(model, guarded)
+    loss = ViewsLoss(model, gated)
     assert {id(weights) for weights in loss.parameters()} == {id(weights) for weights in model.parameters()}
     assert not loss._start[0].training and not any(weights.requires_grad for weights in loss._start[0].parameters())
 

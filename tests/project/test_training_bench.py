@@ -133,7 +133,7 @@ def test_an_epoch_stands_beside_the_released_codes_steps():
     about = {"peak_memory": {"gpu_reserved_bytes": 2**31}, "share_of_time": {"forward": 0.4, "backward": 0.5}}
     epochs = {"graphs": {"steps": 100, "seconds": 1.0, "seconds_from_start": 9.0, "sentences_of_step": 64, **about}}
     ours = {"plain": 0.008, "negatives": 0.013, "flops": 1e9, "peak": 1e12}
-    steps = {"una_fast, bf16, graphs": ours, BASE: {"plain": 0.05, "negatives": 0.1}}
+    steps = {"una_fast, bf16, --compile graphs": ours, BASE: {"plain": 0.05, "negatives": 0.1}}
     times, shares = train_gpu.epoch_tables(epochs, steps, "")
     assert times["rows"][0] == ["graphs", "6,400", "100", "1.0", "9.0", "10.00", "6,400", "12.0 %", "2.00", ""]
     assert times["rows"][1][:6] == [f"{BASE}, its steps alone", "6,400", "100", "6.0", "", "60.00"]

@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches holds 3 sentences: a rank of 4 has none
 SETTINGS = {
     "loss": "pairs",
-    "compile": "off",
+    "precision": "fp32",
     "batch_size": BATCH,
     "dropout": 0.0,
     "learning_rate": 3e-4,

@@ -96,7 +96,7 @@ def options(folder, model, **changes):
     values = {
         "corpus": (str(corpus),), "model": str(model), "output": str(folder / "run"), "index": str(folder / "index"),
         "batch_size": 8, "max_length": 16, "device": "cpu", "learning_rate": 1e-3, "dev": str(dev),
-        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2, **PAPER_SETTINGS,
+        "eval_every": 4, "save_every": 2, "radius": 5, "epochs": 2, "precision": "fp32", **PAPER_SETTINGS,
     }  # fmt: skip
     return {**values, **changes}
 

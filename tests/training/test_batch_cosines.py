@@ -9,7 +9,7 @@ import torch
 
 from support.small_runs import options, train_here
 from train.loop.trainer import cosines
-from train.record.metrics import LateLosses
+from train.record.metrics import AsyncLossReader
 
 
 def test_cosines_are_of_anchor_with_positive_and_with_negative() -> None:
@@ -20,7 +20,7 @@ def test_cosines_are_of_anchor_with_positive_and_with_negative() -> None:
 
 
 def test_they_come_with_the_loss() -> None:
-    losses = LateLosses(torch.device("cpu"))
+    losses = AsyncLossReader(torch.device("cpu"))
     losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]))
     losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]))
     plain, negatives = losses.due(all_of_them=True)

@@ -4,7 +4,13 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
-from train.encoder.encoder import SentenceEncoder
+from support.small_runs import options
+from train.config.run import make_run
+from train.encoder.encoder import SentenceEncoder, load_encoder, takes_ready_mask
+from train.launch import resolve
+from train.launch.resolve import resolve_options
+from train.loop.data import gpu_column_multiple
+from una_fast.errors import InputError
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 PADDING = 1
@@ -41,3 +47,31 @@ def test_parts_are_one_batch(encoder):
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-6, msg=name)
+
+
+def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
+    encoder = load_encoder(str(tiny_model), 0.0, 1)
+    assert takes_ready_mask(encoder.backbone) and encoder.backbone.training
+    encoder.backbone.config._attn_implementation = "eager"
+    assert not takes_ready_mask(encoder.backbone)
+
+
+@pytest.mark.parametrize(("max_length", "multiple"), [(16, 8), (32, 8), (64, 8), (65, 16), (128, 16), (512, 64)])
+def test_few_widths_on_a_gpu(max_length, multiple):
+    assert gpu_column_multiple(max_length) == multiple
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("has_bf16", [True, False])
+def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
+    monkeypatch.setattr(resolve, "has_bf16", lambda: has_bf16)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
+    run = resolve_options(make_run(options(tmp_path, tiny_model, precision="auto", device=device)))
+    assert run.precision == ("bf16" if has_bf16 else "fp32")
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu"])
+def test_other_devices_get_a_sentence(tmp_path, tiny_model, device):
+    with pytest.raises(InputError, match=f"--device {device}: training runs on NVIDIA's cards and on the CPU"):
+        resolve_options(make_run(options(tmp_path, tiny_model, device=device)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.loop.distributed import FAILED, Ranks, StopAgreement
+from train.loop.distributed import FAILED, Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import Progress
@@ -36,10 +36,10 @@ class Part:
         return call
 
 
-def loop_of(calls, stop, steps=3, blend=(), **answers):
+def loop_of(calls, stop, steps=3, blend=(), patience=0, **answers):
     """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
-    scores = iter((0.5, 0.6, 0.1, 0.7, 0.65))
+    scores = iter((0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1))
 
     @contextmanager
     def blended(weight):
@@ -59,7 +59,7 @@ def loop_of(calls, stop, steps=3, blend=(), **answers):
         return next(scores)
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
-    run = SimpleNamespace(eval_every=2, save_every=1, blend=blend)
+    run = SimpleNamespace(eval_every=2, save_every=1, blend=blend, early_stopping_patience=patience)
     trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device))
     trainer.blended, trainer.encoder = blended, torch.nn.Identity()
     return Loop(
@@ -75,7 +75,7 @@ def loop_of(calls, stop, steps=3, blend=(), **answers):
 
 @pytest.fixture
 def stop():
-    return StopAgreement(RANKS)
+    return StopConsensus(RANKS)
 
 
 def test_the_order_of_calls(stop):
@@ -128,6 +128,22 @@ def test_the_first_error_is_the_one_that_is_told(stop):
         with stop.guard():
             raise OSError(message)
     assert str(stop.error) == "first" and stop.now() == FAILED
+
+
+@pytest.mark.parametrize(("patience", "taken"), [(1, 4), (2, 10), (3, 12)])
+def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
+    """Scores of steps 0, 2, ... are 0.5, 0.6, 0.1, 0.7, 0.65, 0.2 and 0.3."""
+    calls = []
+    outcome = loop_of(calls, stop, steps=30, patience=patience, blend=(0.5,)).run()
+    assert (outcome.status, outcome.progress.step) == ("finished", taken)
+    assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
+    assert calls.index("blend 0.5") > calls.index("telemetry.say")
+
+
+def test_a_run_that_stopped_when_its_patience_was_over_takes_no_step(stop):
+    loop = loop_of([], stop, steps=30, patience=1)
+    loop.progress = Progress(4, 0.5, 0.6, 2, 0.1, 4)
+    assert loop.run().progress.step == 4
 
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
-from una_fast.losses import guarded, margin, pairs, soft, tie
+from una_fast.losses import gated, margin, pairs, similarity_distillation, soft
 
 TAU = 0.05
 
@@ -72,7 +72,7 @@ def plain_margin(views, least=0.1, most=0.3):
     return sum(terms) / len(terms)
 
 
-def plain_guarded(views, tau, start, sigma=0.17):
+def plain_gated(views, tau, start, sigma=0.17):
     candidates = [row for view in views[1:] for row in view]
     n, losses = views.shape[1], []
     for i, anchor in enumerate(views[0]):
@@ -84,7 +84,7 @@ def plain_guarded(views, tau, start, sigma=0.17):
     return sum(losses) / len(losses)
 
 
-def plain_tie(views, start):
+def plain_distillation(views, start):
     n = views.shape[1]
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     changes = [cosine(views[0][i], views[0][j]) - cosine(start[0][i], start[0][j]) for i, j in pairs]
@@ -102,7 +102,7 @@ PLAIN = {
     "simcse": plain_simcse,
     "soft": plain_soft,
     "margin": lambda views, tau: plain_margin(views),
-    "guarded": lambda views, tau: plain_guarded(views, tau, START[:, : views.shape[1]]),
+    "gated": lambda views, tau: plain_gated(views, tau, START[:, : views.shape[1]]),
 }
 START = torch.randn(2, 9, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)  # views, sentences, width
 VIEWS = {name: row.negative_views for name, row in LOSSES.items()}
@@ -180,24 +180,25 @@ def test_soft_equals_the_plain_reference(shape, amount, least, width, weight):
 
 
 @given(SHAPES, st.floats(0, 2), st.floats(0.05, 30))
-def test_guarded_equals_the_plain_reference(shape, amount, sigma):
+def test_gated_equals_the_plain_reference(shape, amount, sigma):
     n_views, n_sentences, seed = shape
     views = near(embeddings(n_views, n_sentences, seed=seed), amount)
     start = near(embeddings(3, n_sentences, seed=seed + 99), 0.5)[::2]
-    found = float(guarded(views, TAU, start, sigma))
-    assert found == pytest.approx(plain_guarded(views, TAU, start, sigma), rel=1e-9, abs=1e-12)
+    found = float(gated(views, TAU, start, sigma))
+    assert found == pytest.approx(plain_gated(views, TAU, start, sigma), rel=1e-9, abs=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(0, 50))
-def test_tie_equals_the_plain_reference_and_is_0_at_the_start(n_sentences, seed):
+def test_similarity_distillation_equals_the_plain_reference_and_is_0_at_the_start(n_sentences, seed):
     views, start = embeddings(3, n_sentences, seed=seed), embeddings(2, n_sentences, seed=seed + 99)
-    assert float(tie(views, start)) == pytest.approx(plain_tie(views, start), rel=1e-9, abs=1e-12)
-    assert float(tie(views, 3 * views)) == pytest.approx(0, abs=1e-12)
+    expected = plain_distillation(views, start)
+    assert float(similarity_distillation(views, start)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert float(similarity_distillation(views, 3 * views)) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("loss", [margin, soft, guarded], ids=lambda loss: loss.__name__)
+@pytest.mark.parametrize("loss", [margin, soft, gated], ids=lambda loss: loss.__name__)
 def test_gradients_of_bounded_losses_equal_differences(loss):
     start = embeddings(2, 4, seed=5)
-    options = {"start": start, "sigma": 8.0} if loss is guarded else {}
+    options = {"start": start, "sigma": 8.0} if loss is gated else {}
     assert torch.autograd.gradcheck(lambda v: loss(v, 0.3, **options), [near(embeddings(3, 4), 0.4).requires_grad_()])
-    assert torch.autograd.gradcheck(lambda v: tie(v, start), [embeddings(3, 4).requires_grad_()])
+    assert torch.autograd.gradcheck(lambda v: similarity_distillation(v, start), [embeddings(3, 4).requires_grad_()])

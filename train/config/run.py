@@ -195,7 +195,7 @@ class Run:
     )
     guard_sigma: float = OBJECTIVE.option(
         0.17,
-        "--loss guarded: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same "
+        "--loss gated: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same "
         "before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE",
         above=0,
         metavar="SIGMA",
@@ -260,8 +260,10 @@ class Run:
         role="running",
         metavar="N,N,...",
     )
-    precision: Literal["fp32", "bf16", "fp16"] = OPTIMISATION.option(
-        "fp32", "number format of the encoder's arithmetic (autocast); the weights stay in fp32"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = OPTIMISATION.option(
+        "auto",
+        "number format of the encoder's arithmetic (autocast), while the weights stay in fp32; auto: bf16 where the "
+        "device has instructions for it, else fp32",
     )
     grad_cache: int = OPTIMISATION.option(
         0,
@@ -274,6 +276,9 @@ class Run:
         "scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence",
         role="source",
         metavar="FILE",
+    )
+    early_stopping_patience: int = EVALUATION.option(
+        0, "stop after this many dev evaluations in a row of which none is the best so far; 0: never", least=0
     )
     eval_every: int = EVALUATION.option(
         100, "steps between two dev evaluations; one more evaluation follows the last step", least=1
@@ -304,13 +309,16 @@ class Run:
     nproc: int = RUNNING.option(
         1, "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores", least=1
     )
-    device: Literal["auto", "cpu", "cuda"] = RUNNING.option(
-        "auto", "where to train; auto: on the GPUs if there are any"
+    device: Literal["auto", "cpu", "cuda", "mps", "xpu"] = RUNNING.option(
+        "auto", "where to train; auto: on the GPUs if there are any; mps and xpu are answered by what works there"
     )
-    compile: Literal["auto", "off", "graphs"] = RUNNING.option(
-        "auto",
-        "how the encoder's kernels are started: off: one by one; graphs: as CUDA graphs; auto: off, and on a GPU "
-        "graphs if they give the first batch the same loss and gradients",
+    compile: str = RUNNING.option(
+        "off",
+        "torch.compile of the encoder, which takes minutes before the first step",
+        choices={"off": "PyTorch's own kernels", "on": "compiled", "graphs": "compiled, and on a GPU as CUDA graphs"},
+    )
+    deterministic: bool = RUNNING.option(
+        True, "on a GPU, add in the same order every time, without which --resume ends with other bits"
     )
     save_every: int | None = RUNNING.option(
         None, "steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth", least=1
@@ -430,6 +438,9 @@ def contradictions(run: Run) -> dict[str, Any]:
         ),
         f"--warmup-steps {run.warmup_steps:g}: a number of steps must be whole; a share of all steps is below 1": (
             run.warmup_steps > 1 and run.warmup_steps % 1
+        ),
+        "--early-stopping-patience counts dev scores: give --dev FILE too": (
+            run.early_stopping_patience and not run.dev
         ),
         "--blend: the weights are chosen on dev pairs: give --dev FILE too": (run.blend and not run.dev),
     }

@@ -32,11 +32,15 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
+def has_bf16() -> bool:
+    """Whether this processor has instructions for bf16."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
 def warn_of_slow_bf16(precision: str, device: str) -> None:
     """Warn if bf16 is chosen on a processor without bf16 instructions, where it takes several times as long as fp32."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    if precision == "bf16" and device == "cpu" and x86 and not fast:
+    if precision == "bf16" and device == "cpu" and x86 and not has_bf16():
         warnings.warn(
             "--precision bf16: this processor has no instructions for it (AVX512-BF16, AMX), so that it is several "
             "times slower than fp32: give --precision fp32",
@@ -85,7 +89,7 @@ class OneDnnLinear(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
         on_cpu = input.device.type == "cpu" and input.dtype == torch.float32
-        if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu"):
+        if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
             return super().forward(input)
         rows = _Linear.apply(input.reshape(-1, self.in_features), self.weight, self.bias)
         return rows.view(*input.shape[:-1], self.out_features)
@@ -99,7 +103,7 @@ class CpuDropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Zero each element with probability p and divide the others by 1 - p; the shape stays."""
-        if not self.training or self.p == 0 or input.device.type != "cpu":
+        if not self.training or self.p == 0 or input.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(input)
         return input * keep_mask(input, self.p)
 

@@ -14,20 +14,20 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.graphs import takes_ready_mask
 from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
 from train.encoder.pretrained import from_pretrained, load_config
 
-Replay = Callable[[int, dict[str, Tensor]], Tensor]  # (place of a part, part) -> embeddings, as `graphs.Graphs`
-
 
 class SentenceEncoder(nn.Module):
     """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true.
 
-    layout: the pooling and the other settings of the embeddings that best/ stores. ready_mask: the backbone gets its
-    mask in the form of its attention, see `takes_ready_mask`. mlm: the masked-language-model head, if there is one.
+    Attributes:
+        layout: the pooling and the other settings of the embeddings that best/ stores.
+        ready_mask: the backbone gets its mask in the form of its attention, see `takes_ready_mask`.
+        mlm: the masked-language-model head, if there is one.
+        compiled: `embed` as a compiled function, if training uses one, see `train.encoder.compiled`.
     """
 
     def __init__(
@@ -39,40 +39,35 @@ class SentenceEncoder(nn.Module):
         self.pooling = POOLINGS[self.layout.pooling]
         self.ready_mask = ready_mask
         self.mlm: MlmHead | None = None
+        self.compiled: Callable[[dict[str, Tensor]], Tensor] | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             width = backbone.config.hidden_size
             self.head = nn.Linear(width, width) if head else None
 
-    def forward(
-        self, parts: list[dict[str, Tensor]], masked: Masked | None = None, replay: Replay | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> tuple[Tensor, Tensor | None]:
         """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts.
 
-        The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences. replay:
-        if given, it makes the embeddings (B', D) of a part, from the part's place and the part, in place of `embed`.
+        The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences.
         """
-        if replay:
-            pooled = [replay(place, part) for place, part in enumerate(parts)]
-        else:
-            pooled = [self.embed(part) for part in self._looked_up(parts)]
+        pooled = [*map(self.compiled, parts)] if self.compiled else [*map(self.embed, self._looked_up(parts))]
         rows = torch.cat(pooled)  # (B, D)
         if self.head:
             rows = torch.tanh(self.head(rows))
         if not masked:
             return rows, None
         assert self.mlm is not None
-        states = self._output(masked.part, self.backbone).last_hidden_state  # (b, L, D)
+        states = self._output(masked.part).last_hidden_state  # (b, L, D)
         return rows, self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.word_table)
 
-    def embed(self, part: dict[str, Any], backbone: Callable[..., Any] | None = None) -> Tensor:
-        """Embeddings (B', D) of (B', L) token ids; `backbone` may stand in for the encoder's own."""
-        return self.pooling.pool(self._output(part, backbone or self.backbone), part["attention_mask"])
+    def embed(self, part: dict[str, Any]) -> Tensor:
+        """Embeddings (B', D) of (B', L) token ids."""
+        return self.pooling.pool(self._output(part), part["attention_mask"])
 
-    def _output(self, part: dict[str, Any], backbone: Callable[..., Any]) -> Any:
+    def _output(self, part: dict[str, Any]) -> Any:
         if self.ready_mask:
             part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
-        return backbone(**part)
+        return self.backbone(**part)
 
     @property
     def word_table(self) -> Tensor:
@@ -139,6 +134,28 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
         if parameter.grad is None:
             parameter.requires_grad_(False)
     encoder.zero_grad(set_to_none=True)
+
+
+def takes_ready_mask(backbone: nn.Module) -> bool:
+    """Whether the model gives the same output for a boolean mask (B, 1, 1, L) as for an int64 mask (B, L).
+
+    A model that gets (B, L) first checks whether the mask holds a zero, and on a GPU the CPU waits for the answer.
+    """
+    mask, device = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]), next(backbone.parameters()).device
+    ids = torch.arange(8, device=device).view(2, 4)
+    training = backbone.training
+    try:
+        with torch.no_grad():
+            backbone.eval()
+            plain, ready = (
+                backbone(input_ids=ids, attention_mask=form.to(device)).last_hidden_state[mask.bool()]
+                for form in (mask, mask[:, None, None].bool())
+            )
+        return torch.allclose(plain, ready, rtol=1e-4, atol=1e-5)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return False
+    finally:
+        backbone.train(training)
 
 
 def weights_digest(module: nn.Module) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 
 from train.config.run import WITH_SYNONYMS, Run
-from train.encoder.cpu import warn_of_slow_bf16
+from train.encoder.cpu import has_bf16, warn_of_slow_bf16
 from train.encoder.encoder import head_of
 from train.encoder.mlm import masking_of
 from train.encoder.modules import Modules, read_modules
@@ -31,7 +31,7 @@ def resolve_options(run: Run) -> Run:
     """`run` with a value for every option that was not given or is "auto".
 
     Raises:
-        InputError: more ranks than GPUs, CUDA graphs without a GPU, a missing model, dev file, evaluation data or
+        InputError: more ranks than GPUs, a missing model, dev file, evaluation data or
             synonyms, an unknown task, no name or token to push with.
     """
     quiet()
@@ -44,12 +44,14 @@ def resolve_options(run: Run) -> Run:
     _check_inputs(run)
     layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
     _warn_of_texts(run.model, layout)
+    if run.compile == "graphs" and device == "cpu":
+        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
     warn_of_slow_bf16(run.precision, device)
     pooling = POOLINGS[layout.pooling].in_training
     return dataclasses.replace(
         run,
         device=device,
-        compile="off" if device == "cpu" else run.compile,
+        precision=_precision(run.precision, device),
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
@@ -62,16 +64,27 @@ def resolve_options(run: Run) -> Run:
 
 def _device(run: Run) -> Literal["cpu", "cuda"]:
     """The device, cpu or cuda; InputError if this machine lacks the GPUs that the options ask for."""
-    auto: Literal["cpu", "cuda"] = "cuda" if torch.cuda.is_available() else "cpu"
-    device = auto if run.device == "auto" else run.device
+    if run.device in ("mps", "xpu"):
+        raise InputError(
+            f"--device {run.device}: training runs on NVIDIA's cards and on the CPU: give --device cpu (an AMD card "
+            "with PyTorch for ROCm is --device cuda, which nobody has tried)"
+        )
+    device: Literal["cpu", "cuda"] = "cuda" if torch.cuda.is_available() else "cpu"
+    if run.device != "auto":
+        device = cast(Any, run.device)
     if device == "cuda" and run.nproc > torch.cuda.device_count():
         raise InputError(
             f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
             "give as many ranks as GPUs at most, or --device cpu"
         )
-    if device == "cpu" and run.compile == "graphs":
-        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or auto")
     return device
+
+
+def _precision(precision: str, device: str) -> Literal["fp32", "bf16", "fp16"]:
+    """The precision of a run: for "auto" bf16 where the device has it, which takes half the time or less, else fp32."""
+    if precision == "auto":
+        return "bf16" if (torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()) else "fp32"
+    return cast(Any, precision)
 
 
 def _check_inputs(run: Run) -> None:

@@ -31,7 +31,7 @@ from train.launch.corpus import TrainingRows, make_index, open_indexes
 from train.launch.ranks import end_with_launcher
 from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, gpu_column_multiple, unchanged
-from train.loop.distributed import Ranks, StopAgreement, join_group, leave_group
+from train.loop.distributed import Ranks, StopConsensus, join_group, leave_group, of_all_ranks
 from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
@@ -97,7 +97,7 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
 def _train(run: Run, ranks: Ranks, checked: str | None, started: Callable[[], None]) -> Outcome:
     job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks, checked)))
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
-    stop = StopAgreement(ranks)
+    stop = StopConsensus(ranks)
     with handled(stop.note):
         telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))
         saves = Saves(trainer, job.tokenizer, job.identity, stop)
@@ -129,7 +129,7 @@ def run_on_all_ranks(ranks: Ranks, action: Callable[[], T]) -> T:
         result = action()
     except InputError as caught:
         error = str(caught)
-    for message in filter(None, _of_all(ranks, error)):
+    for message in filter(None, of_all_ranks(ranks, error)):
         raise InputError(message)
     return cast(T, result)
 
@@ -140,7 +140,7 @@ def agreed(ranks: Ranks, job: Job) -> Job:
     Raises:
         InputError: machines would train on different sentences, from different weights, or with different settings.
     """
-    found = _of_all(ranks, (job.identity, job.progress))
+    found = of_all_ranks(ranks, (job.identity, job.progress))
     identity, start = found[0]
     for rank, (other, _) in enumerate(found):
         if different := first_difference(identity, other):
@@ -155,13 +155,6 @@ def agreed(ranks: Ranks, job: Job) -> Job:
     dist.broadcast_object_list(sent, src=0)
     progress, state = cast(Any, sent[0])
     return dataclasses.replace(job, progress=progress, state=state)
-
-
-def _of_all(ranks: Ranks, value: T) -> list[T]:
-    """The value that each rank gives, by rank."""
-    found: list[Any] = [None] * ranks.world
-    dist.all_gather_object(found, value)
-    return found
 
 
 def write_summary(job: Job, status: str, **ended: Any) -> None:

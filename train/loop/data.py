@@ -26,7 +26,7 @@ from una_fast.tokens.ids import TokenIds
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
-GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: each gets its own graphs
+GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: memory is then given out again as it was
 AHEAD = 3  # batches that may be ready before their step, so that one slow batch delays none; 100 kB each
 
 Rows = NDArray[np.int64]  # numbers of sentences in the index
@@ -141,7 +141,7 @@ class Batch:
         """A copy on `device`; the transfer is asynchronous.
 
         Memory is pinned here and not in the thread that makes batches: another thread that asks CUDA for memory
-        would break a capture of graphs, and would open a context on the first GPU even if this rank has another.
+        would open a context on the first GPU even if this rank has another one.
         """
         if device.type == "cpu":
             return self

@@ -12,17 +12,25 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from train.config.run import Run
 from una_fast.errors import InputError, counted
 from una_fast.parallel import n_cores
 
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
+# How long a rank waits for another one. The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take
+# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). The ranks divide the dev
+# pairs among them, so none waits for these: STS-B dev takes 80 s for BERT-base on one core of a CPU.
+TIMEOUT = timedelta(hours=2)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class Ranks:
 def join_group(device: str) -> Ranks:
     """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
 
+    LOCAL_RANK counts the GPUs that CUDA_VISIBLE_DEVICES leaves visible. It is chosen before anything is allocated.
+
     Raises:
         InputError: torchrun started more ranks on this machine than it has GPUs.
     """
@@ -56,31 +66,47 @@ def join_group(device: str) -> Ranks:
             )
         gpu = torch.device("cuda", local)
         torch.cuda.set_device(gpu)
-        repeat_exactly()
         if world > 1:
-            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu)
+            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu, timeout=TIMEOUT)
         else:  # one rank gathers nothing on its GPU, and need not have NCCL
             dist.init_process_group("gloo")
         return Ranks(rank, world, local, gpu)
     torch.set_num_threads(max(1, n_cores(None) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=TIMEOUT)
     return Ranks(rank, world, local, torch.device("cpu"))
 
 
-def repeat_exactly() -> None:
-    """Make GPUs add in the same order every time; otherwise a resumed run would end with other bits.
+def set_numerics(run: Run, device: torch.device) -> None:
+    """Set how a GPU rounds in this process: --deterministic, and TF32 beside half precision.
 
-    This chooses the algorithms for the gradients of attention and of embeddings. PyTorch would also fill new memory,
-    which is not needed for that.
+    With --deterministic a GPU adds in the same order every time; otherwise a resumed run ends with other bits. This
+    chooses the algorithms for the gradients of attention and of embeddings. PyTorch would also fill new memory, which
+    is not needed for that. TF32 is for products that --precision bf16 or fp16 leaves in fp32; fp32 means all its bits.
     """
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
-    torch.use_deterministic_algorithms(True)
+    if device.type != "cuda":
+        return
+    if run.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
+    torch.use_deterministic_algorithms(run.deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
+    matmul = torch.backends.cuda.matmul
+    if hasattr(matmul, "fp32_precision"):  # from PyTorch 2.9 on
+        matmul.fp32_precision = "ieee" if run.precision == "fp32" else "tf32"
+    else:
+        matmul.allow_tf32 = run.precision != "fp32"
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
     """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
     return slice(n * rank // world, n * (rank + 1) // world)
+
+
+def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
+    """The value that each rank gives, by rank."""
+    values: list[Any] = [value] * ranks.world
+    if ranks.world > 1:
+        dist.all_gather_object(values, value)
+    return values
 
 
 def leave_group() -> None:
@@ -124,7 +150,7 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
         )
 
 
-class StopAgreement:
+class StopConsensus:
     """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
     At each step every rank contributes its code, and all get the highest. On a CPU they get it at once, since the ranks

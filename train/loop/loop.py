@@ -15,7 +15,7 @@ from torch import Tensor
 
 from train.evaluation.embed import PairScorer
 from train.loop.data import BatchMaker, prefetched
-from train.loop.distributed import FAILED, StopAgreement
+from train.loop.distributed import FAILED, StopConsensus
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.best import save_encoder
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class _Left(BaseException):
-    """All ranks have agreed to leave the loop; its argument is the code of `StopAgreement`."""
+    """All ranks have agreed to leave the loop; its argument is the code of `StopConsensus`."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Loop:
     scorer: PairScorer | None
     saves: Saves
     telemetry: Telemetry
-    stop: StopAgreement
+    stop: StopConsensus
 
     def run(self) -> Outcome:
         """Train until the end of the run, a signal or an error."""
@@ -70,7 +70,7 @@ class Loop:
             self.saves.wait()
 
     def _train(self) -> int:
-        """Take the steps, and score what they end with; returns the code of `StopAgreement`, 0 at the end of the run.
+        """Take the steps, and score what they end with; returns the code of `StopConsensus`, 0 at the end of the run.
 
         An evaluation is due before the first step, as the baseline, and after a stop that cut one short.
         """
@@ -84,6 +84,8 @@ class Loop:
                 self.saves.last(self.progress, self.telemetry.written)
             with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
                 for batch in self.telemetry.timed(batches):
+                    if self._is_patience_over():
+                        break
                     step = self.trainer.step(batch.to(self.trainer.ranks.device))
                     taken = batch.step + 1
                     self.progress = replace(self.progress, step=taken)
@@ -100,6 +102,19 @@ class Loop:
             return 0
         except _Left as left:
             return left.args[0]
+
+    def _is_patience_over(self) -> bool:
+        """Whether the last --early-stopping-patience dev scores, the latest of this step, are no better than the best.
+
+        It follows from the progress alone, which is the same on every rank and after a stop.
+        """
+        run, at = self.trainer.run, self.progress
+        if not run.early_stopping_patience or at.best_step is None:
+            return False
+        is_over = at.step - at.best_step >= run.early_stopping_patience * run.eval_every
+        if is_over:
+            self.telemetry.say(f"early stopping: no better dev score since step {at.best_step:,}")
+        return is_over
 
     def _evaluate(self) -> None:
         """Score the encoder, unless this was done after the same step, and keep it if it is the best so far."""
@@ -165,7 +180,7 @@ class Saves:
     write that fails is an error of `stop`, after which all ranks stop, and nothing more is written.
     """
 
-    def __init__(self, trainer: Trainer, tokenizer: Any, identity: dict[str, Any], stop: StopAgreement) -> None:
+    def __init__(self, trainer: Trainer, tokenizer: Any, identity: dict[str, Any], stop: StopConsensus) -> None:
         self._trainer, self._tokenizer, self._identity, self._stop = trainer, tokenizer, identity, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")

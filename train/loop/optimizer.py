@@ -12,6 +12,7 @@ from train.config.run import Run
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
     """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of LayerNorm out."""
+    assert run.learning_rate is not None
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     norms = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, nn.LayerNorm))
     plain = [name for name in trained if name.endswith("bias") or name.startswith(norms)]

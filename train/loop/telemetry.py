@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from train.loop.data import Batch
-from train.loop.distributed import StopAgreement
+from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
-from train.record.metrics import LateLosses, Recorder
+from train.record.metrics import AsyncLossReader, Recorder
 from una_fast.errors import counted
 
 LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, and the steps that must be below it
@@ -20,15 +22,16 @@ LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, 
 class Telemetry:
     """Reports a trainer's steps from `start` on. An error of a file or of the screen is one of `stop`."""
 
-    def __init__(self, trainer: Trainer, start: Progress, stop: StopAgreement) -> None:
+    def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
         self._run, self._watch, self._n_steps, self._stop = trainer.run, trainer.watch, trainer.plan.n_steps, stop
         ranks, output = trainer.ranks, Path(trainer.run.output)
         self._recorder = Recorder(output, start, self._n_steps) if ranks.first else None
-        self._losses = LateLosses(ranks.device)
+        self._losses = AsyncLossReader(ranks.device)
         self._steps = 0  # taken by this process
         self._easy: int | None = 0  # plain steps with a loss below LITTLE so far; None once one was above, or told
         self._begun = self._step_begun = time.perf_counter()
-        on = f"{ranks.device.type}, {counted(ranks.world, 'rank')}"
+        on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
+        on += f", {counted(ranks.world, 'rank')}, {trainer.run.precision}"
         self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:

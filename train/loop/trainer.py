@@ -15,17 +15,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
+from train.encoder.compiled import compile_encoder
 from train.encoder.encoder import SentenceEncoder
-from train.encoder.graphs import TOLERANCE, Graphs, difference
 from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan
-from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share
+from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
 from train.loop.optimizer import adamw, learning_rate
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
 from una_fast.errors import InputError
-from una_fast.losses import tie
+from una_fast.losses import similarity_distillation
 
 if TYPE_CHECKING:
     from train.objective.noise import StepNoise
@@ -63,6 +63,7 @@ class Trainer:
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
+        set_numerics(run, ranks.device)
         self.run, self.ranks, self.plan = run, ranks, plan
         self.row, self.noise = loss_row(run.loss), noise_of(run)
         self.loss = partial(self.row.load(), temperature=run.temperature, **self.row.arguments(run))
@@ -79,16 +80,32 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
-        self._warm_up()
-        self.graphs: Graphs | None = None
         if run.compile != "off":
-            self.graphs = Graphs(self.encoder.backbone, self.encoder.embed, ranks.device, self.autocast)
-        self._untried = run.compile == "auto"  # the graphs have to prove themselves before the first step
+            self._compile()
+        self._warm_up()
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """The state for a checkpoint: weights, optimiser and gradient scaler."""
         optimizer = {"optimizer": self.optimizer.state_dict()} if with_optimizer else {}
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
+
+    def _compile(self) -> None:
+        """Compile the encoder on all ranks, or on none: a run is compiled from its first step, or not at all."""
+        if self.ranks.first:
+            tell_user("--compile: torch.compile makes the encoder's kernels, which takes minutes")
+        rows = -(-2 * self.plan.batch_size // self.ranks.world)
+        shape = (min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on every rank and after a stop
+        graphs = self.run.compile == "graphs"
+        reason = compile_encoder(self.encoder, self._part_of_ones(*shape), self.autocast, graphs)
+        if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
+            self.encoder.compiled = None
+            if self.ranks.first:
+                tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
+
+    def _part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
+        """A part (rows, columns) of arbitrary text."""
+        ids = torch.ones(rows, columns, dtype=torch.int64, device=self.ranks.device)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
     def _warm_up(self) -> None:
         """Run one backward pass and discard its gradients.
@@ -97,24 +114,32 @@ class Trainer:
         the first step after --resume would be rounded unlike the same step of an uninterrupted run.
         """
         if self.ranks.world > 1:
-            ids = torch.ones(1, 4, dtype=torch.int64, device=self.ranks.device)
-            part = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            masked = Masked(part, ids[0, :0], ids[0, :0]) if self.encoder.mlm else None
+            part = self._part_of_ones(1, 4)
+            nothing = part["input_ids"][0, :0]
+            masked = Masked(part, nothing, nothing) if self.encoder.mlm else None
             rows, masked_loss = self.model([part], masked)
             (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
-            self.optimizer.zero_grad()
+        self._zero_grad()
+
+    def _zero_grad(self) -> None:
+        """Discard the gradients.
+
+        A replayed CUDA graph writes its gradients where the replay before did. So with graphs the weights' gradients
+        are tensors of their own, to which replays add.
+        """
+        replays = self.run.compile == "graphs" and self.encoder.compiled is not None
+        self.optimizer.zero_grad(set_to_none=not replays)
+        if replays:
+            for weight in (weight for weight in self.encoder.parameters() if weight.requires_grad):
+                weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
 
     def autocast(self) -> torch.autocast:
         """The autocast context for the encoder's --precision."""
         dtype = DTYPES[self.run.precision]
-        # the cache saves casting a weight for every part; a GPU has one part, and a captured graph allows no cache
-        on_cpu = self.ranks.device.type == "cpu"
-        return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32, cache_enabled=on_cpu)
+        return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
 
     def step(self, batch: Batch) -> Step:
         """One optimiser step on a batch on the device."""
-        if self._untried:
-            self._try_graphs(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
         step = self._backward(batch)
@@ -124,36 +149,8 @@ class Trainer:
                 nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
             self.scaler.step(self.optimizer)
             self.scaler.update()
-            self.optimizer.zero_grad()
+            self._zero_grad()
         return step
-
-    def _try_graphs(self, batch: Batch) -> None:
-        """Keep the graphs only if they compute this batch as the plain kernels do, and twice the same bits.
-
-        No weight changes, and a step's random numbers do not depend on it. A rank that has no graphs goes on with ranks
-        that have: the results are the same.
-        """
-        self._untried, graphs, scaler = False, self.graphs, self.scaler
-        assert graphs is not None
-        self.scaler = torch.amp.GradScaler(enabled=False)  # no gradient is then infinite, which a step would leave out
-        replay, again = self._trial(batch), self._trial(batch)
-        self.graphs = None
-        plain = self._trial(batch)
-        self.scaler = scaler
-        if graphs.plain:  # a capture failed, and a warning has said why
-            return
-        if reason := difference(plain, replay, again, TOLERANCE[self.run.precision]):
-            tell_user(f"--compile auto: plain kernels, because CUDA graphs are wrong here: {reason}")
-        else:
-            self.graphs = graphs
-
-    def _trial(self, batch: Batch) -> dict[str, Tensor]:
-        """Copies of the loss and of the gradients of a batch, by the weights' names; no weight changes."""
-        loss = self._backward(batch).loss.detach()
-        weights = self.encoder.named_parameters()
-        found = {name: weight.grad.clone() for name, weight in weights if weight.grad is not None}
-        self.optimizer.zero_grad()
-        return {"loss": loss, **found}
 
     def _backward(self, batch: Batch) -> Step:
         """The gradients of the whole step, in the weights, and what the step computed."""
@@ -183,8 +180,9 @@ class Trainer:
         encoded once more, under the same dropout masks, to carry its gradient on into the weights.
         """
         with self.watch.phase("forward"):
-            with torch.no_grad():
-                parts = [self._encode(batch.step, [part], number=i)[0] for i, part in enumerate(batch.parts)]
+            # a compiled function has other dropout masks without a gradient, so that it gets one here too
+            with torch.set_grad_enabled(self.encoder.compiled is not None):
+                parts = [self._encode(batch.step, [part], number=i)[0].detach() for i, part in enumerate(batch.parts)]
             encoded = torch.cat(parts).requires_grad_()
             step = self._compare(encoded, batch)
         with self.watch.phase("backward"):
@@ -206,8 +204,10 @@ class Trainer:
         """
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])  # of the dropout masks
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
+        if self.run.compile == "graphs":
+            torch.compiler.cudagraph_mark_step_begin()  # what earlier replays returned may be overwritten
         with self.autocast():
-            rows, masked_loss = self.model(parts, masked, self.graphs)
+            rows, masked_loss = self.model(parts, masked)
         return rows.float(), masked_loss
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
@@ -226,7 +226,7 @@ class Trainer:
         if loss.ndim:
             raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
         if start is not None and self.run.tie_weight:
-            loss = loss + self.run.tie_weight * tie(views, start)
+            loss = loss + self.run.tie_weight * similarity_distillation(views, start)
         return Step(loss, of_views)
 
     def _embeddings_of_start(self, batch: Batch) -> Tensor:

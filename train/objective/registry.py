@@ -56,9 +56,9 @@ LOSSES = {
         options={"weight": "margin_weight", **BOUNDS},
     ),
     "margin": LossRow("that margin alone", "una_fast.losses:margin", options=BOUNDS),
-    "guarded": LossRow(
-        "triplet, but an anchor's own negative is spared if the encoder before training found it further away",
-        "una_fast.losses:guarded",
+    "gated": LossRow(
+        "triplet, but an anchor's own negative is spared if the encoder before training put it further away",
+        "una_fast.losses:gated",
         options={"sigma": "guard_sigma"},
         start=True,
     ),

@@ -197,7 +197,7 @@ class Events:
         self._writer.close()
 
 
-class LateLosses:
+class AsyncLossReader:
     """Losses of the latest steps: on a GPU read LATE_STEPS steps late, so that no step waits; on a CPU at once."""
 
     def __init__(self, device: torch.device) -> None:

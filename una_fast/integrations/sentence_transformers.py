@@ -21,7 +21,7 @@ with naming_extras("integrations"):
     from transformers import TrainerCallback
 
     from una_fast.integrations import transformers
-    from una_fast.losses import pairs, tie
+    from una_fast.losses import pairs, similarity_distillation
 
 
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
@@ -73,8 +73,8 @@ class ViewsLoss(nn.Module):
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
         negative_views: how often a negative is encoded, each time under another dropout mask; by default as the
             attribute `negative_views` of `loss` says (2 for `pairs` and `decoupled`), else once.
-        tie_weight: weight of `una_fast.losses.tie` that is added, which keeps similarities near those of the frozen
-            copy; 0 for none.
+        tie_weight: weight of `una_fast.losses.similarity_distillation` that is added, which keeps similarities near
+            those of the frozen copy; 0 for none.
         gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
             of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
         options: further arguments of `loss`.
@@ -136,7 +136,9 @@ class ViewsLoss(nn.Module):
         with torch.no_grad():
             start = self._encode(frozen.to(views.device), [anchor, negative] if with_negatives else [anchor])
         own = {"start": start} if self._loss_takes_start else {}
-        return self.loss(views, self.temperature, **own, **self.options) + self.tie_weight * tie(views, start)
+        return self.loss(views, self.temperature, **own, **self.options) + self.tie_weight * similarity_distillation(
+            views, start
+        )
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
         """Embeddings (V, B, D) of views; a pass for each, so that equal texts get different dropout masks."""

@@ -1,0 +1,173 @@
+"""torch.compile of the encoder: what it computes, what later calls may overwrite, and what happens where it fails."""
+
+import pytest
+import torch
+from transformers import AutoModel, BertConfig, DebertaV2Config, ModernBertConfig, MPNetConfig, RobertaConfig
+
+from support.fake_tokens import train
+from support.small_runs import assert_same_run, at_step, options, train_here
+from train.encoder.compiled import compile_encoder
+from train.encoder.encoder import SentenceEncoder
+from una_fast.errors import InputError
+
+
+class StaticMemory:
+    """Stands in for `torch.compile(mode="reduce-overhead")`: outputs and gradients lie where the next call writes too.
+
+    As CUDA graphs do, a backward pass hands out a new tensor over the same memory, which autograd keeps as `.grad`.
+    """
+
+    def __init__(self, run, **how):
+        self.run, self.how, self.memory = run, how, {}
+
+    def held(self, name, value):
+        return self.memory.setdefault((name, value.shape), torch.empty_like(value)).copy_(value).detach()
+
+    def __call__(self, part):
+        encoder = self.run.__self__
+        weights = [weight for weight in encoder.backbone.parameters() if weight.requires_grad]
+        outer = self
+
+        class Replay(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *leaves):
+                with torch.enable_grad():
+                    ctx.rows = outer.run(part)
+                return outer.held("output", ctx.rows.detach())
+
+            @staticmethod
+            def backward(ctx, gradient):
+                gradients = torch.autograd.grad(ctx.rows, weights, gradient, allow_unused=True)
+                return tuple(value if value is None else outer.held(i, value) for i, value in enumerate(gradients))
+
+        return Replay.apply(*weights)
+
+
+def weights_of(trainer):
+    return {name: weight.detach() for name, weight in trainer.encoder.named_parameters()}
+
+
+@pytest.mark.parametrize("settings", [{}, {"grad_cache": 5}, {"precision": "bf16"}, {"precision": "fp16"}])
+def test_memory_that_later_calls_overwrite_changes_no_bit(tiny_model, monkeypatch, settings):
+    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)  # as compiled functions get them
+    losses, plain = train(tiny_model, n_parts=1, **settings)
+    monkeypatch.setattr(torch, "compile", StaticMemory)
+    same, replayed = train(tiny_model, compile="graphs", n_parts=1, **settings)
+    assert replayed.encoder.compiled is not None and same == losses
+    assert all(torch.equal(weight, weights_of(plain)[name]) for name, weight in weights_of(replayed).items())
+
+
+@pytest.mark.parametrize("alias", ["gradient", "output"])
+def test_the_stand_in_shows_an_alias(tiny_model, monkeypatch, alias):
+    """A gradient or an embedding that a later part of the step overwrites trains other weights."""
+    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
+    settings = {"grad_cache": 5} if alias == "gradient" else {"n_parts": 4}
+    losses, _ = train(tiny_model, **settings)
+    monkeypatch.setattr(torch, "compile", StaticMemory)
+    if alias == "gradient":
+        zero_grad = torch.optim.AdamW.zero_grad
+        monkeypatch.setattr("train.loop.trainer.Trainer._zero_grad", lambda self: zero_grad(self.optimizer))
+    else:
+        monkeypatch.setattr(torch.Tensor, "clone", lambda tensor: tensor)
+    assert train(tiny_model, compile="graphs", **settings)[0] != losses
+
+
+def test_what_cannot_be_compiled_is_said_in_a_line_and_runs_as_it_is(tiny_model, monkeypatch, capsys):
+    losses, _ = train(tiny_model, dropout=0.1)
+
+    def refuse(run, **how):
+        def call(part):
+            torch.rand(3)
+            raise RuntimeError("no C++ compiler\nmore")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    same, plain = train(tiny_model, compile="on", dropout=0.1)
+    said = [line for line in capsys.readouterr().err.splitlines() if "not compiled" in line]
+    assert said == ["--compile: this run is not compiled, because the encoder cannot be: no C++ compiler"]
+    assert plain.encoder.compiled is None and same == losses
+
+
+def test_memory_that_runs_out_ends_the_rank(tiny_model, monkeypatch):
+    def refuse(run, **how):
+        def call(part):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    with pytest.raises(torch.OutOfMemoryError):
+        train(tiny_model, compile="on")
+
+
+def test_cuda_graphs_need_a_gpu(tmp_path, tiny_model):
+    with pytest.raises(InputError, match="--compile graphs needs a GPU, and none is used here: choose off or on"):
+        train_here(options(tmp_path, tiny_model, compile="graphs"))
+
+
+SIZES = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES |= {"intermediate_size": 64, "max_position_embeddings": 64}
+TOKENS = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
+DISENTANGLED = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16}
+FAMILIES = {
+    "bert": BertConfig(**SIZES),
+    "roberta": RobertaConfig(**SIZES),
+    "mpnet": MPNetConfig(**SIZES),
+    "deberta-v3": DebertaV2Config(**SIZES, **DISENTANGLED, norm_rel_ebd="layer_norm", share_att_key=True),
+    "modernbert": ModernBertConfig(**SIZES, **TOKENS),
+}
+
+
+def random_part(rows, columns):
+    generator = torch.Generator().manual_seed(rows * columns)
+    ids = torch.randint(5, 90, (rows, columns), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[0, columns // 2 :] = 0
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_function_serves_all_shapes_of_a_family(family):
+    """Without graph breaks, and with the embeddings and gradients of the plain kernels within rounding."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    encoder = SentenceEncoder(AutoModel.from_config(FAMILIES[family]), 0).train()
+    for layer in encoder.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
+    assert not compile_encoder(encoder, random_part(12, 32), lambda: torch.autocast("cpu", enabled=False), False)
+    for shape in ((6, 16), (5, 9), (12, 32), (3, 7)):
+        rows, gradients = [], []
+        for embed in (encoder.compiled, encoder.embed):
+            encoder.zero_grad()
+            rows.append(embed(random_part(*shape)))
+            rows[-1].square().sum().backward()
+            gradients.append([weight.grad for weight in encoder.backbone.parameters() if weight.grad is not None])
+        torch.testing.assert_close(*rows, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+    counters = torch._dynamo.utils.counters
+    assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grad_cache", [0, 5])
+def test_a_compiled_run_repeats_its_bits_after_a_stop(tmp_path, tiny_model, grad_cache):
+    values = options(tmp_path, tiny_model, compile="on", grad_cache=grad_cache)
+    whole, cut = ({**values, "output": str(tmp_path / name)} for name in ("whole", "cut"))
+    assert train_here(whole).status == "finished"
+    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(cut)
+    torch._dynamo.reset()  # as in a new process
+    assert train_here({**cut, "resume": True}).status == "finished"
+    assert_same_run(cut["output"], whole["output"])
+
+
+@pytest.mark.slow
+def test_gradients_by_parts_are_those_of_the_plain_kernels(tiny_model):
+    losses, plain = train(tiny_model, dropout=0.0, grad_cache=5)
+    near, compiled = train(tiny_model, dropout=0.0, grad_cache=5, compile="on")
+    assert near == pytest.approx(losses, abs=1e-4)
+    gap = max(float((weight - weights_of(plain)[name]).abs().max()) for name, weight in weights_of(compiled).items())
+    assert gap < 1e-3
