@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,17 @@ Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a
 
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines at which caches and searches usually cut
 BINS, WIDTH = 20, 40  # of the histogram: intervals of cosine, and characters of the longest bar
+SAME = 1e-6  # mean 1 - cosine of usual pairs, below which all embeddings are one vector but for rounding in float32
 
 
 @dataclass(frozen=True)
 class Probe:
     """Cosines of an encoder on sentences of a text.
 
-    near_misses: float64 (n,), of a sentence with its near-miss; usual: float64 (n,), of a sentence with another one of
-    the text. share: of the near-misses that `threshold` may let pass.
+    Attributes:
+        near_misses: float64 (n,), of a sentence with its near-miss.
+        usual: float64 (n,), of a sentence with another one of the text.
+        share: The share of the near-misses that `threshold` may let pass.
     """
 
     near_misses: NDArray[np.float64]
@@ -40,7 +44,8 @@ class Probe:
         A near-miss made in the same way from another sentence of the text lies above it with a chance of at most
         `share` (split conformal prediction). For near-misses that people write it is an estimate.
         """
-        place = math.ceil((len(self.near_misses) + 1) * (1 - self.share))
+        share = Fraction(repr(float(self.share)))  # 1 - 0.7 as a float is above 0.3, and 10 times it above 3
+        place = math.ceil((len(self.near_misses) + 1) * (1 - share))
         return float(np.sort(self.near_misses)[place - 1]) if place <= len(self.near_misses) else None
 
     def passing(self, threshold: float) -> float:
@@ -114,8 +119,8 @@ def probe(
         augmenter: makes the near-misses in another way.
 
     Raises:
-        InputError: n or share out of its range, fewer than two sentences that have a near-miss, or embeddings that are
-            not n rows of finite numbers.
+        InputError: n or share out of its range, fewer than two sentences that have a near-miss, embeddings that are
+            not n rows of finite numbers, or one embedding for all texts.
     """
     if n < 2:
         raise InputError(f"n={n}: must be at least 2")
@@ -124,24 +129,29 @@ def probe(
     augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
     sentences, near_misses = _sample(index, augmenter, n, seed)
     here, there = (_unit(encode(texts), len(texts)) for texts in (sentences, near_misses))
-    near = np.einsum("nd,nd->n", here, there)
-    return Probe(near, np.einsum("nd,nd->n", here, np.roll(here, 1, axis=0)), share)
+    near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
+    if 1 - usual.mean() < SAME:
+        raise InputError(
+            f"encode gives all {len(usual):,} sentences the same vector, so no cosine tells one from another: check "
+            "that the encoder's weights and its pooling are those that it was trained with"
+        )
+    return Probe(near, usual, share)
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
     """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over."""
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for start in range(0, len(order), n):
         rows = order[start : start + n]
         for row, near_miss in zip(rows.tolist(), augmenter.texts(rows), strict=True):
-            if near_miss and near_miss != (sentence := index[row]) and len(found) < n:
-                found.setdefault(sentence, near_miss)
-        if len(found) == n:
+            if near_miss and near_miss != (sentence := index[row]) and len(pairs) < n:
+                pairs.setdefault(sentence, near_miss)
+        if len(pairs) == n:
             break
-    if len(found) < 2:
-        raise InputError(f"the text has {counted(len(found), 'sentence')} with a near-miss: at least 2 are needed")
-    return list(found), list(found.values())
+    if len(pairs) < 2:
+        raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
+    return list(pairs), list(pairs.values())
 
 
 def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
@@ -153,21 +163,23 @@ def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
     return rows / np.where(lengths > 0, lengths, 1)
 
 
-def _histogram(found: Probe) -> tuple[NDArray, dict[str, NDArray]]:
+def _histogram(cosines: Probe) -> tuple[NDArray, dict[str, NDArray]]:
     """Edges (BINS + 1,) of cosines, and the share of near-misses and of usual pairs in each interval (BINS,)."""
-    low = min(found.near_misses.min(), found.usual.min())
-    edges = np.linspace(min(float(low), 0.99), max(1.0, float(found.near_misses.max())), BINS + 1)
-    parts = {"near_misses": found.near_misses, "usual": found.usual}
+    parts = {"near_misses": cosines.near_misses, "usual": cosines.usual}
+    low, high = min(map(np.min, parts.values())), max(map(np.max, parts.values()))
+    edges = np.linspace(min(low, 0.99), max(high, 1.0), BINS + 1)
     return edges, {name: np.histogram(part, edges)[0] / len(part) for name, part in parts.items()}
 
 
-def _bars(found: Probe) -> Sequence[str]:
+def _bars(cosines: Probe) -> list[str]:
     """The histogram in text: a line an interval, from the highest cosine down; # near-misses, . usual pairs."""
-    edges, counts = _histogram(found)
+    edges, counts = _histogram(cosines)
     highest = max(part.max() for part in counts.values())
-    lines = [f"{'cosine':<14}  # near-misses, . usual pairs"]
+    digits = 1 - math.floor(math.log10(edges[1] - edges[0]))  # the ends of an interval differ by at least 10 units
+    lines = [f"{'cosine':<{2 * digits + 10}}  # near-misses, . usual pairs"]
     for i in reversed(range(BINS)):
         near, usual = (counts[name][i] for name in ("near_misses", "usual"))
         bars = [mark * round(WIDTH * part / highest) for mark, part in (("#", near), (".", usual))]
-        lines.append(f"{edges[i]:6.2f} to {edges[i + 1]:.2f}  {' '.join(filter(None, bars))}".rstrip())
+        label = f"{edges[i]:{digits + 4}.{digits}f} to {edges[i + 1]:.{digits}f}"
+        lines.append(f"{label}  {' '.join(filter(None, bars))}".rstrip())
     return lines

@@ -42,14 +42,27 @@ def plain_cosine(first, second):
 @given(COSINES, st.floats(0.01, 0.99))
 def test_the_threshold_lets_at_most_the_share_of_exchangeable_near_misses_pass(cosines, share):
     """Leave each cosine out in turn: the share of those above the others' threshold is at most `share` in the mean."""
-    found = Probe(cosines, cosines, share)
-    ordered, place = sorted(cosines), math.ceil((len(cosines) + 1) * (1 - share))
-    assert found.threshold == (ordered[place - 1] if place <= len(ordered) else None)
     above = []
     for i in range(len(cosines)):
         threshold = Probe(np.delete(cosines, i), cosines, share).threshold
         above.append(threshold is not None and cosines[i] > threshold)
     assert np.mean(above) <= share + 1e-12
+
+
+@pytest.mark.parametrize("hundredths", [5, 10, 30, 70, 90])
+@pytest.mark.parametrize("n", range(2, 60))
+def test_the_place_of_the_threshold_is_exact(n, hundredths):
+    """In floating point, 10 * (1 - 0.7) is above 3."""
+    place = n + 1 - (n + 1) * hundredths // 100
+    expected = place / 100 if place <= n else None
+    assert Probe(np.arange(1, n + 1) / 100, np.zeros(n), hundredths / 100).threshold == expected
+
+
+@pytest.mark.parametrize("low", [-1.0, 0.5, 0.985, 0.9999])
+def test_the_ends_of_an_interval_have_other_labels(low):
+    lines = str(Probe(np.linspace(low, 1, 30), np.full(30, low), 0.1)).splitlines()[-BINS:]
+    ends = [line.split()[:3:2] for line in lines]
+    assert all(start != stop for start, stop in ends) and len({*map(tuple, ends)}) == BINS
 
 
 @given(COSINES, COSINES, st.floats(0.01, 0.99))
@@ -94,6 +107,7 @@ def test_bad_calls_get_one_sentence(index):
         ({"share": 0}, "share=0: must be above 0"),
         ({"encode": lambda texts: letters(texts)[1:]}, r"shape \(19, 26\) for 20 texts"),
         ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "finite"),
+        ({"encode": lambda texts: np.full((len(texts), 3), 0.1, np.float32)}, "gives all 20 sentences the same vector"),
         ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence with a near-miss: at least 2"),
     ):
         with pytest.raises(una_fast.InputError, match=message):

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Literal
 
+import numpy as np
 import xxhash
 
 from una_fast.augment.punctuation import is_punctuation
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
 
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
+FEWEST_PAIRS = 32  # of texts and negatives, from which a difference between them is said
+TELLING = 0.5  # difference of two shares of 32, four standard deviations of chance
+SIGNS: dict[str, Callable[[str], Any]] = {
+    "a capital letter": lambda text: text != text.lower(),
+    "a space before a mark": re.compile(r"\s[.,;:?!]").search,
+}
 
 
 class Negatives(DrawnByEpoch):
@@ -63,6 +72,7 @@ class Negatives(DrawnByEpoch):
         self.column = column
         self.positive = positive
         self.names = negative_names(n)
+        self._compared: list[tuple[str, ...]] = []
         self.of = of
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
         if self.of not in ("anchor", "positive"):
@@ -87,6 +97,7 @@ class Negatives(DrawnByEpoch):
         self._note_drawn([xxhash.xxh3_64_intdigest(text) for text in texts])
         for number, name in enumerate(self.names):
             views[name] = self.augmenter.augment(views[self.of], self.epoch.value, draw_set=number)
+        self._warn_of_surface(views[self.of], views[self.names[0]])
         return views | {name: _column(batch, name) for name in self.keep}
 
     def __repr__(self) -> str:
@@ -139,12 +150,31 @@ class Negatives(DrawnByEpoch):
         """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
         views = self._views(batch, none_is_blank=True)
         negatives = self.augmenter.augment(views[self.of])
+        self._warn_of_surface(views[self.of], negatives)
         if self.augmenter.keeps_punctuation:  # a sentence of punctuation alone is its own negative
             mute = is_punctuation(views[self.of]).tolist()
             negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
         kept = [_column(batch, name) for name in self.keep]
         whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
         return [has and all(values[row] is not None for values in kept) for row, has in enumerate(whole)]
+
+    def _warn_of_surface(self, texts: Sequence[str], negatives: Sequence[str]) -> None:
+        """Warn, once, if capitals or spaces before marks tell the negatives from the texts that they are made of."""
+        if len(self._compared) >= FEWEST_PAIRS:
+            return
+        self._compared += [pair for pair in zip(texts, negatives, strict=True) if all(pair)]
+        if len(self._compared) < FEWEST_PAIRS:
+            return
+        for what, has in SIGNS.items():
+            of_texts, of_negatives = np.mean([[bool(has(text)) for text in pair] for pair in self._compared], axis=0)
+            if abs(of_texts - of_negatives) > TELLING:
+                warnings.warn(
+                    f"{of_texts:.0%} of the sentences and {of_negatives:.0%} of their negatives have {what}, so an "
+                    'encoder can learn that instead of the meaning: give the Augmenter surface="kept" and '
+                    "keep_punctuation=True (an uncased tokenizer does not see capitals)",
+                    InputWarning,
+                    stacklevel=4,
+                )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
