@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from bench.evidence.corpora import write_lines
 from train.record.folder import partial_folder
 from una_fast.errors import InputError
 
+# of the weights after 1,600 steps, from which all committed runs started
+MLM_DIGEST = "4e4c472b4d388c282033047decebac0cc75b5ef3be2951a8eb728994806c67e8"
 MLM_SEED = 42
 MLM_BATCH = 64
 MLM_LENGTH = 64
@@ -47,6 +50,25 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
             train_language_model(Path(get_model_path()), corpus, steps, beside)
             beside.rename(folder)
     return folder
+
+
+def checked_base(folder: Path) -> Path:
+    """The folder of a saved language model.
+
+    Raises:
+        InputError: it holds other weights than those of evidence.json.
+    """
+    if (made := digest(folder)) != MLM_DIGEST:
+        raise InputError(f"--base {folder}: its weights have the digest {made[:16]}, not {MLM_DIGEST[:16]}")
+    return folder
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 of an encoder's weights, in hexadecimal digits."""
+    try:
+        return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{folder}: its model.safetensors cannot be read: {error.strerror}") from error
 
 
 def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> None:

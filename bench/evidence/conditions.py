@@ -1,15 +1,22 @@
-"""What is compared: encoders to start from, and settings of `train.ddp` that differ from the shared ones."""
+"""What is compared, as data: encoders to start from, settings of `train.ddp` that differ, and stages of runs.
+
+A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03"; the name "BASE:
+una, tuned" stands for the point of the grid that has the highest dev score.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config.run import NEAR_MISS_SETTINGS
+from train.config.run import NEAR_MISS_SETTINGS, options
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
+TUNED = "tuned"
+FRESH = (0, 1, 2, 3, 4)  # 42 chose the settings
 SEEDS = (42, 0, 1, 2, 3)
 SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence similarity; the released code's way
     "batch_size": 64,
@@ -24,12 +31,18 @@ SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence 
     "eval_every": 80,
     "precision": "fp32",
 }
-LANGUAGE_MODEL: dict[str, Any] = {  # from a language model, as in the paper; a negative of every anchor in every step
-    **SIMILARITY,
+LANGUAGE_MODEL: dict[str, Any] = {  # from a language model: the defaults of `train.ddp`, but for steps and precision
+    "batch_size": 64,
     "max_steps": 128,
+    "max_length": 32,
+    "learning_rate": 3e-5,
+    "warmup_steps": 0,
+    "temperature": 0.05,
     "loss": "triplet",
+    "surface": "kept",
     "alpha": 1,
     "beta": 0.3,
+    "radius": "1%",
     "eval_every": 128,
     "precision": "bf16",
 }
@@ -56,40 +69,27 @@ PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoN
     "keep_punctuation": True,
     "precision": "bf16",
 }
-ONE_WORD: dict[str, Any] = {"select": "random", "beta": 0.12}  # about one word of a sentence is replaced
-OTHER_SENTENCE = "bench.evidence.controls:OtherSentence"
+OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # no settings of "none"
+CONTROLS = "bench.evidence.controls"
 
 VARIATIONS: dict[str, dict[str, Any]] = {
     REFERENCE: {"augment": "none"},
-    "none, twice the steps": {"augment": "none", "max_steps": 256},  # the time that a step with negatives takes
-    "none, pairs": {"augment": "none", "loss": "pairs"},
-    "other sentences": {"augment": OTHER_SENTENCE},  # as many texts in a step, none of them made by UNA
     "una": {"augment": "una"},
     "una, words at random": {"augment": "una", "select": "random"},  # without step 2 of the paper
     "una, replacements at random": {"augment": "una", "replace": "random"},  # without step 3
     "una, both at random": {"augment": "una", "select": "random", "replace": "random"},
-    "una, pairs": {"augment": "una", "loss": "pairs"},
-    "una, pairs, alpha 5, beta 0.5": {"augment": "una", "loss": "pairs", "alpha": 5, "beta": 0.5},
-    "una, alpha 1": {"augment": "una", "alpha": 1},
-    "una, alpha 2": {"augment": "una", "alpha": 2},
-    "una, alpha 5": {"augment": "una", "alpha": 5},
-    "una, alpha 9": {"augment": "una", "alpha": 9},
-    "una, beta 0.1": {"augment": "una", "beta": 0.1},
-    "una, beta 0.2": {"augment": "una", "beta": 0.2},
-    "una, beta 0.3": {"augment": "una", "beta": 0.3},
-    "una, beta 0.5": {"augment": "una", "beta": 0.5},
-    "una, beta 0.9": {"augment": "una", "beta": 0.9},
-    "una, radius 0.1%": {"augment": "una", "radius": "0.1%"},
-    "una, radius 10%": {"augment": "una", "radius": "10%"},
-    "una, triplet, alpha 1, beta 0.3": {"augment": "una", "loss": "triplet", "alpha": 1, "beta": 0.3},
-    "una, released": {"augment": "una", "variant": "released"},
-    "una, surface kept": {"augment": "una", "surface": "kept"},
-    "una, soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, **ONE_WORD},
-    "una, gated": {"augment": "una", "loss": "gated"},
-    "una, tied": {"augment": "una", "tie_weight": 1.0},
-    "random words": {"augment": "una", "replace": "random", **ONE_WORD},
-    "una, the most important word": {"augment": "una", "select": "tfidf", "beta": 0},
+    "una, one word": {"augment": "una", "select": "random", "beta": 0.12},  # about one word of a sentence
+    "random words": {"augment": "una", "select": "random", "beta": 0.12, "replace": "random"},
+    "other sentences": {"augment": f"{CONTROLS}:OtherSentence"},  # as many texts in a step, none of them made by UNA
+    "words deleted": {"augment": f"{CONTROLS}:Deleted"},
+    "words masked": {"augment": f"{CONTROLS}:Masked"},
+    "mined": {"augment": f"{CONTROLS}:Mined"},
+    "mined, and una": {"augment": f"{CONTROLS}:MinedAndUna"},
 }
+STEPS = (  # of UNA: what takes the place of each
+    *("una, words at random", "una, replacements at random", "una, both at random", "other sentences"),
+    *("words deleted", "words masked", "mined", "mined, and una"),
+)
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class Base:
     pairs: bool = False
 
 
+MLM_STEPS = 1600
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
@@ -124,24 +125,27 @@ BASES = {
     "minilm-pairs": Base(
         "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
     ),
-    "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, 1600),
-    "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, 1600),
-    "minilm-mlm-256": Base(
-        "a language model, batches of 256", "mean", "avg", {**LANGUAGE_MODEL, "batch_size": 256}, 1600
-    ),
-    "minilm-mlm-100k": Base(
-        "a language model, 102,400 sentences",
-        "mean",
-        "avg",
-        {**LANGUAGE_MODEL, "max_steps": 1600, "eval_every": 400},
-        1600,
-    ),
+    "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, MLM_STEPS),
+    "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, MLM_STEPS),
+}
+SCALE = {  # base: steps of 64 sentences
+    f"minilm-mlm-{64 * steps}": steps for steps in (512, 1600, 6400)
+}
+for name, steps in SCALE.items():
+    shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
+    BASES[name] = Base(f"a language model, {64 * steps:,} sentences", "mean", "avg", shared, MLM_STEPS)
+ARMS = (REFERENCE, "una")  # that are tuned
+GRID_BASE = "minilm-mlm"  # on which arms are tuned
+GRID: dict[str, Sequence[Any]] = {
+    "temperature": (0.03, 0.05, 0.1),
+    "learning_rate": (1e-5, 3e-5, 1e-4),
+    "warmup_steps": (0, 0.1),
 }
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A base under a variation; its name is "BASE: VARIATION"."""
+    """A base under a variation; its name is "BASE: VARIATION[, OPTION VALUE ...]"."""
 
     base: str
     variation: str
@@ -166,7 +170,9 @@ class Condition:
         base = BASES[self.base]
         if self.is_untrained:
             return {"max_steps": 0}
-        return {**base.shared, "pooling": base.pooling, **VARIATIONS[self.variation]}
+        found = {**base.shared, "pooling": base.pooling, **_settings_of(self.variation)}
+        drawn = {} if found["augment"] == "none" else found
+        return {name: value for name, value in found.items() if name in drawn or name not in OF_NEGATIVES}
 
     def n_sentences(self) -> int:
         """How many sentences it trains on, each of them once."""
@@ -174,19 +180,95 @@ class Condition:
         return settings["batch_size"] * settings["max_steps"]
 
 
-def find_conditions(names: str) -> list[Condition]:
-    """The conditions of "BASE: VARIATION; ...", in that order.
+def _settings_of(variation: str) -> dict[str, Any]:
+    """What a variation changes. Raises ValueError for one that there is not."""
+    name = max((one for one in VARIATIONS if f"{variation}, ".startswith(f"{one}, ")), key=len)
+    stated = [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
+    return VARIATIONS[name] | {option: _value(option, text) for option, text in stated}
+
+
+def _value(option: str, text: str) -> Any:
+    if option not in options():
+        raise ValueError(f"no option {option}")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def grid(variation: str) -> list[Condition]:
+    """The conditions of GRID for an arm; a value that the base has anyway is not in the name."""
+    shared = BASES[GRID_BASE].shared
+    points = [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
+    return [
+        Condition(
+            GRID_BASE,
+            ", ".join([variation, *(f"{name} {value:g}" for name, value in point.items() if value != shared[name])]),
+        )
+        for point in points
+    ]
+
+
+def tuned(variation: str, results: Mapping[str, Any]) -> str:
+    """The point of the grid of `variation` with the highest dev score of the first seed.
 
     Raises:
-        InputError: an unknown base or variation.
+        InputError: a point has none.
+    """
+    scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(variation)}
+    missing = [name for name, score in scores.items() if score is None]
+    if missing:
+        raise InputError(f"{variation}, {TUNED}: {len(missing)} points of the grid have no dev score: run them first")
+    return max(scores, key=lambda name: scores[name] or 0.0)
+
+
+def dev_score(result: Mapping[str, Any]) -> float | None:
+    """The best dev score of the run that tunes, or None."""
+    dev = result.get("runs", {}).get(str(SEEDS[0]), {}).get("dev")
+    return max(dev.values()) if dev else None
+
+
+def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> list[Condition]:
+    """The conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order. results: by condition, for "tuned".
+
+    Raises:
+        InputError: an unknown base or variation, or a grid that is not run.
     """
     found = []
     for name in names.split(";"):
         base, _, variation = (part.strip() for part in name.partition(":"))
-        if base not in BASES or variation not in VARIATIONS:
+        arm, *more = variation.split(f", {TUNED}")
+        condition = Condition(base, tuned(arm, results or {}) + more[0] if more and arm in ARMS else variation)
+        try:
+            condition.settings()
+        except (KeyError, ValueError):
             raise InputError(
-                f"--conditions {name.strip()!r}: give BASE: VARIATION with a base of {', '.join(BASES)} and a "
-                f"variation of {'; '.join(VARIATIONS)}"
-            )
-        found.append(Condition(base, variation))
+                f"--conditions {name.strip()!r}: give BASE: VARIATION[, OPTION VALUE ...] with a base of "
+                f"{', '.join(BASES)} and a variation of {'; '.join(VARIATIONS)}"
+            ) from None
+        found.append(condition)
     return found
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Conditions that are run together, seed by seed. scored: on the tasks; else STS-B dev alone is kept."""
+
+    names: Sequence[str]
+    seeds: Sequence[int] = FRESH
+    scored: bool = True
+
+    def conditions(self, results: Mapping[str, Any]) -> list[Condition]:
+        """The conditions. Raises InputError where they depend on a grid that is not run."""
+        return find_conditions(";".join(self.names), results)
+
+
+TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
+STAGES = {
+    "grid": Stage([one.name for pair in zip(*map(grid, ARMS), strict=True) for one in pair], SEEDS[:1], scored=False),
+    "arms": Stage([*TUNED_ARMS, *(f"{TUNED_ARMS[0]}, {more}" for more in ("max_steps 256", "batch_size 128"))]),
+    "steps": Stage([f"minilm-mlm: {variation}" for variation in (*ARMS, *STEPS)]),
+    "scale": Stage([f"{base}: {arm}, {TUNED}" for base in SCALE for arm in ARMS], FRESH[:3]),
+}

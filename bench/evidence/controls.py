@@ -1,38 +1,187 @@
-"""What stands in the place of UNA's negatives in a control of equal compute."""
+"""What stands in the place of UNA's negatives in a control, each an augmentation for `--augment MODULE:CLASS`."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from una_fast.augment.explain import WordExplanation
 from una_fast.augment.row_draws import DrawSet, RowDraws
 from una_fast.augment.text_augmentation import TextAugmentation
+from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index
 
+RANKS = (10, 50)  # of the sentences that are mined: nearer ones may say the same
+MASK = "[MASK]"
 
-class OtherSentence(TextAugmentation):
-    """Another document of the index in place of an altered one, all equally likely; drawn by (seed, epoch, row)."""
+
+class Control(TextAugmentation):
+    """Whole sentences of the index in place of altered ones: a subclass says which row stands for which."""
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
         super().__init__(index, tokenizer, n_jobs, {"seed": seed})
         self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: DrawSet) -> NDArray[np.int64]:
-        """int64 (B,): for each of `rows` (B,) another row of the index."""
-        found = RowDraws(self._seed, draws.epoch, rows, draws.number).below(self.index.n_documents - 1, 1)[:, 0]
+        """int64 (B,): for each of `rows` (B,) another row of the index, all equally likely."""
+        found = self.draws(rows, draws).below(self.index.n_documents - 1, 1)[:, 0]
         return found + (found >= rows)
+
+    def draws(self, rows: NDArray[Any], draws: DrawSet) -> RowDraws:
+        """The random numbers of rows."""
+        return RowDraws(self._seed, draws.epoch, rows, draws.number)
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> str:
         """The document that stands in the place of `sentence`."""
         return self.augment([sentence], epoch, draw_set=draw_set)[0]
 
     def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
-        keys = self._reader.read(sentences).keys
-        found = RowDraws(self._seed, draws.epoch, keys, draws.number).below(self.index.n_documents, 1)[:, 0]
+        found = self.draws(self._reader.read(sentences).keys, draws).below(self.index.n_documents, 1)[:, 0]
         return [self.index.sentence(row) for row in found.tolist()]
 
     def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
         return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
+
+
+class OtherSentence(Control):
+    """Any other sentence: as many texts in a step, none of them near its anchor."""
+
+
+class Mined(Control):
+    """One sentence of the ranks RANKS by the encoder that training starts from, as sentence-transformers mines them.
+
+    It is mined once for each sentence, as a user would do it. model: the folder of the encoder; pooling: of it.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        seed: int = 42,
+        model: str = "",
+        pooling: str = "mean",
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(index, seed, tokenizer, n_jobs)
+        self._settings |= {"model": model, "pooling": pooling}
+        self._mined = mined_rows([index.sentence(row) for row in range(index.n_documents)], model, pooling, seed)
+
+    def others(self, rows: NDArray[np.int64], draws: DrawSet) -> NDArray[np.int64]:
+        """int64 (B,): the mined row of each row; any other one where none was mined."""
+        found = self._mined[rows]
+        return np.where(found >= 0, found, super().others(rows, draws))
+
+
+class MinedAndUna(Mined):
+    """For half of the sentences, drawn anew in each epoch, the mined one, and UNA's negative for the others."""
+
+    def __init__(
+        self,
+        index: Index,
+        seed: int = 42,
+        model: str = "",
+        pooling: str = "mean",
+        beta: float = 0.3,
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(index, seed, model, pooling, tokenizer, n_jobs)
+        self._settings |= {"beta": beta}
+        self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
+
+    def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
+        is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
+        mined = super()._augment_rows(rows, draws)
+        altered = self._una.texts(rows, draws.epoch, draw_set=draws.number)
+        return [one if taken else other for one, other, taken in zip(mined, altered, is_mined, strict=True)]
+
+
+def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDArray[np.int64]:
+    """int64 (N,): the row of the negative that sentence-transformers mines for each of N sentences; -1 for none."""
+    import random
+
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers.util import mine_hard_negatives
+
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  the generator of the function that is called
+    transformer = models.Transformer(str(Path(model)), max_seq_length=32)
+    encoder = SentenceTransformer(
+        modules=[transformer, models.Pooling(transformer.get_word_embedding_dimension(), pooling)], device="cpu"
+    )
+    found = mine_hard_negatives(
+        Dataset.from_dict({"anchor": sentences, "positive": sentences}),
+        encoder,
+        range_min=RANKS[0],
+        range_max=RANKS[1],
+        num_negatives=1,
+        sampling_strategy="random",
+        batch_size=64,
+        verbose=False,
+    )
+    row_of = {sentence: row for row, sentence in reversed([*enumerate(sentences)])}
+    rows = np.full(len(sentences), -1)
+    for anchor, negative in zip(found["anchor"], found["negative"], strict=True):
+        rows[row_of[anchor]] = row_of[negative]
+    return rows
+
+
+class Spliced(Control):
+    """The sentence as it is written, with other text for the words that UNA would replace; a subclass says which text.
+
+    select: how UNA chooses the words.
+    """
+
+    select: Literal["tfidf", "random"] = "tfidf"
+
+    def __init__(
+        self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
+    ) -> None:
+        super().__init__(index, seed, tokenizer, n_jobs)
+        self._settings |= {"beta": beta}
+        self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, select=self.select, n_jobs=n_jobs)
+
+    @abstractmethod
+    def put(self, word: WordExplanation) -> str:
+        """What stands for a word that UNA replaces."""
+
+    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+        return [self._splice(sentence, draws) for sentence in sentences]
+
+    def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
+        return self._augment_texts([self.index.sentence(row) for row in rows.tolist()], draws)
+
+    def _splice(self, sentence: str, draws: DrawSet) -> str:
+        lower, parts, end = sentence.lower(), [], 0
+        for word in self._una.explain(sentence, draws.epoch, draw_set=draws.number).words:
+            at = lower.find(word.word, end)
+            if at >= 0 and word.replacement is not None:  # a quotation mark is not written as NLTK spells it
+                parts += [sentence[end:at], self.put(word)]
+            elif at >= 0:
+                parts.append(sentence[end : at + len(word.word)])
+            end = at + len(word.word) if at >= 0 else end
+        return " ".join("".join([*parts, sentence[end:]]).split())
+
+
+class Deleted(Spliced):
+    """EDA's deletion as the negative: each word is left out with probability `beta`."""
+
+    select = "random"
+
+    def put(self, word: WordExplanation) -> str:
+        """Nothing."""
+        return ""
+
+
+class Masked(Spliced):
+    """[MASK] for the words that UNA replaces."""
+
+    def put(self, word: WordExplanation) -> str:
+        """BERT's mark of a masked word."""
+        return MASK

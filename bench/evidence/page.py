@@ -5,94 +5,138 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.evidence.conditions import BASES, Condition, find_conditions
-from bench.evidence.hardness import Hardness
+import numpy as np
+
+from bench.evidence.conditions import ARMS, BASES, STEPS, TUNED_ARMS, Condition, dev_score, find_conditions, grid
 from bench.report import table
 from train.report.runs import Comparison, compare, title
+from una_fast.errors import InputError
 
-Evidence = Mapping[str, Any]  # "conditions" of evidence.json
-MAIN, OTHER_SENTENCES = "una", "other sentences"  # the variation that is also compared with its control
+Evidence = Mapping[str, Any]  # evidence.json
+Pair = tuple[str, Condition, Condition]  # title, with, without
 FIGURES = ("seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p")
+PAIRS = (  # what a reader sees first: title, with, without
+    ("a language model, both arms tuned on dev", TUNED_ARMS[1], TUNED_ARMS[0]),
+    ("a language model, UNA tuned, twice the steps without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, max_steps 256"),
+    ("a language model, UNA tuned, batches of 128 without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, batch_size 128"),
+    ("a language model, the defaults", "minilm-mlm: una", "minilm-mlm: none"),
+    ("a language model, the defaults with the paper's spelling", "minilm-mlm: una, surface paper", "minilm-mlm: none"),
+    ("the packaged MiniLM, [CLS], the paper's settings", "minilm-cls: una", "minilm-cls: none"),
+    ("the packaged MiniLM, near-misses", "minilm-near: una", "minilm-near: none"),
+)
+HOLM_FROM = 11  # comparisons of one table
 
 
-def seed_scores(conditions: Evidence, condition: Condition, task: str) -> dict[str, float]:
+def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
+    """The pairs of `names` that have runs of the same seeds."""
+    found = []
+    for shown, *both in names:
+        try:
+            condition, reference = find_conditions(";".join(both), content["conditions"])
+        except InputError:  # the grid of a tuned arm is not run
+            continue
+        if difference(content, condition, reference):
+            found.append((shown, condition, reference))
+    return found
+
+
+def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str, float]:
     """A task's score x 100 by seed; {} for a condition without runs."""
-    seeds = conditions.get(condition.name, {}).get("seeds", {})
-    return {seed: 100 * scores[task] for seed, scores in seeds.items() if task in scores}
+    runs = content["conditions"].get(condition.name, {}).get("runs", {})
+    return {seed: 100 * run["scores"][task] for seed, run in runs.items() if task in run.get("scores", {})}
 
 
 def difference(
-    conditions: Evidence, condition: Condition, task: str = "average", reference: Condition | None = None
+    content: Evidence, condition: Condition, reference: Condition, task: str = "average"
 ) -> Comparison | None:
-    """A condition against another, by default the same base without hard negatives."""
-    without, with_it = (seed_scores(conditions, one, task) for one in (reference or condition.reference, condition))
-    return compare(without, with_it)
+    """A condition against another, paired by seed; an encoder that is not trained has the same scores for any seed."""
+    with_it = seed_scores(content, condition, task)
+    if reference.is_untrained:
+        before = content["bases"].get(reference.base, {}).get("before", {})
+        return compare(dict.fromkeys(with_it, 100 * before[task]), with_it) if task in before else None
+    return compare(seed_scores(content, reference, task), with_it)
 
 
-def summary_table(conditions: Evidence) -> str:
-    """One row a condition and what it is compared with: STS average before, without, with, and their difference."""
+def pair_table(content: Evidence, pairs: Sequence[Pair], heading: str) -> str:
+    """One row a pair: STS average before, without, with, and their difference; Holm's p where there are many."""
+    found = [difference(content, condition, reference) for _, condition, reference in pairs]
+    adjusted = holm([one.p for one in found if one]) if len(found) >= HOLM_FROM else []
     rows = []
-    for condition in find_conditions(";".join(conditions)) if conditions else []:
-        controls = [Condition(condition.base, OTHER_SENTENCES)] if condition.variation == MAIN else []
-        for reference in (condition.reference, *controls):
-            found = difference(conditions, condition, reference=reference)
-            if condition != reference and found is not None:
-                title = f"{BASES[condition.base].title}; {condition.variation}"
-                rows.append([title, reference.variation, *figures(conditions, condition, found)])
-    return table(["encoder; setting", "against", *FIGURES], rows)
+    for number, ((shown, condition, _), one) in enumerate(zip(pairs, found, strict=True)):
+        if one:
+            before = content["bases"].get(condition.base, {}).get("before", {}).get("average")
+            start = "" if before is None else f"{100 * before:.2f}"
+            more = [shown_p(adjusted[number])] if len(adjusted) else []
+            rows.append([shown, one.n, start, f"{one.without:.2f}", f"{one.with_it:.2f}", *cells(one), *more])
+    return table([heading, *FIGURES, *(["p, Holm"] if len(adjusted) else [])], rows)
 
 
-def regimes_table(conditions: Evidence, main: Sequence[Condition]) -> str:
-    """One row for each of `main` that has pairs, for README."""
+def holm(values: Sequence[float]) -> np.ndarray:
+    """p values as Holm's step-down method corrects them, float64 (n,); NaN, of a pair with one seed, stays."""
+    p = np.array(values)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known])]
+    p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
+    return p
+
+
+def every_pair(content: Evidence) -> list[Pair]:
+    """Every condition with scores, against the same base without hard negatives."""
+    found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
+    return [
+        (f"{BASES[one.base].title}; {one.variation}", one, one.reference)
+        for one in found
+        if one != one.reference and difference(content, one, one.reference)
+    ]
+
+
+def step_pairs(content: Evidence) -> list[Pair]:
+    """UNA against what takes the place of each of its steps, at the same settings and spelling."""
+    names = [
+        (f"{arm.removeprefix('una, ')}{spelling}", f"minilm-mlm: una{spelling}", f"minilm-mlm: {arm}{spelling}")
+        for spelling in ("", ", surface paper")
+        for arm in STEPS
+    ]
+    return pairs_of(
+        content, [*names, ("other sentences", "minilm-mlm: una, surface paper", "minilm-mlm: other sentences")]
+    )
+
+
+def grid_table(content: Evidence) -> str:
+    """One row a point of the grid that has a dev score for an arm: those scores."""
+    arms = [grid(arm) for arm in ARMS]
     rows = []
-    for condition in main:
-        if found := difference(conditions, condition):
-            title = BASES[condition.base].title
-            rows.append([title, f"{condition.n_sentences():,}", *figures(conditions, condition, found)])
-    return table(["trained from", "sentences", *FIGURES], rows)
+    for point in zip(*arms, strict=True):
+        scores = [dev_score(content["conditions"].get(one.name, {})) for one in point]
+        if any(scores):
+            shown = point[0].variation.removeprefix(f"{ARMS[0]}, ").replace(ARMS[0], "the defaults")
+            rows.append([shown, *("not run" if score is None else f"{100 * score:.2f}" for score in scores)])
+    return table(["setting", *(f"{arm}, STS-B dev" for arm in ARMS)], rows)
 
 
-def figures(conditions: Evidence, condition: Condition, found: Comparison) -> list[Any]:
-    """The columns FIGURES of a comparison."""
-    before = conditions[condition.name]["before"].get("average")
-    shown = "" if before is None else f"{100 * before:.2f}"
-    return [found.n, shown, f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
-
-
-def task_table(conditions: Evidence, condition: Condition, reference: Condition | None = None) -> str:
-    """One row a task: scores without and with, and their difference. reference: in place of no hard negatives."""
-    tasks = conditions[condition.name]["before"]
+def task_table(content: Evidence, condition: Condition, reference: Condition) -> str:
+    """One row a task: scores without and with, and their difference."""
     rows = [
         [title(task), f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
-        for task in tasks
-        if (found := difference(conditions, condition, task, reference)) is not None
+        for task in content["bases"][condition.base]["before"]
+        if (found := difference(content, condition, reference, task)) is not None
     ]
-    return table(["task", reference.variation if reference else FIGURES[2], *FIGURES[3:]], rows)
+    return table(["task", reference.variation, *FIGURES[3:]], rows)
 
 
-def base_table(conditions: Evidence, base: str, tasks: Sequence[str]) -> str:
+def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
     """One row a setting of a base: its mean scores, and how far they lie from the scores without hard negatives."""
+    conditions, before = content["conditions"], content["bases"][base]["before"]
     listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
-    rows = []
+    rows = [["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)]]
     for one in sorted(listed, key=lambda one: one != one.reference):
-        found = [difference(conditions, one, task) for task in tasks]
-        apart = [f"{at.difference:+.2f}, {cells(at)[1]}".removesuffix(", ") for at in found if at]
-        shown = [f"{at.with_it:.2f} ({text})" for at, text in zip(filter(None, found), apart, strict=True)]
-        if one == one.reference:
-            shown = [f"{at.with_it:.2f}" for at in found if at]
-        rows.append([one.variation, len(conditions[one.name]["seeds"]), *shown])
-    before = conditions[listed[0].name]["before"]
-    rows.insert(0, ["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)])
+        found = [at for task in tasks if (at := difference(content, one, one.reference, task))]
+        shown = [f"{at.with_it:.2f}" for at in found]
+        if one != one.reference:
+            apart = [f"{at.difference:+.2f}, {cells(at)[1]}".removesuffix(", ") for at in found]
+            shown = [f"{score} ({text})" for score, text in zip(shown, apart, strict=True)]
+        rows.append([one.variation, len(conditions[one.name]["runs"]), *shown])
     return table(["setting", "seeds", *map(title, tasks)], rows)
-
-
-def hardness_table(found: Hardness) -> str:
-    """One row an encoder: mean cosines of anchors with other sentences and with negatives."""
-    columns = list(next(iter(found.values())))
-    return table(
-        ["cosine of anchors with", *columns],
-        [[title, *(f"{values[column]:.2f}" for column in columns)] for title, values in found.items()],
-    )
 
 
 def cells(found: Comparison) -> list[str]:
@@ -100,8 +144,9 @@ def cells(found: Comparison) -> list[str]:
     if found.n == 1:
         return [f"{found.difference:+.2f}", "", ""]
     interval = f"{found.low:+.2f} to {found.high:+.2f}"
-    return [
-        f"{found.difference:+.2f} ± {found.deviation:.2f}",
-        interval,
-        "< 0.01" if found.p < 0.01 else f"{found.p:.2f}",
-    ]
+    return [f"{found.difference:+.2f} ± {found.deviation:.2f}", interval, shown_p(found.p)]
+
+
+def shown_p(p: float) -> str:
+    """A p value as it stands in a table."""
+    return "" if np.isnan(p) else "< 0.01" if p < 0.01 else f"{p:.2f}"

@@ -23,20 +23,22 @@ from train.config.run import options
 from train.evaluation.tasks.registry import suite
 from train.record.folder import RUN, check_inside, is_finished, is_own
 from train.record.resources import machine, versions
-from train.report.runs import STS_AVERAGE, RunRecord, average, read_evaluation, read_run
+from train.report.runs import STS_AVERAGE, average, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved
+
+DIGITS = 6  # of a score, which is a fraction
 
 
 class Workplace:
     """The files that the runs share, and how they are run.
 
     data: the folder with corpora/ and senteval/; folder: where runs lie; source: the file of the sentences to train on;
-    jobs: runs at a time, each on its share of the cores.
+    jobs: runs at a time, each on its share of the cores; saved: a language model to start from, made before.
     """
 
-    def __init__(self, data: Path, folder: Path, source: Path, jobs: int):
-        self.data, self.folder, self.source = data, folder, source
+    def __init__(self, data: Path, folder: Path, source: Path, jobs: int, saved: Path | None = None):
+        self.data, self.folder, self.source, self.saved = data, folder, source, saved
         cores = sorted(os.sched_getaffinity(0))
         if not 1 <= jobs <= len(cores):
             raise InputError(f"--jobs {jobs}: give 1 to {len(cores)}, the number of cores")
@@ -74,16 +76,16 @@ class Workplace:
 
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
-        return base_folder(name, self.source, self.folder)
+        return self.saved if self.saved and BASES[name].mlm_steps else base_folder(name, self.source, self.folder)
 
     def scores(self, condition: Condition, seed: int) -> Path:
         """The file of a run's scores."""
         folder = self.run_folder(condition, seed)
         return folder.with_name(f"{folder.name}.json")
 
-    def is_done(self, condition: Condition, seed: int) -> bool:
-        """True for a run that has taken its last step and is scored."""
-        return is_finished(self.run_folder(condition, seed)) and self.scores(condition, seed).is_file()
+    def is_done(self, condition: Condition, seed: int, scored: bool = True) -> bool:
+        """True for a run that has taken its last step and, if it is to be, is scored."""
+        return is_finished(self.run_folder(condition, seed)) and (not scored or self.scores(condition, seed).is_file())
 
     def command(self, condition: Condition, seed: int) -> list[str]:
         """The command that makes or goes on with a run."""
@@ -107,35 +109,41 @@ class Workplace:
         return [sys.executable, "-m", "train.evaluate", *words, "--held-out"]
 
 
-def run_all(place: Workplace, wanted: Iterable[tuple[Condition, int]], say: Callable[[str], None]) -> list[str]:
-    """Carry out the runs that are not done, in their order; a sentence for each that failed. Ctrl-C stops them all."""
-    todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed)]
+def run_all(
+    place: Workplace,
+    wanted: Iterable[tuple[Condition, int]],
+    scored: bool,
+    done: Callable[[Condition, int, str], None],
+) -> None:
+    """Carry out the runs that are not done, in their order. Ctrl-C stops them all.
+
+    scored: whether the encoders are scored on the tasks; done: called after each run, with a sentence if it failed.
+    """
+    todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
     shares: queue.Queue[set[int]] = queue.Queue()
     for share in place.shares:
         shares.put(share)
     stopped = threading.Event()
 
-    def run(condition: Condition, seed: int) -> str | None:
+    def run(condition: Condition, seed: int) -> str:
         if stopped.is_set():
-            return None
+            return "stopped"
         share = shares.get()
         try:
-            say(f"{condition.name}, seed {seed}: starts")
             folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
             folder.parent.mkdir(parents=True, exist_ok=True)
             log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
             code = _on_cores(place.command(condition, seed), share, log)
-            code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, log)
+            if scored:
+                code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, log)
         finally:
             shares.put(share)
-        if code:
-            return f"{condition.name}, seed {seed}: exit code {code}; see {log}"
-        say(f"{condition.name}, seed {seed}: done")
-        return None
+        return f"exit code {code}; see {log}" if code else ""
 
     with ThreadPoolExecutor(len(place.shares)) as pool:
         try:
-            return [error for error in pool.map(lambda one: run(*one), todo) if error]
+            for (condition, seed), said in zip(todo, pool.map(lambda one: run(*one), todo), strict=True):
+                done(condition, seed, said)
         except KeyboardInterrupt:  # the runs got the same signal: each saves a checkpoint and ends
             stopped.set()
             raise
@@ -149,7 +157,7 @@ def _on_cores(command: Sequence[str], cores: set[int], path: Path) -> int:
 
 
 def scores_before(place: Workplace, name: str) -> dict[str, float]:
-    """STS scores of a base before training, by task and as "average"; measured once."""
+    """Scores of a base before training, by task and as "average"; measured once."""
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -159,20 +167,19 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
-    """What evidence.json keeps of a run; None of one that is not done.
-
-    scores: by task and "average"; dev: Spearman by step; cosines: means of anchor and positive, and of anchor and
-    negative, over tenths of the run.
-    """
-    if not place.is_done(condition, seed):
+    """What is kept of a run: "dev", Spearman by step, and "scores" by task; None of one that is not done."""
+    if not place.is_done(condition, seed, scored=False):
         return None
-    record = read_run(place.run_folder(condition, seed))
-    return {
-        "scores": with_average(read_evaluation(place.scores(condition, seed))),
-        "dev": {str(step): score for step, score in record.dev},
-        "cosines": mean_cosines(record),
-        "run": {"threads": place.threads, **machine(), **versions()},
-    }
+    record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
+    found = {"dev": rounded({str(step): score for step, score in record.dev})}
+    if scores.is_file():
+        found["scores"] = with_average(read_evaluation(scores))
+    return found
+
+
+def machine_of(place: Workplace) -> dict[str, Any]:
+    """The machine of the runs, with the threads of a run."""
+    return {"threads": place.threads, **machine(), **versions()}
 
 
 def with_average(scores: dict[str, float]) -> dict[str, float]:
@@ -180,16 +187,9 @@ def with_average(scores: dict[str, float]) -> dict[str, float]:
     tasks = {name: value for name, value in scores.items() if name != STS_AVERAGE and not name.startswith("mean of ")}
     sts = {name: tasks[name] for name in suite("sts") if name in tasks}
     mean = average(sts, "sts", "average").get("average")
-    return tasks if mean is None else {**tasks, "average": mean}
+    return rounded(tasks if mean is None else {**tasks, "average": mean})
 
 
-def mean_cosines(record: RunRecord, parts: int = 10) -> dict[str, list[float]]:
-    """Mean cosines of anchors with positives and with negatives in each of `parts` equal stretches of the steps."""
-    found: dict[str, list[float]] = {"positive": [], "negative": []}
-    for i in range(parts):
-        stretch = record.steps[len(record.steps) * i // parts : len(record.steps) * (i + 1) // parts]
-        for name, values in found.items():
-            known = [value for step in stretch if (value := getattr(step, f"cosine_{name}")) == value]
-            if known:
-                values.append(round(sum(known) / len(known), 4))
-    return found
+def rounded(scores: dict[str, float]) -> dict[str, float]:
+    """Scores as evidence.json keeps them."""
+    return {name: round(score, DIGITS) for name, score in scores.items()}

@@ -1,7 +1,6 @@
 """The comparison with and without UNA: its statistics, conditions and page, and which runs it repeats."""
 
 import gzip
-import json
 import math
 import re
 from collections import Counter
@@ -15,32 +14,19 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import una_fast
 from bench.evidence import __main__ as evidence
-from bench.evidence import bases
+from bench.evidence import bases, results
 from bench.evidence.bases import IGNORED, masked, masked_loss
-from bench.evidence.conditions import BASES, VARIATIONS, Condition, find_conditions
-from bench.evidence.controls import OtherSentence
+from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
+from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_lines, write_pairs
-from bench.evidence.hardness import cosines
-from bench.evidence.page import base_table, regimes_table, summary_table, task_table
+from bench.evidence.page import base_table, difference, grid_table, holm, pair_table, pairs_of, task_table
 from bench.evidence.runs import Workplace, run_all, with_average
 from support.tokenizer_families import bert_uncased
-from train.config.run import make_run
+from train.config.run import defaults, make_run
 from train.evaluation.tasks.registry import suite
 from train.record.folder import OutputFolder
 from train.report.runs import compare
 from una_fast.errors import InputError
-
-
-def scores(shift: float) -> dict[str, dict[str, float]]:
-    """Scores of five seeds: 0.7 + `shift` + 0.001 * seed."""
-    return {str(seed): {"average": 0.7 + shift + 0.001 * seed} for seed in range(5)}
-
-
-def content() -> dict:
-    parts = {"settings": {}, "before": {"average": 0.65}}
-    with_it = scores(0.01)
-    with_it["0"] = {"average": 0.705}
-    return {"minilm-mlm: none": {**parts, "seeds": scores(0.0)}, "minilm-mlm: una": {**parts, "seeds": with_it}}
 
 
 def test_differences_are_paired_by_seed() -> None:
@@ -126,110 +112,10 @@ def test_unknown_conditions_are_named() -> None:
         find_conditions("minilm-cls: una; bert: una")
 
 
-def test_tables_show_pairs_alone() -> None:
-    row = summary_table(content()).splitlines()[2]
-    assert row.startswith("| a language model, mean pooling; una | none | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |")
-    control = {"minilm-mlm: other sentences": {"settings": {}, "before": {"average": 0.65}, "seeds": scores(-0.01)}}
-    rows = summary_table({**content(), **control}).splitlines()[2:]
-    assert rows[1].startswith(
-        "| a language model, mean pooling; una | other sentences | 5 | 65.00 | 69.20 | 71.10 | +1.90"
-    )
-    assert len(rows) == 3  # and other sentences against none
-    assert task_table(content(), Condition("minilm-mlm", "una")).splitlines()[2].startswith("| average | 70.20 | 71.10")
-    pairs = base_table(content(), "minilm-mlm", ["average"]).splitlines()[2:]
-    assert pairs[:2] == ["| before training |  | 65.00 |", "| none | 5 | 70.20 |"]
-    assert pairs[2].startswith("| una | 5 | 71.10 (+0.90, +0.62 to +1.18) |")
-    first = regimes_table(content(), find_conditions("minilm-cls: una; minilm-mlm: una")).splitlines()[2:]
-    assert len(first) == 1 and first[0].startswith(
-        "| a language model, mean pooling | 8,192 | 5 | 65.00 | 70.20 | 71.10 |"
-    )
-    alone = {"minilm-mlm: una": content()["minilm-mlm: una"]}
-    assert len(summary_table(alone).splitlines()) == 2
-
-
 def test_an_average_is_of_all_seven_tasks() -> None:
     every = dict.fromkeys(suite("sts"), 0.5)
     assert with_average(every)["average"] == 0.5
     assert "average" not in with_average({"STS12": 0.5, "STS13": 0.6})
-
-
-def test_kept_seeds_and_repeated_scores(tmp_path, monkeypatch, capsys) -> None:
-    condition = Condition("minilm-cls", "una")
-    result = {"settings": condition.settings(), "before": {}, "seeds": {"42": {"average": 0.7}}}
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps({"conditions": {condition.name: result}}))
-    monkeypatch.setattr(evidence, "EVIDENCE", file)
-    assert evidence.kept_seeds(condition) == result["seeds"]
-    assert evidence.kept_seeds(condition.reference) == {}
-    near, far = ({condition: {"seeds": {"42": {"average": 0.7 + by}}}} for by in (0.0009, 0.0011))
-    assert (evidence.compared(near), evidence.compared(far)) == (0, 1)
-    assert "0.001100 from the committed scores" in capsys.readouterr().out
-    with pytest.raises(InputError, match="holds no seed 7"):
-        evidence.compared({condition: {"seeds": {"7": {}}}})
-
-
-def test_cosines_are_those_of_anchors_with_negatives_and_with_each_other(tiny_model) -> None:
-    anchors = ["a cat", "the old house of a king", "rain and snow"]
-    lists = {"same": anchors, "turned": anchors[1:] + anchors[:1]}
-    found = cosines(tiny_model, "avg", anchors, lists)
-    assert found["same"] == 1 and found["turned"] == found["other sentences"] < 1  # of three, each turn has all pairs
-
-
-def measured() -> dict:
-    """evidence.json of two conditions with two seeds."""
-    found = {}
-    for shift, name in ((0.0, "minilm-mlm: none"), (0.01, "minilm-mlm: una")):
-        averages = {"42": {"STS12": 0.7 + shift, "average": 0.7 + shift}, "0": {"STS12": 0.71, "average": 0.705}}
-        found[name] = {
-            "settings": {},
-            "before": {"STS12": 0.65, "average": 0.65},
-            "seeds": averages,
-            "dev": {seed: {"0": 0.7, "160": 0.75 + shift} for seed in averages},
-            "cosines": {seed: {"positive": [0.8, 0.9], "negative": [0.6, 0.4] if shift else []} for seed in averages},
-        }
-    hardness = {"before training": {"other sentences": 0.25, "beta 0.5": 0.5}}
-    return {"conditions": found, "hardness": hardness}
-
-
-@pytest.fixture
-def pages(tmp_path, monkeypatch) -> tuple[Path, Path]:
-    """A page for the tables and a README for their sentence, each with its markers."""
-    page, readme = tmp_path / "page.md", tmp_path / "README.md"
-    page.write_text("# Title\n\n<!-- measured: begin -->\nold\n<!-- measured: end -->\n\n## After\n")
-    readme.write_text("Before\n<!-- evidence: begin -->\nold\n<!-- evidence: end -->\nAfter\n")
-    monkeypatch.setattr(evidence, "PAGE", page)
-    monkeypatch.setattr(evidence, "README", readme)
-    return page, readme
-
-
-def test_the_pages_get_tables_and_a_chart_of_the_same_bytes_each_time(tmp_path, pages) -> None:
-    page, readme = pages
-    evidence.write_page(measured())
-    first, chart = page.read_text(), (tmp_path / evidence.CHART).read_bytes()
-    assert "old" not in first and first.startswith("# Title\n") and first.endswith("\n## After\n")
-    assert first.count("+0.50 ± 0.71") == 3 and f"]({evidence.CHART})" in first
-    assert "| cosine of anchors with | other sentences | beta 0.5 |" in first and "| 0.25 | 0.50 |" in first
-    words = set(re.findall(r">([^<>\n]+)</text>", chart.decode()))
-    assert {"STS12", "with UNA", "without UNA", "anchor and positive", "anchor and negative"} <= words
-    said = readme.read_text()
-    assert said.startswith("Before\n") and said.endswith("\nAfter\n") and "old" not in said
-    assert "| a language model, mean pooling | 8,192 | 2 | 65.00 | 70.25 | 70.75 | +0.50 ± 0.71 |" in said
-    evidence.write_page(measured())
-    assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes()) == (first, chart)
-    assert readme.read_text() == said
-
-
-def test_pages_without_pairs_have_an_empty_table_alone(tmp_path, pages) -> None:
-    page, readme = pages
-    evidence.write_page({"conditions": {}})
-    assert "images" not in page.read_text() and not (tmp_path / evidence.CHART).exists()
-    assert "old" in readme.read_text()
-
-
-def test_a_page_without_markers_is_an_error(tmp_path, pages) -> None:
-    pages[1].write_text("no markers")
-    with pytest.raises(InputError, match="README.md lacks the line <!-- evidence: begin --> or"):
-        evidence.write_page(measured())
 
 
 def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys) -> None:
@@ -238,7 +124,8 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
     occupied.touch()
     lock = OutputFolder(folder, evidence.COMMAND, resume=False)
     for output, more, said in (
-        (folder, ["--check", "--seeds", "77"], "holds no seed 77 of minilm-mlm: none"),
+        (folder, ["--check", "--conditions", "minilm-mlm: none", "--seeds", "77"], "holds no seed 77 of minilm-mlm"),
+        (folder, ["--stages", "gird"], "--stages 'gird': choose from grid, arms"),
         (occupied, [], "file: cannot be read: Not a directory"),
         (folder, [], "folder: in use by another run"),
     ):
@@ -255,19 +142,6 @@ def test_an_encoder_of_somebody_else_is_refused_before_the_training(tmp_path, mo
     (tmp_path / "bases" / f"mlm-{steps}").write_text("mine")
     with pytest.raises(InputError, match="is no encoder that this command made, and stays: move it away"):
         bases.base_folder(name, tmp_path / "none.txt", tmp_path)
-
-
-def test_a_log_of_somebody_else_stays(tmp_path, monkeypatch) -> None:
-    class Place(Workplace):
-        command = evaluate = lambda *_: ["false"]
-
-    place = Place(tmp_path, tmp_path, tmp_path / "none.txt", 1)
-    condition = Condition("minilm-cls", "una")
-    mine = place.run_folder(condition, 1).with_name("seed-1.log")
-    mine.parent.mkdir(parents=True)
-    mine.write_text("mine")
-    (said,) = run_all(place, [(condition, 1)], lambda line: None)
-    assert mine.read_text() == "mine" and Path(said.rpartition("see ")[2]).is_file()
 
 
 def test_sentences_come_from_a_whole_file(tmp_path) -> None:
@@ -309,9 +183,140 @@ def test_sentences_may_be_of_some_lengths_alone(tmp_path) -> None:
         write_lines(tmp_path / "text.txt", tmp_path / "more.txt", 0, 3, (2, 3))
 
 
-def test_a_reference_that_is_not_trained_has_the_scores_before(monkeypatch) -> None:
-    (none,) = find_conditions("minilm-near: none")
-    before = {"replace": 0.7}
-    monkeypatch.setattr(evidence, "scores_before", lambda place, base: before)
+def test_a_language_model_is_trained_with_the_defaults() -> None:
+    chosen_late = {"precision", "radius", "learning_rate"}  # None: 1 % and 3e-5
+    differing = {name for name, value in LANGUAGE_MODEL.items() if defaults()[name] != value}
+    assert differing <= {*chosen_late, "max_steps", "eval_every", "surface"}
+
+
+def test_a_name_states_options() -> None:
+    (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
+    changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
+    assert found.settings() == {**LANGUAGE_MODEL, **changed}
+    for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas"):
+        with pytest.raises(InputError, match="give BASE: VARIATION"):
+            find_conditions(name)
+
+
+def test_dev_chooses_the_point_of_the_grid() -> None:
+    points = grid("una")
+    assert len(points) == math.prod(map(len, GRID.values())) and Condition("minilm-mlm", "una") in points
+    runs = {one.name: {"runs": {"42": {"dev": {"0": 0.7, "128": 0.7 + i / 100}}}} for i, one in enumerate(points)}
+    runs[points[3].name]["runs"]["42"]["dev"]["128"] = 0.99
+    assert tuned("una", runs) == points[3].variation
+    (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
+    assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
+    with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
+        find_conditions("minilm-mlm: una, tuned")
+
+
+def test_holm_corrects_step_by_step() -> None:
+    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx([0.03, 0.06, math.nan, 0.06], nan_ok=True)
+
+
+def run(average: float) -> dict:
+    return {"dev": {"0": 0.6, "128": 0.7}, "scores": {"STS12": average, "average": average}, "machine": "1"}
+
+
+def measured() -> dict:
+    """evidence.json of two conditions with five seeds."""
+    without = {str(seed): run(0.7 + 0.001 * seed) for seed in range(5)}
+    with_it = {str(seed): run(0.71 + 0.001 * seed) for seed in range(1, 5)} | {"0": run(0.705)}
+    conditions = {
+        "minilm-mlm: none": {"settings": {}, "runs": without},
+        "minilm-mlm: una": {"settings": {}, "runs": with_it},
+    }
+    before = {"STS12": 0.65, "average": 0.65}
+    return {"failed": {}, "bases": {"minilm-mlm": {"digest": "", "before": before}}, "conditions": conditions}
+
+
+def test_tables_show_pairs_alone() -> None:
+    pairs = pairs_of(measured())
+    assert [one.name for _, *both in pairs for one in both] == ["minilm-mlm: una", "minilm-mlm: none"]
+    row = "| a language model, the defaults | 5 | 65.00 | 70.20 | 71.10 | +0.90 ± 0.22 |"
+    assert pair_table(measured(), pairs, "").splitlines()[2].startswith(row)
+    assert task_table(measured(), *pairs[0][1:]).splitlines()[-1].startswith("| average | 70.20 | 71.10")
+    rows = base_table(measured(), "minilm-mlm", ["average"]).splitlines()[2:]
+    assert rows[:2] == ["| before training |  | 65.00 |", "| none | 5 | 70.20 |"]
+    assert rows[2].startswith("| una | 5 | 71.10 (+0.90, +0.62 to +1.18) |")
+    assert pairs_of({"bases": {}, "conditions": {}}) == []
+
+
+def test_the_grid_names_what_was_not_run() -> None:
+    conditions = {"minilm-mlm: none": {"runs": {"42": {"dev": {"0": 0.6, "128": 0.75}}}}}
+    assert grid_table({"conditions": conditions}).splitlines()[2:] == ["| the defaults | 75.00 | not run |"]
+
+
+def test_a_reference_that_is_not_trained_has_the_scores_before() -> None:
+    una, none = find_conditions("minilm-near: una; minilm-near: none")
+    before = {"digest": "", "before": {"average": 0.7}}
+    runs = {una.name: {"settings": {}, "runs": {str(seed): run(0.72) for seed in range(3)}}}
     assert none.is_untrained and none.settings() == {"max_steps": 0}
-    assert evidence.results(None, none, [42, 0])["seeds"] == {"42": before, "0": before}
+    found = difference({"bases": {"minilm-near": before}, "conditions": runs}, una, none)
+    assert (found.n, found.difference) == (3, pytest.approx(2))
+
+
+def test_runs_are_kept_one_by_one(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(results, "EVIDENCE", tmp_path / "evidence.json")
+    condition, machine = Condition("minilm-cls", "una"), {"cores": 1}
+    result = {"dev": {"0": 0.5}, "scores": {"average": 0.7}}
+    results.keep_failure(condition, 42, "exit code 1")
+    for seed in (42, 0):
+        results.keep(condition, "a1", seed, result, machine)
+    content = results.read_evidence()
+    kept = [results.is_kept(content, condition, digest, 42, scored=True) for digest in ("a1", "b2")]
+    assert kept == [True, False] and not content["failed"] and len(content["machines"]) == 1
+    assert results.furthest(condition, 42, {"dev": {}, "scores": {"average": 0.7011}}) == pytest.approx(0.0011)
+    with pytest.raises(InputError, match="holds no seed 7"):
+        results.committed(condition, 7)
+    results.keep(condition, "b2", 1, result, machine)
+    assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # of other weights: replaced
+
+
+def test_the_pages_are_the_same_bytes_each_time(tmp_path, monkeypatch) -> None:
+    page, readme = tmp_path / "page.md", tmp_path / "README.md"
+    page.write_text("# Title\n\n<!-- measured: begin -->\nold\n<!-- measured: end -->\n\n## After\n")
+    readme.write_text("Before\n<!-- evidence: begin -->\nold\n<!-- evidence: end -->\nAfter\n")
+    monkeypatch.setattr(evidence, "PAGE", page)
+    monkeypatch.setattr(evidence, "README", readme)
+    evidence.write_pages(measured())
+    first = page.read_text(), (tmp_path / evidence.CHART).read_bytes(), readme.read_text()
+    assert first[0].startswith("# Title\n") and first[0].endswith("\n## After\n")
+    assert f"]({evidence.CHART})" in first[0] and "old" not in first[0] + first[2]
+    assert "| a language model, the defaults | 5 | 65.00 |" in first[2]
+    evidence.write_pages(measured())
+    assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes(), readme.read_text()) == first
+    page.write_text("no markers")
+    with pytest.raises(InputError, match=r"page.md lacks the line <!-- measured: begin --> or"):
+        evidence.write_pages(measured())
+
+
+def test_another_base_is_refused(tmp_path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(InputError, match=f"its weights have the digest [0-9a-f]+, not {bases.MLM_DIGEST[:16]}"):
+        bases.checked_base(tmp_path)
+    with pytest.raises(InputError, match=r"its model.safetensors cannot be read"):
+        bases.checked_base(tmp_path / "none")
+
+
+def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written() -> None:
+    texts = ["The old house, of a king!", "Rain and snow don't fall.", "A cat saw the dog (twice)."] * 30
+    index = una_fast.build_index(texts)
+    for control, mark in ((Deleted(index, beta=0.4), ""), (Masked(index, beta=0.4), "[MASK]")):
+        altered = control.texts(range(90))
+        words = [{word for word in text.replace("[MASK]", "").split() if word.isalpha()} for text in altered]
+        assert all(some <= {*re.findall(r"\w+", text)} for some, text in zip(words, texts, strict=True))
+        assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
+        assert not mark or any(mark in text for text in altered)
+
+
+def test_a_failed_run_is_said(tmp_path) -> None:
+    class Place(Workplace):
+        command = evaluate = lambda *_: ["false"]
+
+    place, said = Place(tmp_path, tmp_path, tmp_path / "none.txt", 1), []
+    condition = Condition("minilm-cls", "una")
+    run_all(place, [(condition, 1)], True, lambda *one: said.append(one))
+    ((one, seed, reason),) = said
+    assert (one, seed) == (condition, 1) and reason.startswith("exit code 1")
+    assert Path(reason.rpartition("see ")[2]).is_file()

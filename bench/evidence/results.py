@@ -1,0 +1,85 @@
+"""evidence.json: what is kept of every run, and how a repeated run compares with it.
+
+"bases": base -> "digest" of its weights and scores "before" training; "machines": number -> machine and versions;
+"conditions": condition -> "settings", "digest" and "runs": seed -> "dev" by step, "scores" by task, "machine";
+"failed": condition and seed -> reason. A run without scores was made to choose settings by dev.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bench.evidence.conditions import Condition
+from bench.report import EVIDENCE
+from train.record.folder import write_file
+from una_fast.errors import InputError
+
+TOLERANCE = 1e-3  # of a repeated score
+PARTS = ("bases", "machines", "conditions", "failed")
+
+
+def read_evidence() -> dict[str, Any]:
+    """The committed results."""
+    return {part: {} for part in PARTS} | (
+        json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.is_file() else {}
+    )
+
+
+def write_evidence(content: Mapping[str, Any]) -> None:
+    """Write evidence.json, the scores of a run on a line."""
+    text = re.sub(r"\{[^{}]*\}", lambda found: json.dumps(json.loads(found[0])), json.dumps(content, indent=1))
+    write_file(EVIDENCE, f"{text}\n".encode())
+
+
+def is_kept(content: Mapping[str, Any], condition: Condition, digest: str, seed: int, scored: bool) -> bool:
+    """Whether evidence.json has this run, with the settings of today and from the same weights."""
+    earlier = content["conditions"].get(condition.name, {})
+    same = (earlier.get("settings"), earlier.get("digest")) == (condition.settings(), digest)
+    return same and ("scores" if scored else "dev") in earlier["runs"].get(str(seed), {})
+
+
+def keep(condition: Condition, digest: str, seed: int, result: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+    """Add a run to evidence.json. Runs with other settings, or from other weights, are replaced."""
+    content = read_evidence()
+    about = {"settings": condition.settings(), "digest": digest}
+    earlier = content["conditions"].get(condition.name, {})
+    runs = earlier.get("runs", {}) if {name: earlier.get(name) for name in about} == about else {}
+    number = next((name for name, one in content["machines"].items() if one == machine), None)
+    if number is None:
+        number = str(len(content["machines"]) + 1)
+        content["machines"][number] = machine
+    content["conditions"][condition.name] = {**about, "runs": {**runs, str(seed): {**result, "machine": number}}}
+    content["failed"].pop(f"{condition.name}, seed {seed}", None)
+    write_evidence(content)
+
+
+def keep_failure(condition: Condition, seed: int, reason: str) -> None:
+    """Add a run that failed to evidence.json."""
+    content = read_evidence()
+    content["failed"][f"{condition.name}, seed {seed}"] = reason
+    write_evidence(content)
+
+
+def keep_base(name: str, digest: str, before: Mapping[str, float]) -> None:
+    """Add a base's digest and its scores before training to evidence.json."""
+    content = read_evidence()
+    content["bases"][name] = {"digest": digest, "before": before}
+    write_evidence(content)
+
+
+def committed(condition: Condition, seed: int) -> dict[str, float]:
+    """The scores of evidence.json for a seed, or its dev scores. Raises InputError if it has none."""
+    run = read_evidence()["conditions"].get(condition.name, {}).get("runs", {}).get(str(seed))
+    if not run:
+        raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}: --check compares seeds that it holds")
+    return run.get("scores") or run["dev"]
+
+
+def furthest(condition: Condition, seed: int, result: Mapping[str, Any]) -> float:
+    """The largest distance of a repeated score from the committed one."""
+    earlier = committed(condition, seed)
+    again = {**result["dev"], **result.get("scores", {})}
+    return max(abs(again[name] - score) for name, score in earlier.items())
