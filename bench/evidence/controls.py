@@ -106,7 +106,7 @@ def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDA
     import random
 
     from datasets import Dataset
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer, models  # type: ignore[attr-defined]
     from sentence_transformers.util import mine_hard_negatives
 
     random.seed(seed)
