@@ -1,4 +1,4 @@
-"""Hook of the docs build: it writes the ``--help`` of each command into the commands page."""
+"""Hooks of the docs build: the ``--help`` of each command goes into the commands page, examples/ into the site."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
 PLACE = re.compile(r"<!-- options: (.+) -->")
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the files of examples/, which lie beside docs/, to the site."""
+    for path in sorted(EXAMPLES.glob("*.*")):
+        files.append(File.generated(config, f"examples/{path.name}", abs_src_path=str(path)))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace each ``<!-- options: MODULE -->`` by what ``python -m MODULE --help`` prints."""
+    """Point links to ../examples/ at the site's copies, and put the help of MODULE at ``<!-- options: MODULE -->``."""
+    markdown = markdown.replace("](../examples/", "](examples/")
     return PLACE.sub(lambda place: f"```text\n{help_of(place[1])}\n```", markdown)
 
 

@@ -1,4 +1,4 @@
-"""The scripts of docs/examples run unchanged on a small text and a tiny encoder."""
+"""The scripts of examples/ run unchanged on a small text and a tiny encoder, and the notebook cell by cell."""
 
 import csv
 import gzip
@@ -13,11 +13,13 @@ import pytest
 from transformers import AutoModel
 
 from support.small_runs import ROOT, write_corpus
+from una_fast import Augmenter, InputWarning
 
 pytestmark = pytest.mark.slow
 
-SCRIPTS = sorted((ROOT / "docs" / "examples").glob("*.py"))
-FIRST = ROOT / "docs" / "examples" / "sentence_transformers_text.py"
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+FIRST = ROOT / "examples" / "sentence_transformers_text.py"
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 OTHER_FILES = ("frozen_negatives", "query_product_pairs")  # they take no model, or no text
 LINES = 20
 
@@ -73,8 +75,20 @@ def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch
     assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert content["nbformat"] == 4 and not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    names: dict[str, object] = {"__name__": "__main__"}
+    with pytest.warns(InputWarning, match="radius=5"):
+        for cell in cells:
+            exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
+    assert len(cells) == 5 and isinstance(names["una"], Augmenter)
+
+
 def test_scripts_are_linked_and_the_first_is_short() -> None:
     page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    assert all(f"(examples/{script.name})" in page for script in SCRIPTS)
+    assert all(f"(../examples/{file.name})" in page for file in [*SCRIPTS, *NOTEBOOKS])
     script = FIRST.read_text(encoding="utf-8")
     assert len(script.splitlines()) <= 25 and "num_train_epochs=2, dataloader_num_workers=2" in script
