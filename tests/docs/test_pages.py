@@ -1,4 +1,4 @@
-"""Every ``pip install`` of una_fast in the pages and in the messages works as it is written, and names real extras."""
+"""What the pages say by themselves: how to install, and each word of the glossary once."""
 
 import re
 from pathlib import Path
@@ -40,3 +40,9 @@ def test_installs_name_extras_that_exist(files: list[Path], name: str) -> None:
 def test_pages_name_no_other_way_to_install_una_fast() -> None:
     for page in PAGES:
         assert not re.search(r"pip install '?una_fast|una_fast\[", page.read_text(encoding="utf-8")), page
+
+
+def test_the_glossary_defines_each_word_once() -> None:
+    words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where code lies")[0]
+    defined = [re.sub(r" \(.+\)", "", word) for word in re.findall(r"^\| ([^|]+) \|", words, re.MULTILINE)]
+    assert len(defined) > 30 and len(defined[1:]) == len(set(defined[1:]))  # the first is the heading
