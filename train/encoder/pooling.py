@@ -70,8 +70,13 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """States (B, L, D) at one position (B,) a sentence: (B, D)."""
-    return states.gather(1, position[:, None, None].expand(-1, 1, states.shape[2]))[:, 0]
+    """States (B, L, D) at one position (B,) a sentence: (B, D).
+
+    A sum of one number and zeros is that number. The gradient of an index would be a scatter, for which a GPU has no
+    quick kernel that adds in the same order every time.
+    """
+    columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
+    return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)
 
 
 # Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.

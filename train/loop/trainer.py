@@ -234,7 +234,8 @@ class Trainer:
         assert self.start is not None
         with torch.no_grad(), self.autocast():
             rows, _ = self.start(batch.parts)
-            return self._gathered(rows.float(), batch)[[0, -1]]
+            views = self._gathered(rows.float(), batch)
+            return torch.stack([views[0], views[-1]])  # a list as an index would be a tensor made on the CPU
 
     @contextlib.contextmanager
     def blended(self, weight: float) -> Iterator[None]:
