@@ -45,9 +45,9 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "batches") == 0
     assert on_cpu(corpus, tiny_model, path, "--only", "epoch") == 0
     saved = json.loads(path.read_text())
-    assert list(saved["measured"]["steps"]) == ["una_fast, bf16", "(batches alone)"]
+    assert list(saved["measured"]["steps"]) == ["una_fast, bf16", "una_fast, bf16, 2 parts", "(batches alone)"]
     steps, epoch, shares = saved["tables"]
-    assert steps["columns"] == COLUMNS and len(steps["rows"]) == 2
+    assert steps["columns"] == COLUMNS and len(steps["rows"]) == 3
     assert epoch["rows"][0][:3] == ["off", "24", "3"] and epoch["rows"][0][7].endswith(" %")
     assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
     assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
