@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,6 @@ from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
 from train.generation import write
-from train.generation.write import folder_of, manifest_of, read_parts
 from train.launch.corpus import TrainingRows
 
 ROOT = Path(__file__).parents[2]
@@ -63,9 +64,9 @@ def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
     sentences, texts = (path.read_text().split("\n") for path in (corpus, written))
     assert len(texts) == len(sentences) and len(set(texts)) > LINES // 2
     assert [not text for text in texts] == [not sentence for sentence in sentences]
-    summary = json.loads(manifest_of(written).read_text())
-    assert (summary["lines"], summary["blank"], summary["settings"]["beams"]) == (LINES, 2, 2)
-    assert not folder_of(written).exists()
+    summary = json.loads(Path(f"{written}.manifest").read_text())
+    assert (summary["lines"], summary["blank"], summary["beams"]) == (LINES, 2, 2)
+    assert not Path(f"{written}.part").exists()
 
 
 @pytest.mark.slow
@@ -81,17 +82,17 @@ def test_batches_and_chunks_do_not_change_the_text(models, corpus, written, tmp_
 
 
 def after(batches, action, monkeypatch):
-    """Call `action` once this process has written `batches` batches."""
-    write_part, count = write.write_part, []
+    """Call `action` once this process has kept `batches` batches; returns a list of their sizes."""
+    keep, sizes = write.keep, []
 
-    def counted(folder, batch, made):
-        write_part(folder, batch, made)
-        count.append(len(batch))
-        if len(count) == batches:
+    def counted(records, batch):
+        keep(records, batch)
+        sizes.append(len(batch))
+        if len(sizes) == batches:
             action()
 
-    monkeypatch.setattr(write, "write_part", counted)
-    return count
+    monkeypatch.setattr(write, "keep", counted)
+    return sizes
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
@@ -104,7 +105,7 @@ def test_a_stopped_job_goes_on_without_loss(models, corpus, written, tmp_path, m
     said = capsys.readouterr().err
     assert f"{sum(batches)} of {LINES - 2} lines are kept: go on with the same command and --resume" in said
     assert len(batches) == 2 and not output.exists()
-    assert "give --resume to go on" in refusal(capsys, *arguments(*command))
+    assert "or give --resume to go on" in refusal(capsys, *arguments(*command))
     again = after(99, None, monkeypatch)
     assert generate(*command, "--resume", "--batch-tokens", 50) == 0
     assert sum(again) == LINES - 2 - sum(batches) and output.read_bytes() == written.read_bytes()
@@ -112,16 +113,16 @@ def test_a_stopped_job_goes_on_without_loss(models, corpus, written, tmp_path, m
 
 
 KILLED = """
-import os, signal, sys
+import os, signal
 from train.generation import write
-write_part, count = write.write_part, []
-def torn(folder, batch, made):
-    write_part(folder, batch, made)
-    count.append(1)
-    if len(count) == 3:
-        (folder / f".39.json.{'0' * 32}.partial").write_text('{"records": [[39, "half')
+keep, sizes = write.keep, []
+def torn(records, batch):
+    if len(sizes) == 3:  # in the middle of a transaction
+        records.execute("INSERT INTO records VALUES (?, ?, ?)", batch[0])
         os.kill(os.getpid(), signal.SIGKILL)
-write.write_part = torn
+    keep(records, batch)
+    sizes.append(len(batch))
+write.keep = torn
 from train.generate import main
 main()
 """
@@ -133,10 +134,11 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     command = (corpus, output, "--model", models["t5"], "--prefix", "castle ")
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments(*command)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    kept = len(read_parts(folder_of(output)))
+    with closing(sqlite3.connect(f"{output}.part")) as records:
+        kept = len(write.rows_in(records))
     again = after(99, None, monkeypatch)
     assert generate(*command, "--resume") == 0
-    assert sum(again) == LINES - 2 - kept and output.read_bytes() == written.read_bytes()
+    assert sum(again) == LINES - 2 - kept < LINES - 2 and output.read_bytes() == written.read_bytes()
 
 
 def test_back_translation_is_one_model_after_the_other(models, tmp_path):
@@ -219,7 +221,7 @@ def test_input_that_cannot_be_used_is_refused_before_anything_is_written(capsys,
     save(broken, "t5")
     (broken / "model.safetensors").write_bytes(b"\0" * 64)
     assert "no weights in this folder" in refusal(capsys, *arguments(corpus, output, "--model", broken))
-    assert not folder_of(output).exists()
+    assert not Path(f"{output}.part").exists()
 
 
 def test_another_corpus_or_other_settings_are_refused_on_resume(models, corpus, tmp_path, monkeypatch, capsys):
@@ -230,7 +232,7 @@ def test_another_corpus_or_other_settings_are_refused_on_resume(models, corpus, 
         generate(own, output, "--model", models["t5"])
     capsys.readouterr()
     resumed = arguments(own, output, "--model", models["t5"], "--resume")
-    assert "--beams was 2 when" in refusal(capsys, *resumed, "--beams", 3)
-    assert "models (1) was" in refusal(capsys, *resumed, "--model", models["bart"])
+    assert "beams was 2 when" in refusal(capsys, *resumed, "--beams", 3)
+    assert "model 1 was" in refusal(capsys, *resumed, "--model", models["bart"])
     own.write_bytes(corpus.read_bytes()[:-9])  # the corpus was cut short meanwhile
-    assert "corpus (xxh3_128) was" in refusal(capsys, *resumed)
+    assert "corpus was" in refusal(capsys, *resumed)

@@ -25,9 +25,9 @@ def test_each_kind_of_break_becomes_one_space():
 
 
 def test_an_empty_text_falls_back_to_the_sentence_on_one_line():
-    assert record(3, "a\u2028b", " \n\v", cut=False) == (3, "a b", ("empty",))
-    assert record(3, "s", "x\ny", cut=True) == (3, "x y", ("cut",))
-    assert record(3, "s", "x", cut=False) == (3, "x", ())
+    assert record(3, "a\u2028b", " \n\v", cut=False) == (3, "a b", "empty")
+    assert record(3, "s", "x\ny", cut=True) == (3, "x y", "cut")
+    assert record(3, "s", "x", cut=False) == (3, "x", "")
 
 
 def test_rows_go_through_all_files_and_kinds(tmp_path):

@@ -77,7 +77,7 @@ class Job:
     batch_tokens: int | None = RUNNING.option(
         None, "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768", least=1
     )
-    resume: bool = RUNNING.option(False, "go on with what an earlier call left in OUTPUT.parts", role="call")
+    resume: bool = RUNNING.option(False, "go on with what an earlier call left in OUTPUT.part", role="call")
 
     def settings(self) -> dict[str, Any]:
         """The settings that change the text, which --resume must find unchanged, besides corpus and models."""

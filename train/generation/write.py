@@ -1,16 +1,17 @@
 """Writes the texts of a job: batch after batch, short sentences before long ones, each kept as soon as it is made.
 
-While a job runs, OUTPUT.parts has a sealed file for each batch that is done, so a job that ends for any reason, kill -9
-included, loses one batch; a file that was changed is refused. At the end OUTPUT gets a line for each sentence, and
-OUTPUT.manifest says from what and how it was made, and holds the checksum of OUTPUT.
+While a job runs, OUTPUT.part is an SQLite database of the sentences that are done, so a job that ends for any reason,
+kill -9 included, loses one batch. At the end OUTPUT gets a line for each sentence, and then OUTPUT.manifest says from
+what and how it was made.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
+import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,24 +25,12 @@ from train.evaluation.embed import batch_bounds
 from train.evaluation.model import pick_device
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
-from train.record.checkpoint import check_identity, checksum_at
-from train.record.folder import (
-    GENERATION,
-    OutputFolder,
-    check_json,
-    is_own,
-    read_json,
-    read_mark,
-    read_sealed,
-    write_json,
-    write_once,
-)
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import checksum_of
+from una_fast.storage.files import write_bytes
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -55,11 +44,11 @@ NOTES = {
 
 
 class Record(NamedTuple):
-    """The text that is made of a sentence, given by its row in the corpus. notes: names of NOTES."""
+    """The text that is made of a sentence, given by its row in the corpus. notes: names of NOTES, spaces between."""
 
     row: int
     text: str
-    notes: tuple[str, ...]
+    notes: str = ""
 
 
 def write_output(job: Job) -> int:
@@ -70,77 +59,106 @@ def write_output(job: Job) -> int:
     """
     quiet()
     device = pick_device(job.device)
-    models = {str(number): check_model(name, job) for number, name in enumerate(job.model, start=1)}
+    models = {f"model {number}": check_model(name, job) for number, name in enumerate(job.model, start=1)}
     texts = list(sentences(job.corpus, job.column))
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
-    identity = {"settings": job.settings(), "corpus": {"xxh3_128": digest}, "models": models}
-    output = Path(job.output)
-    folder, manifest = folder_of(output), manifest_of(output)
-    if job.resume and check_json(manifest) and not is_own(folder, GENERATION) and output.exists():
-        _check_finished(output, read_sealed(manifest), identity)
+    fingerprint = job.settings() | {"corpus": digest} | models
+    output, manifest, part = (Path(job.output + ending) for ending in ("", ".manifest", ".part"))
+    if job.resume and manifest.exists():
+        check_identity(output, _read_manifest(manifest), fingerprint)
+        part.unlink(missing_ok=True)
         tell_user(f"{output}: already finished")
         return 0
-    for path in (output, manifest):  # a job that was killed at its end has left both files, or the manifest alone
-        if os.path.lexists(path) and not (job.resume and manifest.exists()):
-            raise InputError(f"--output {output}: {path} exists: choose another name, or move it away")
-    if folder.is_symlink():
-        raise InputError(f"--output {output}: {folder} is a link: move it away")
-    with OutputFolder(folder, GENERATION, job.resume, identity) as own:
-        if job.resume:
-            check_identity(output, read_mark(folder)["settings"], identity)
-        made = read_parts(folder)
-        code = _write(job, texts, device, folder, made)
-        if code == 0:
-            _finish(output, identity, texts, made)
-            for path in _parts(folder):
-                path.unlink()
-        if code == 0 or not made:
-            own.remove()
+    for path in (output, manifest, part):
+        if path.exists() and not (job.resume and part.exists()):
+            advice = ", or give --resume to go on with it" if path == part else ""
+            raise InputError(f"--output {output}: {path} exists: choose another name{advice}")
+    if job.resume and not part.exists():
+        raise InputError(f"--resume: there is no {part} to go on with: leave --resume out")
+    with opened_part(part, fingerprint) as records:
+        is_done = False
+        try:
+            code = _write(job, texts, device, records)
+            if code == 0:
+                _finish(output, manifest, fingerprint, texts, records)
+                is_done = True
+        finally:
+            if is_done or not rows_in(records):
+                part.unlink()
     return code
 
 
-def _check_finished(output: Path, saved: dict[str, Any], identity: dict[str, Any]) -> None:
-    """Refuse an output that another job wrote, or that was changed since. saved: its manifest."""
-    check_identity(output, saved, identity)
-    if checksum_at(output) != saved.get("xxh3_64"):
-        raise InputError(f"--output {output}: was changed since it was written, and stays: choose another name")
+def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse to go on with another corpus, model or setting; name the first that differs."""
+    for name, value in given.items():
+        if saved.get(name) != value:
+            raise InputError(
+                f"--resume: {name} was {saved.get(name)} when {output} was started and is {value} now: "
+                "give what was given then, or start a new --output"
+            )
 
 
-def read_parts(folder: Path) -> dict[int, Record]:
-    """The records that a job has made so far, by row. InputError for a file that is not as it wrote it."""
-    records = (one for path in _parts(folder) for one in read_json(path)["records"])
-    return {row: Record(row, text, tuple(notes)) for row, text, notes in records}
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as a manifest of train.generate ({error}): move it away") from error
 
 
-def _parts(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("[0-9]*.json") if check_json(path)]
+@contextmanager
+def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Connection]:
+    """The records of what is made, locked for other commands; SQLite undoes what a kill left half written.
+
+    Raises:
+        InputError: another command writes it, it cannot be written, or another job began it.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=0)) as records:
+            records.execute("PRAGMA locking_mode = EXCLUSIVE")
+            records.execute("BEGIN EXCLUSIVE")  # the lock stays until the connection is closed
+            records.execute("CREATE TABLE IF NOT EXISTS job (fingerprint TEXT)")
+            records.execute("CREATE TABLE IF NOT EXISTS records (place INTEGER PRIMARY KEY, text TEXT, notes TEXT)")
+            if saved := records.execute("SELECT fingerprint FROM job").fetchone():
+                check_identity(path, json.loads(saved[0]), fingerprint)
+            else:
+                records.execute("INSERT INTO job VALUES (?)", [json.dumps(fingerprint)])
+            records.commit()
+            yield records
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: cannot be written ({error}); does another command write it?") from error
 
 
-def write_part(folder: Path, batch: list[Record], made: dict[int, Record]) -> None:
-    """Write the records of a batch, and add them to `made`. InputError if the disk is full."""
-    write_json(folder / f"{batch[0].row}.json", {"records": batch})
-    made |= {one.row: one for one in batch}
+def rows_in(records: sqlite3.Connection) -> set[int]:
+    """The rows of the corpus that are done."""
+    return {row for (row,) in records.execute("SELECT place FROM records")}
 
 
-def _write(job: Job, texts: list[str], device: torch.device, folder: Path, made: dict[int, Record]) -> int:
-    """Make what is left, add it to `made`, and return 0, or the code of the signal that came."""
-    total = sum(bool(text.strip()) for text in texts)
+def keep(records: sqlite3.Connection, batch: list[Record]) -> None:
+    """Keep the records of a batch, all or none."""
+    with records:
+        records.executemany("INSERT INTO records VALUES (?, ?, ?)", batch)
+
+
+def _write(job: Job, texts: list[str], device: torch.device, records: sqlite3.Connection) -> int:
+    """Make and keep what is left; returns 0, or the code of the signal that came."""
+    done, total = rows_in(records), sum(bool(text.strip()) for text in texts)
     writers = [Seq2Seq(name, job, device) for name in job.model]
     default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
     budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
     # smoothing 0: mean speed over all sentences, because batches go from short ones to long ones
-    bar = Bar(len(made), total, "line", smoothing=0)
+    bar = Bar(len(done), total, "line", smoothing=0)
     try:
-        with contextlib.closing(bar), handled(raise_stopped):
-            for batch in make_records(writers, texts, {*made}, budget):
-                write_part(folder, batch, made)
+        with closing(bar), handled(raise_stopped):
+            for batch in make_records(writers, texts, done, budget):
+                keep(records, batch)
                 bar.update(len(batch))
-    except (InputError, Stopped) as end:
-        kept = f": {len(made):,} of {total:,} lines are kept: go on with the same command and --resume" if made else ""
-        if isinstance(end, InputError):
-            raise InputError(f"{end}{kept}") from end
-        tell_user(f"stopped by {end}{kept}")
-        return 128 + end.number
+    except (InputError, Stopped, sqlite3.Error) as end:
+        n = len(rows_in(records))
+        kept = f": {n:,} of {total:,} lines are kept: go on with the same command and --resume" if n else ""
+        if isinstance(end, Stopped):
+            tell_user(f"stopped by {end}{kept}")
+            return 128 + end.number
+        raise InputError(f"{end}{kept}") from end
     return 0
 
 
@@ -181,7 +199,7 @@ def record(row: int, sentence: str, written: str, cut: bool) -> Record:
     """The record of a sentence: the text written for it, on one line, or the sentence itself if that text is empty."""
     text = one_line(written)
     flags = {"cut": cut, "empty": not text}
-    return Record(row, text or one_line(sentence), tuple(name for name, holds in flags.items() if holds))
+    return Record(row, text or one_line(sentence), " ".join(name for name, holds in flags.items() if holds))
 
 
 def one_line(text: str) -> str:
@@ -200,26 +218,19 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
             yield from block.texts()
 
 
-def _finish(output: Path, identity: dict[str, Any], texts: list[str], made: dict[int, Record]) -> None:
-    """Write OUTPUT, with a blank line for a blank sentence, and before it its manifest; tell the user."""
-    notes = Counter(note for one in made.values() for note in one.notes)
-    blank = len(texts) - len(made)
-    counts = {"lines": len(texts), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
-    lines = (made[row].text if row in made else "" for row in range(len(texts)))
-    content = "".join(f"{line}\n" for line in lines).encode()
-    write_json(manifest_of(output), identity | counts | {"xxh3_64": checksum_of([content])})
-    write_once(output, content)  # a kill before the parts were removed has left it
-    tell_user(f"{output}: {counted(len(texts), 'line')}, {blank:,} of them blank as in the corpus")
+def _finish(
+    output: Path, manifest: Path, fingerprint: dict[str, Any], texts: list[str], records: sqlite3.Connection
+) -> None:
+    """Write OUTPUT, with a blank line for a blank sentence, then its manifest; tell the user."""
+    lines, notes = [""] * len(texts), Counter[str]()
+    for row, text, said in records.execute("SELECT * FROM records"):
+        lines[row] = text
+        notes.update(said.split())
+    blank = lines.count("")
+    write_bytes(output, "".join(f"{line}\n" for line in lines).encode())
+    about = fingerprint | {"lines": len(lines), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
+    write_bytes(manifest, (json.dumps(about, indent=1) + "\n").encode())
+    tell_user(f"{output}: {counted(len(lines), 'line')}, {blank:,} of them blank as in the corpus")
     for name, meaning in NOTES.items():
         if notes[name]:
             tell_user(f"  {notes[name]:,} {meaning}")
-
-
-def folder_of(output: Path) -> Path:
-    """The folder of what is done of an unfinished output."""
-    return output.with_name(f"{output.name}.parts")
-
-
-def manifest_of(output: Path) -> Path:
-    """The file that says what a finished output was made from and how."""
-    return output.with_name(f"{output.name}.manifest")
