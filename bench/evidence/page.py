@@ -9,7 +9,8 @@ import numpy as np
 
 from bench.evidence.conditions import ARMS, BASES, STEPS, TUNED_ARMS, Condition, dev_score, find_conditions, grid
 from bench.report import table
-from train.report.runs import Comparison, compare, title
+from train.report.intervals import Comparison, compare, holm
+from train.report.runs import title
 from una_fast.errors import InputError
 
 Evidence = Mapping[str, Any]  # evidence.json
@@ -24,7 +25,6 @@ PAIRS = (  # what a reader sees first: title, with, without
     ("the packaged MiniLM, [CLS], the paper's settings", "minilm-cls: una", "minilm-cls: none"),
     ("the packaged MiniLM, near-misses", "minilm-near: una", "minilm-near: none"),
 )
-HOLM_FROM = 11  # comparisons of one table
 
 
 def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
@@ -60,24 +60,16 @@ def difference(
 def pair_table(content: Evidence, pairs: Sequence[Pair], heading: str) -> str:
     """One row a pair: STS average before, without, with, and their difference; Holm's p where there are many."""
     found = [difference(content, condition, reference) for _, condition, reference in pairs]
-    adjusted = holm([one.p for one in found if one]) if len(found) >= HOLM_FROM else []
+    adjusted = holm([one.p if one else np.nan for one in found])
+    many = not np.isnan(adjusted).all()
     rows = []
     for number, ((shown, condition, _), one) in enumerate(zip(pairs, found, strict=True)):
         if one:
             before = content["bases"].get(condition.base, {}).get("before", {}).get("average")
             start = "" if before is None else f"{100 * before:.2f}"
-            more = [shown_p(adjusted[number])] if len(adjusted) else []
+            more = [shown_p(adjusted[number])] if many else []
             rows.append([shown, one.n, start, f"{one.without:.2f}", f"{one.with_it:.2f}", *cells(one), *more])
-    return table([heading, *FIGURES, *(["p, Holm"] if len(adjusted) else [])], rows)
-
-
-def holm(values: Sequence[float]) -> np.ndarray:
-    """p values as Holm's step-down method corrects them, float64 (n,); NaN, of a pair with one seed, stays."""
-    p = np.array(values)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known])]
-    p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
-    return p
+    return table([heading, *FIGURES, *(["p, Holm"] if many else [])], rows)
 
 
 def every_pair(content: Evidence) -> list[Pair]:

@@ -20,10 +20,9 @@ from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config.command import as_arguments
 from train.config.run import options
-from train.evaluation.tasks.registry import suite
 from train.record.folder import RUN, check_inside, is_finished, is_own
 from train.record.resources import machine, versions
-from train.report.runs import STS_AVERAGE, average, read_evaluation, read_run
+from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved
 
@@ -171,7 +170,7 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
     if not place.is_done(condition, seed, scored=False):
         return None
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
-    found = {"dev": rounded({str(step): score for step, score in record.dev})}
+    found = {"dev": rounded({str(step): score for step, score in record.curves.get("dev", {}).items()})}
     if scores.is_file():
         found["scores"] = with_average(read_evaluation(scores))
     return found
@@ -184,10 +183,7 @@ def machine_of(place: Workplace) -> dict[str, Any]:
 
 def with_average(scores: dict[str, float]) -> dict[str, float]:
     """Scores by task, and their mean as "average" where all seven tasks are there."""
-    tasks = {name: value for name, value in scores.items() if name != STS_AVERAGE and not name.startswith("mean of ")}
-    sts = {name: tasks[name] for name in suite("sts") if name in tasks}
-    mean = average(sts, "sts", "average").get("average")
-    return rounded(tasks if mean is None else {**tasks, "average": mean})
+    return rounded({"average" if name == STS_AVERAGE else name: value for name, value in scores.items()})
 
 
 def rounded(scores: dict[str, float]) -> dict[str, float]:

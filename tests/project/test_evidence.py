@@ -19,43 +19,14 @@ from bench.evidence.bases import IGNORED, masked, masked_loss
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_lines, write_pairs
-from bench.evidence.page import base_table, difference, grid_table, holm, pair_table, pairs_of, task_table
+from bench.evidence.page import base_table, difference, grid_table, pair_table, pairs_of, task_table
 from bench.evidence.runs import Workplace, run_all, with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import defaults, make_run
 from train.evaluation.tasks.registry import suite
 from train.record.folder import OutputFolder
-from train.report.runs import compare
+from train.report.runs import STS_AVERAGE
 from una_fast.errors import InputError
-
-
-def test_differences_are_paired_by_seed() -> None:
-    without = {"42": 70.0, "0": 72.0, "1": 71.0, "9": 0.0}
-    with_it = {"1": 71.5, "0": 72.1, "42": 70.6}
-    found = compare(without, with_it)
-    differences = np.array([0.5, 0.1, 0.6])
-    assert found.n == 3
-    assert found.difference == pytest.approx(0.4)
-    assert found.deviation == pytest.approx(differences.std(ddof=1))
-    assert found.p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
-    interval = stats.t.interval(0.95, 2, differences.mean(), differences.std(ddof=1) / math.sqrt(3))
-    assert (found.low, found.high) == pytest.approx(interval)
-    assert compare(without, {"7": 1.0}) is None
-    one = compare(without, {"42": 70.5})
-    assert (one.difference, math.isnan(one.p), math.isnan(one.low)) == (0.5, True, True)
-
-
-def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(0)
-    inside = 0
-    for _ in range(60):
-        differences = rng.normal(0.3, 1, 40)
-        found = compare(
-            dict.fromkeys(map(str, range(40)), 0.0), dict(zip(map(str, range(40)), differences, strict=True))
-        )
-        inside += found.low <= 0.3 <= found.high
-    assert 50 <= inside < 60  # expected: 57; fewer than 50 has a chance below 0.1 %, all 60 one below 5 %
-
 
 # where the reference is not trained, a run needs negatives in every step
 NEED_NEGATIVES = {
@@ -113,7 +84,7 @@ def test_unknown_conditions_are_named() -> None:
 
 
 def test_an_average_is_of_all_seven_tasks() -> None:
-    every = dict.fromkeys(suite("sts"), 0.5)
+    every = dict.fromkeys((*suite("sts"), STS_AVERAGE), 0.5)
     assert with_average(every)["average"] == 0.5
     assert "average" not in with_average({"STS12": 0.5, "STS13": 0.6})
 
@@ -208,10 +179,6 @@ def test_dev_chooses_the_point_of_the_grid() -> None:
     assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
     with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
         find_conditions("minilm-mlm: una, tuned")
-
-
-def test_holm_corrects_step_by_step() -> None:
-    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx([0.03, 0.06, math.nan, 0.06], nan_ok=True)
 
 
 def run(average: float) -> dict:

@@ -10,8 +10,8 @@ from support import small_runs as training
 from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
+from train.report.intervals import Comparison
 from train.report.runs import read_run
-from una_fast.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_differences_are_those_of_the_runs_by_seed(finished):
     content = json.loads((output_of(finished) / "compare.json").read_text())
     for name in ("paper", "recommended", "near-misses"):
         found = content["differences"][name]
-        for score in ("stsb_dev", PROBE):
+        for score in ("dev/dev", PROBE):
             each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
             assert found[score]["difference"] == pytest.approx(sum(each) / 2) and found[score]["n"] == 2
             assert found[score]["low"] <= found[score]["difference"] <= found[score]["high"]
@@ -95,10 +95,10 @@ def test_a_folder_of_others_is_refused_before_a_byte_is_written(words, tmp_path,
     ("low", "high", "said"), [(0.1, 0.3, "they help"), (-0.3, -0.1, "they harm"), (-0.1, 0.3, "no difference")]
 )
 def test_the_answer_follows_the_interval(low, high, said):
-    found = {"stsb_dev": {"difference": (low + high) / 2, "low": low, "high": high, "n": 3}}
-    assert said in answer("una", found)
-    assert "tells nothing" in answer("una", {"stsb_dev": {**found["stsb_dev"], "n": 1}})
-    by_probe = answer("una", {PROBE: found["stsb_dev"]})
+    pair = Comparison(3, 0.5, 0.6, (low + high) / 2, 0.1, low, high, 0.5)
+    assert said in answer("una", {PROBE: pair, "dev/sts": pair})
+    assert "tells nothing" in answer("una", {"dev/sts": Comparison(1, 0.5, 0.6, 0.1)})
+    by_probe = answer("una", {PROBE: pair})
     assert said not in by_probe and "give --dev FILE or --data FOLDER" in by_probe
 
 
@@ -117,26 +117,8 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys
     assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
     (tmp_path / "pairs.tsv").write_text("other\ttext\n")
     assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
-    assert "corpus.txt: was changed, or what it is made from" in capsys.readouterr().err
+    assert "build the index again or give the corpus it was made from" in capsys.readouterr().err
     shutil.rmtree(tmp_path / "out")
-
-
-def test_a_refused_start_deletes_no_file_of_the_user(words, tmp_path, monkeypatch, capsys):
-    """One that came while the command began, by the name of a file that it writes for --pairs."""
-    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    (tmp_path / "pairs.tsv").write_text("one\ttwo\n")
-    mine = tmp_path / "out" / "corpus.txt"
-
-    def refuse(run):
-        mine.write_text("mine")
-        raise InputError("refused")
-
-    monkeypatch.setattr("train.launch.seeds.train_seeds", refuse)
-    for given in ({}, {"pairs": tmp_path / "pairs.tsv"}):
-        assert call(words, output=tmp_path / "out", **given) == 2
-        assert "refused" in capsys.readouterr().err and mine.read_text() == "mine"
-        assert not (tmp_path / "out" / "paraphrases.txt").exists()
-        shutil.rmtree(tmp_path / "out")
 
 
 def test_pairs_that_are_refused_are_not_in_the_way(words, tmp_path, monkeypatch, capsys):

@@ -449,7 +449,7 @@ class TestOneRun:
         (left := partial_of(copy / "best" / "README.md")).touch()
         assert main(["--resume", "--output", str(copy)]) == 0
         assert "copy: already finished" in capsys.readouterr().err
-        assert find_runs([copy], notes := []) and not notes
+        assert find_runs([copy])
         assert not left.exists()  # a kill had left it
 
     @pytest.mark.parametrize("name", ["run.json", "last/checkpoint.json", "best/best.json", MARK])
@@ -459,21 +459,6 @@ class TestOneRun:
         before = content(copy)
         assert str(copy) in self.refused(capsys, copy)
         assert content(copy) == before
-
-    def test_a_report_shows_no_figures_of_another_run(self, copy, other):
-        shutil.copy(other / "run.json", copy / "run.json")
-        with pytest.raises(InputError, match=r"run.json: was written in another folder: move it away"):
-            find_runs([copy])
-        find_runs([copy, other], notes := [])
-        assert len(notes) == 1 and notes[0].endswith("move it away; the run is left out")
-
-    @pytest.mark.parametrize("change", [b"1", b"# mine\n"])
-    def test_a_report_tells_that_metrics_were_changed(self, copy, change):
-        path = copy / "metrics.jsonl"
-        path.write_bytes(path.read_bytes().replace(b'"loss": ', b'"loss": ' + change, 1))
-        (run,) = find_runs([copy], notes := [])
-        assert len(run.scores) == 2
-        assert notes == [f"{path}: was changed since the run wrote it: its figures may be wrong"]
 
     @pytest.mark.parametrize("name", ["best", "last"])
     def test_a_stopped_run_takes_no_folder_of_another(self, finished, other, tmp_path, name):

@@ -7,7 +7,6 @@ import shutil
 import signal
 import statistics
 from contextlib import redirect_stderr
-from pathlib import Path
 
 import pytest
 from transformers import AutoModel
@@ -18,10 +17,9 @@ from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.run import launch
-from train.launch.seeds import as_text
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUNS, OutputFolder
-from train.report.runs import Group, RunRecord, find_runs
+from train.report.runs import find_runs
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +170,7 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
 
 
 @pytest.mark.parametrize(
-    ("name", "trained"), [("resolve_options", 3), ("read_run", 3), ("as_text", 3), ("resolve_options", 0)]
+    ("name", "trained"), [("resolve_options", 3), ("read_run", 3), ("score_table", 3), ("resolve_options", 0)]
 )
 def test_a_signal_beside_the_runs_says_what_is_trained(values, finished, monkeypatch, tmp_path, name, trained):
     monkeypatch.setattr(f"train.launch.seeds.{name}", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
@@ -181,13 +179,3 @@ def test_a_signal_beside_the_runs_says_what_is_trained(values, finished, monkeyp
     assert code == 128 + signal.SIGTERM and "stopped by SIGTERM\n" in said
     assert said.endswith("3 of 3 seeds are trained: the same command with --resume does what is left\n" * bool(trained))
     assert "before the run began" not in said
-
-
-def test_one_seed_has_no_deviation_and_a_missing_score_is_a_dash():
-    def record(seed, **scores):
-        return RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, [], [], scores)
-
-    table = as_text(Group("", [record(1, stsb_dev=0.8, STS12=0.5), record(2, stsb_dev=0.7)]))
-    assert [line.split() for line in table.splitlines()[1:]] == [
-        ["1", "80.00", "50.00"], ["2", "70.00", "-"], ["mean", "75.00", "50.00"], ["deviation", "7.07", "-"],
-    ]  # fmt: skip

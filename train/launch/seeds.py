@@ -19,7 +19,8 @@ from train.launch.run import launch
 from train.launch.worker import encoder_of, identify
 from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
-from train.report.runs import Group, kept_start, read_run, title
+from train.report.runs import Group, kept_start, old_names, read_run
+from train.report.table import score_table
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.text_table import aligned
 
@@ -67,16 +68,18 @@ def _train_each(runs: Sequence[Run]) -> int:
 def _write_table(output: Path, folders: Sequence[Path]) -> None:
     """Write the scores of finished runs to seeds.json, and tell them to the user."""
     group = Group(output.name, [*map(read_run, folders)])
-    spreads = group.spreads()
+    means = group.compared()
     content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed
-        "seeds": {str(one.seed): one.scores for one in group.runs},
-        "mean": {name: spread.mean for name, spread in spreads.items()},
-        "deviation": {name: spread.deviation if spread.n > 1 else None for name, spread in spreads.items()},
-        "n": {name: spread.n for name, spread in spreads.items()},
+        "seeds": {str(run.seed): old_names(run.scores) for run in group.runs},
+        "mean": old_names({name: mean.with_it for name, mean in means.items()}),
+        "deviation": old_names({name: mean.deviation if mean.n > 1 else None for name, mean in means.items()}),
+        "n": old_names({name: mean.n for name, mean in means.items()}),
     }
     write_json(output / SEEDS, content)
+    head, rows = score_table([group])
+    table = "\n".join(aligned([head, *(row.cells for row in rows)], left=(0,))) if means else "no run has a score"
     note = f"\n{kept}\n" if (kept := kept_start(group.runs)) else ""
-    tell_user(f"\n{as_text(group)}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
+    tell_user(f"\n{table}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
 
 
 def of_seed(run: Run, seed: int) -> Run:
@@ -103,17 +106,3 @@ def _check_begun(runs: Sequence[Run]) -> None:
     for one in runs:
         output = Path(one.output)
         check_identity(output, read_pointer(output).identity, {**identity, "settings": one.identity()})
-
-
-def as_text(group: Group) -> str:
-    """The scores of a group as a text table, x 100: one row per seed, then mean and deviation."""
-    spreads = group.spreads()
-
-    def row(label: str, values: dict[str, float]) -> list[str]:
-        return [label, *(f"{100 * values[name]:.2f}" if name in values else "-" for name in spreads)]
-
-    rows = [["seed", *map(title, spreads)]]
-    rows += [row(str(run.seed), run.scores) for run in group.runs]
-    rows.append(row("mean", {name: spread.mean for name, spread in spreads.items()}))
-    rows.append(row("deviation", {name: spread.deviation for name, spread in spreads.items() if spread.n > 1}))
-    return "\n".join(aligned(rows))

@@ -21,7 +21,7 @@ from train.paper.request import Request
 from train.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train.record.checkpoint import check_identity
 from train.record.folder import RUNS, SCORES, check_inside, is_finished, is_own, read_object, read_summary
-from train.report.runs import read_evaluation, read_run
+from train.report.runs import old_names, read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 from una_fast.storage import is_saved
 
@@ -76,7 +76,9 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         check=lambda: resolve_options(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
         done=lambda: all(map(is_done, runs)),
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
-        scores=lambda: {one.seed: read_run(folder).scores for folder, one in runs.items() if is_finished(folder)},
+        scores=lambda: {
+            one.seed: old_names(read_run(folder).scores) for folder, one in runs.items() if is_finished(folder)
+        },
     )
 
 

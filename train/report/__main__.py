@@ -1,7 +1,7 @@
 """Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
 
-`runs` reads the files of runs, groups them over seeds and compares groups; `figures` draws the curves; `page` fills
-page.html. The page needs no other file and no network.
+`runs` reads the files of runs and groups them over seeds, `intervals` compares scores, `table` and `figures` show them,
+and `page` fills page.html. The page needs no other file and no network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 from train.config.command import Parser, run_command
 from train.config.options import option, options_of
 from train.record.folder import write_page
-from train.report.runs import find_runs
+from train.report.runs import find_runs, group_runs
+from una_fast.errors import InputError
 
 EPILOG = (
     "Test scores are read from RUN/evaluation.json: `train.ddp --evaluate FOLDER` writes it, and so does "
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.re
     """Run the command and return its exit code."""
     parser = Parser(prog, "Show runs as one HTML page.", options_of(Page))
     parser.usage, parser.epilog = "%(prog)s RUN [RUN ...] [options]", EPILOG
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of train.paper")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of bench.paper")
     return run_command(lambda: _run(parser.checked(arguments)), "report")
 
 
@@ -45,13 +46,17 @@ def _run(values: dict[str, Any]) -> int:
     # imported late: --help and errors of the command line should not wait for plotly
     from train.report.page import make_page
 
-    folders, output = [Path(name) for name in values["runs"]], Path(values["output"])
-    notes: list[str] = []
-    page = make_page(find_runs(folders, notes), values["baseline"] and Path(values["baseline"]), notes)
-    write_page(output, page, about="\n".join(sorted(str(folder.resolve()) for folder in folders)))
-    for note in notes:
-        print(f"warning: {note}", file=sys.stderr)
-    print(f"{output}: {len(page) / 1024:,.0f} KiB")
+    output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
+    groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
+    inside = [run.folder for run in find_runs(first)] if first else []
+    marked = [group.label for group in groups if any(run.folder in inside for run in group.runs)]
+    if len(marked) > 1:
+        raise InputError(
+            f"--baseline {first[0]}: holds runs of {len(marked)} settings ({'; '.join(marked)}): name one of them"
+        )
+    page = make_page(groups, groups[0] if first else None)
+    write_page(output, page)
+    sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
     return 0
 
 

@@ -1,22 +1,56 @@
-// Draws each chart of the page with plotly in the colours of the page, and again when the reader's system turns dark.
+// Draws each figure with plotly in the colours of the page, and again when its width or the reader's light changes.
 "use strict";
 const CONFIG = {
-  responsive: true,
   displaylogo: false,
   // named one by one: plotly's own choice has a button that sends the chart to a server
   modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
+const DASHES = ["solid", "dash", "dot", "dashdot"];
+const N_COLOURS = 7;
 
-function draw() {
+function draw(place) {
   const style = getComputedStyle(document.documentElement);
-  const inked = (value) => value.replace(/^var\((--\w+)\)$/, (_, name) => style.getPropertyValue(name).trim());
-  for (const place of document.querySelectorAll(".chart")) {
-    const spec = place.nextElementSibling.textContent;
-    const chart = JSON.parse(spec, (_, value) => (typeof value === "string" ? inked(value) : value));
-    const image = { format: "svg", filename: place.getAttribute("aria-label") };
-    Plotly.react(place, chart.data, chart.layout, { ...CONFIG, toImageButtonOptions: image });
-  }
+  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+  const figure = JSON.parse(place.nextElementSibling.textContent);
+  const traces = figure.lines.map((line) => ({
+    x: line.x,
+    y: line.y,
+    name: line.name.replace(/&/g, "&amp;").replace(/</g, "&lt;"), // plotly reads texts as HTML
+    mode: line.x.length > 50 ? "lines" : "lines+markers",
+    line: {
+      color: colour(`c${line.group % N_COLOURS}`),
+      dash: DASHES[(Math.floor(line.group / N_COLOURS) + line.dashed) % DASHES.length],
+      width: 1.8,
+    },
+    hovertemplate: "%{fullData.name}<br>step %{x:,.0f}: %{y:.4~g}<extra></extra>",
+  }));
+  const axis = { gridcolor: colour("rule"), zeroline: false, automargin: true };
+  const titled = (text) => ({ title: { text, standoff: 8 } });
+  const isLog = figure.label.startsWith("loss") && traces.every((trace) => trace.y.every((y) => y > 0));
+  const scale = isLog ? { type: "log", dtick: "D2", tickformat: ".2~g" } : {};
+  const start = (y) => ({ y, x: 1, xref: "paper", xanchor: "right", yanchor: "bottom", showarrow: false });
+  const layout = {
+    xaxis: { ...axis, ...titled("optimiser step"), rangemode: "tozero", tickformat: ",d", nticks: 6 },
+    yaxis: { ...axis, ...titled(figure.label + (isLog ? ", log scale" : "")), ...scale },
+    showlegend: false, // the page has one for all figures, which wraps on a telephone
+    hovermode: "closest",
+    margin: { l: 48, r: 8, t: 28, b: 44 },
+    font: { family: "system-ui, sans-serif", size: 12.5, color: colour("soft") },
+    paper_bgcolor: colour("paper"),
+    plot_bgcolor: colour("paper"),
+    hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } },
+    shapes: figure.starts.map((y) => ({
+      type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: colour("soft"), width: 1.5, dash: "dot" },
+    })),
+    annotations: figure.starts.map((y) => ({ ...start(y), text: `before training ${y.toFixed(2)}` })),
+  };
+  const image = { format: "svg", filename: figure.name };
+  Plotly.react(place, traces, layout, { ...CONFIG, toImageButtonOptions: image });
 }
 
-draw();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+const places = document.querySelectorAll(".chart");
+const drawAll = () => places.forEach(draw);
+drawAll();
+const sizes = new ResizeObserver((changes) => changes.forEach((change) => Plotly.Plots.resize(change.target)));
+places.forEach((place) => sizes.observe(place));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
