@@ -387,7 +387,7 @@ class TestTheRule:
         with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
             OutputFolder(output, RUN, False)
         with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
-            OutputFolder(output, "bench.paper", True)
+            OutputFolder(output, "train.paper", True)
         OutputFolder(output, RUN, True).close()
 
     def test_an_error_leaves_no_new_folder_and_keeps_what_others_put_there(self, tmp_path):

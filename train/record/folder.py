@@ -28,9 +28,10 @@ from una_fast.storage.manifest import COMMAND_MARK as MARK
 from una_fast.storage.manifest import find_manifests
 
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
+TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
-RUN, RUNS, GENERATION = "train.ddp", "train.ddp --seeds", "train.generate"  # as marks name them
+RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
 COMPARISON = "train.compare"
 SCORES, PROBED = "scores", "probe"  # what files of JSON that a user names are about
 PARTS = ("settings", "resolved", "corpus", "identity", "progress", "scores")  # of run.json

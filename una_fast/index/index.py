@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -30,8 +29,6 @@ from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-logger = logging.getLogger(__name__)
 
 
 class Index:
@@ -150,7 +147,6 @@ class Index:
         folder = resolved(path)
         self.seal = save_arrays(folder, KIND, VERSION, meta, self._arrays)
         self.path = folder
-        logger.info("index saved: %s", folder)
 
     def _checked(self, row: int) -> int:
         n = len(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +29,6 @@ from una_fast.parallel import n_cores
 from una_fast.storage.packs import KEPT
 from una_fast.version import VERSION
 
-logger = logging.getLogger(__name__)
 AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
 RETRIES = 3  # by Dask, of a task whose worker died
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -124,7 +122,6 @@ class Runner:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
         todo = [task for task in tasks if not task.output.exists()]
-        logger.info("stage %s: %d tasks", stage, len(todo))
         with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
             running: set[Future[None]] = set()
             waiting = iter(todo)
