@@ -3,6 +3,7 @@
 Shu and Lampos 2024, Unsupervised hard Negative Augmentation for contrastive learning, https://arxiv.org/abs/2401.02594.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from una_fast.tokens.ids import TokenIds as TokenIds
 
 __version__ = VERSION
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that sets up logging sees the stages
 # Public names are imported at their first use (PEP 562): torch and transformers take 1.3 s to import, and the
 # commands' --help and error messages need none of them.
 _HOMES = {

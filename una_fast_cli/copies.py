@@ -15,7 +15,7 @@ def upload(arguments: Sequence[str] | None = None, prog: str = "una-fast upload"
     folder, address = _places(arguments, prog, about, places)
     from una_fast.index.copies import upload_index  # here, so that --help does not wait for it
 
-    sys.stdout.write(f"{address}: {upload_index(folder, address, progress=True):,} bytes\n")
+    sys.stdout.write(f"{address}: {upload_index(folder, address, progress=sys.stderr.isatty()):,} bytes\n")
     return 0
 
 
@@ -27,7 +27,7 @@ def fetch(arguments: Sequence[str] | None = None, prog: str = "una-fast fetch") 
     address, folder = _places(arguments, prog, about, places)
     from una_fast.index.copies import fetch_index  # here, so that --help does not wait for it
 
-    sys.stdout.write(f"{folder}: {fetch_index(address, folder, progress=True):,} bytes\n")
+    sys.stdout.write(f"{folder}: {fetch_index(address, folder, progress=sys.stderr.isatty()):,} bytes\n")
     return 0
 
 

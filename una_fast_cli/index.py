@@ -77,7 +77,7 @@ def _build(values: dict[str, Any]) -> Index:
             [Path(path) for path in values["corpus"]],
             word_tokenizer=values["word_tokenizer"],
             lowercase=values["lowercase"],
-            progress=True,
+            progress=sys.stderr.isatty(),
             folder=values["output"],
             memory=values["memory"] or None,
             executor=executor,

@@ -28,7 +28,6 @@ COMMANDS = {  # the module of each, which is imported when it is called, its fun
     "report": ("train.report.__main__", "main", "show runs as one HTML page"),
     "download": ("train.download", "main", "fetch the corpus and the evaluation data of the paper"),
     "generate": ("train.generate", "main", "write paraphrases or back-translations of a corpus"),
-    "paper": ("train.paper.__main__", "main", "make a table of the paper, also with your own encoder and text"),
     "compare": ("train.compare", "main", "train with and without hard negatives on your text, and compare"),
     "probe": ("una_fast_cli.probe", "main", "show how near an encoder puts near-misses of your text"),
     "index": ("una_fast_cli.index", "main", "build the index of a corpus"),

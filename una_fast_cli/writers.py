@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -41,8 +42,10 @@ def write(batches: Iterable[Records], name: str, total: int | None) -> None:
             return
         try:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
-            with new_file(Path(name), replace=False) as file:
+            with new_file(Path(name)) as file:
                 WRITERS[Path(name).suffix](shown, file)
+                if os.path.lexists(name):  # of another command, which was faster
+                    raise FileExistsError(errno.EEXIST, "exists already")
         except OSError as error:
             raise unwritable(Path(name), error) from error
 

@@ -1,7 +1,6 @@
 """Probabilities kept beside an index: the same draws with and without, one folder for each set of probabilities."""
 
 import pickle
-import shutil
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ import una_fast
 from support.encoder_tokenizers import bert_uncased, roberta
 from support.short_corpus import CORPUS
 from una_fast.augment import kept_probabilities
-from una_fast.errors import InputError
-from una_fast.storage import save_arrays
 
 LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than `choose` takes
 
@@ -74,29 +71,14 @@ def test_an_index_that_is_not_saved_keeps_them_in_memory(index):
     assert kept == computed
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.5, r"holds .*words"), (1, r"has an id outside of 0 to \d")])
-def test_a_table_of_another_index_is_refused(saved, share, said):
-    una_fast.Augmenter(saved, tokenizer=bert_uncased())
-    (folder,) = saved.path.glob("probabilities-*")
-    words = np.full(int(share * len(saved.word_ids.values)), 2**32 - 1, dtype=np.uint32)
-    save_arrays(folder, "probabilities", kept_probabilities.VERSION, {}, {"words": words}, part_of=saved.seal)
-    with pytest.raises(InputError, match=rf"probabilities-[\w-]+: damaged, or not written by una_fast: {said}"):
-        una_fast.Augmenter(saved, tokenizer=bert_uncased())
-
-
-def test_exchanged_tables_are_refused_and_made_again(saved):
-    settings = [{"beta": 0.5}, {"beta": 0.9}]
-    expected = [ids_of(saved, bert_uncased(), **setting) for setting in settings]
-    one, other = (saved.path / name for name in folders(saved))
-    one.rename(saved.path / "kept")
-    other.rename(one)
-    (saved.path / "kept").rename(other)
-    for setting in settings:
-        with pytest.raises(InputError, match="made under another name, or for another index; delete it"):
-            ids_of(saved, bert_uncased(), **setting)
-    for folder in (one, other):
-        shutil.rmtree(folder)
-    assert [ids_of(saved, bert_uncased(), **setting) for setting in settings] == expected
+def test_a_table_of_another_index_is_not_used(saved):
+    """Another index was saved to the folder, by a process that this one knows nothing of."""
+    expected = ids_of(saved, bert_uncased())
+    una_fast.build_index(CORPUS[::-1]).save(saved.path)
+    other = una_fast.load_index(saved.path)
+    theirs = ids_of(other, bert_uncased())
+    assert ids_of(saved, bert_uncased()) == expected and ids_of(other, bert_uncased()) == theirs
+    assert ids_of(other, bert_uncased(), keep_probabilities=False) == theirs
 
 
 def test_no_table_where_the_terms_leave_too_few_bits(saved, monkeypatch):

@@ -16,6 +16,7 @@ from support.staged import Killed, kill
 from una_fast.errors import InputError
 from una_fast.index.staged import build as staged_build
 from una_fast.index.staged.work import work_folder
+from una_fast.storage.folder import publish
 from una_fast_cli.main import COMMANDS, main
 from una_fast_cli.writers import write
 
@@ -114,7 +115,7 @@ def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_pa
     folder = tmp_path / "index"
     command = ["index", corpus, "--output", folder]
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(staged_build, "end_work", kill)
+        patch.setattr(staged_build, "publish", lambda *arguments: (publish(*arguments), kill()))
         main(list(map(str, command)))
     capsys.readouterr()
     assert work_folder(folder).is_dir()

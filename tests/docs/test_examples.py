@@ -111,7 +111,7 @@ def as_typed(command: str, folder: Path) -> list[str]:
         if "--nproc" in words:
             words[words.index("--nproc") + 1] = "2"
         words += FEW_STEPS
-    if "train.paper" in words:
+    if "bench.paper" in words:
         words += FEW_STEPS
     return words
 

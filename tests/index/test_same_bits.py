@@ -77,7 +77,7 @@ def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
 def test_an_index_of_before_is_refused(tmp_path: Path) -> None:
     """Its scores may differ in the last bit from those of a new index."""
     una_fast.build_index(["the cat sat", "on the mat"]).save(tmp_path / "index")
-    meta, arrays, _ = load_arrays(tmp_path / "index", KIND, VERSION)
+    meta, arrays = load_arrays(tmp_path / "index", KIND, VERSION)
     assert meta.pop("score_law") == 2
     save_arrays(tmp_path / "before", KIND, VERSION, meta, arrays)
     with pytest.raises(InputError, match="score_law is None; build it again"):

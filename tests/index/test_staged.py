@@ -20,9 +20,9 @@ from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Source, blocks_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.layout import DTYPES
+from una_fast.index.staged.packs import read_meta
 from una_fast.index.staged.read import write_segments
 from una_fast.index.staged.work import work_folder
-from una_fast.storage.packs import read_meta
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
 CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)
@@ -156,6 +156,6 @@ def test_the_remark_on_a_source_counts_the_documents_of_all_its_segments(tmp_pat
         def remark(self, n_documents):
             return f"{n_documents} documents"
 
-    write_segments(Two(), 1, tmp_path / "list")
-    found = read_meta(tmp_path / "list")
-    assert len(found["segments"]) == 2 and found["remark"] == "3 documents"
+    write_segments(Two(), 1, tmp_path / "read-0.pack")
+    written = read_meta(tmp_path / "read-0.pack")
+    assert len(written["segments"]) == 2 and written["remark"] == "3 documents"

@@ -1,15 +1,15 @@
-"""Folders of arrays: the saved arrays are loaded again; any other content is refused with a message."""
+"""Folders of arrays: what was saved is loaded again, a cut file and a full disk are noticed, caches are made again."""
 
 from __future__ import annotations
 
-import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from support.staged import disk_full
 from una_fast.errors import InputError
-from una_fast.storage import load, load_arrays, save_arrays
+from una_fast.storage import cached_arrays, folder, load_arrays, save_arrays
 from una_fast.storage.files import new_file
 
 ARRAYS = {
@@ -21,89 +21,104 @@ ARRAYS = {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def saved(tmp_path):
     save_arrays(tmp_path / "saved", "index", 3, {"name": "né"}, ARRAYS)
     return tmp_path / "saved"
 
 
-def test_what_was_saved_comes_back_read_only(folder):
-    meta, arrays, _ = load_arrays(folder, "index", 3)
+def file_of(saved, name):
+    (path,) = saved.glob(f"{name}-*.npy")
+    return path
+
+
+def test_what_was_saved_comes_back_read_only(saved):
+    meta, arrays = load_arrays(saved, "index", 3, verify=True)
     assert meta == {"name": "né"}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
         assert np.array_equal(arrays[name], array)
+        assert np.array_equal(np.load(file_of(saved, name)), array)
         assert not arrays[name].size or not arrays[name].flags.writeable
 
 
-def test_saving_again_replaces_and_leaves_nothing_behind(folder):
-    before = load_arrays(folder, "index", 3)[1]["ids"]
-    save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
-    assert load_arrays(folder, "index", 3)[1]["ids"].tolist() == [0, 0, 0]
+def test_saving_again_replaces_and_leaves_nothing_behind(saved):
+    before = load_arrays(saved, "index", 3).arrays["ids"]
+    (saved / "notes.txt").write_text("mine")
+    save_arrays(saved, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
+    assert load_arrays(saved, "index", 3).arrays["ids"].tolist() == [0, 0, 0]
     assert before[-1] == 999  # an open array of the old content stays readable
-    assert [path.name.partition("-")[0] for path in sorted(folder.iterdir())] == ["ids", "manifest.json"]
-    assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+    names = [path.name.partition("-")[0] for path in sorted(saved.iterdir())]
+    assert names == ["ids", "manifest.json", "notes.txt"]
+    assert [path.name for path in saved.parent.iterdir()] == ["saved"]
 
 
-def file_of(folder, name):
-    """The file of an array."""
-    (path,) = folder.glob(f"{name}-*.npy")
-    return path
-
-
-@pytest.mark.parametrize("name", ARRAYS)
-def test_a_flipped_bit_anywhere_is_refused(folder, name):
-    path = file_of(folder, name)
+@pytest.mark.parametrize("name", ["ids", "records", "manifest.json"])
+def test_a_flipped_bit_is_noticed_by_verify_and_a_cut_file_always(saved, name):
+    path = saved / name if name == "manifest.json" else file_of(saved, name)
     content = path.read_bytes()
-    for at in {0, len(content) // 2, len(content) - 1}:
+    for at in {0, len(content) // 2, len(content) - 2}:
         changed = bytearray(content)
         changed[at] ^= 1
         path.write_bytes(changed)
         with pytest.raises(InputError, match="damaged"):
-            load_arrays(folder, "index", 3)
+            load_arrays(saved, "index", 3, verify=True)
+    for other in (b"", content[:1], content[:100], content[:-2], content + b"x" * (name != "manifest.json")):
+        path.write_bytes(other)
+        if other != content:
+            with pytest.raises(InputError, match=rf"{path.name}: damaged"):
+                load_arrays(saved, "index", 3)
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100])
-def test_a_file_cut_short_is_refused(folder, keep):
-    path = file_of(folder, "ids")
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match=r"ids-.*\.npy: damaged \(cut short or changed\)"):
-        load_arrays(folder, "index", 3)
-
-
-def test_a_missing_file_is_named(folder):
-    file_of(folder, "ids").unlink()
+def test_a_missing_file_is_named(saved):
+    file_of(saved, "ids").unlink()
     with pytest.raises(InputError, match=r"ids-.*\.npy: missing"):
-        load_arrays(folder, "index", 3)
+        load_arrays(saved, "index", 3)
 
 
-def test_another_kind_version_or_folder_is_refused(folder, tmp_path):
+def test_the_last_two_versions_are_read_and_others_are_refused(saved, tmp_path):
+    assert load_arrays(saved, "index", 4).meta == load_arrays(saved, "index", 3).meta
+    with pytest.raises(InputError, match="written in version 3 of the index layout, .* reads version 5 and"):
+        load_arrays(saved, "index", 5)
+    with pytest.raises(InputError, match="reads version 2 and the one before; install a newer una_fast"):
+        load_arrays(saved, "index", 2)
     with pytest.raises(InputError, match="holds a saved 'index', not a 'tokens'"):
-        load_arrays(folder, "tokens", 3)
-    with pytest.raises(InputError, match="written in version 3 of the index layout, and this is version 4"):
-        load_arrays(folder, "index", 4)
+        load_arrays(saved, "tokens", 3)
     with pytest.raises(InputError, match="not a saved index"):
         load_arrays(tmp_path, "index", 3)
 
 
-def test_a_full_disk_leaves_the_old_folder_as_it_was(folder, monkeypatch):
+@pytest.mark.parametrize("call", range(1, 9))
+def test_a_full_disk_leaves_the_old_folder_as_it_was(saved, monkeypatch, call):
+    calls = iter(range(call))
+
     def full(_handle):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        if next(calls, None) is None:
+            raise disk_full()
 
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(InputError, match=r"saved: the disk is full: free some space; nothing was changed"):
-        save_arrays(folder, "index", 3, {}, {"ids": np.zeros(3)})
-    monkeypatch.undo()
-    assert len(list(folder.iterdir())) == len(ARRAYS) + 1
-    assert load_arrays(folder, "index", 3)[0] == {"name": "né"}
-    assert [path.name for path in folder.parent.iterdir()] == ["saved"]
+    for goal in (saved, saved.parent / "new"):
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full)
+            try:
+                save_arrays(goal, "index", 3, {}, {"ids": np.zeros(3)})
+            except InputError as said:
+                assert f"{goal}: the disk is full: free some space; nothing was changed" in str(said)
+    assert len(list(saved.iterdir())) in (len(ARRAYS) + 1, 2)
+    load_arrays(saved, "index", 3, verify=True)
+    assert {path.name for path in saved.parent.iterdir()} <= {"saved", "new"}
 
 
-def test_a_file_where_the_folder_should_be_is_refused(tmp_path):
-    (tmp_path / "saved").write_text("mine")
-    with pytest.raises(InputError, match="saved: cannot be written"):
-        save_arrays(tmp_path / "saved", "index", 3, {}, ARRAYS)
-    assert (tmp_path / "saved").read_text() == "mine"
+def test_a_folder_of_something_else_is_refused_before_a_byte_is_written(saved, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    for goal, said in (("file", "file: cannot be written"), ("other", "holds 'notes.txt', and no manifest")):
+        with pytest.raises(InputError, match=said):
+            save_arrays(tmp_path / goal, "index", 3, {}, ARRAYS)
+    with pytest.raises(InputError, match="holds a saved 'index', not a 'tokens'"):
+        save_arrays(saved, "tokens", 3, {}, ARRAYS)
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
@@ -111,21 +126,16 @@ def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     for content in (1, 2):
         save_arrays(tmp_path / "link", "index", 3, {}, {"ids": np.array([content])})
-        assert load_arrays(tmp_path / "empty", "index", 3)[1]["ids"].tolist() == [content]
+        assert load_arrays(tmp_path / "empty", "index", 3).arrays["ids"].tolist() == [content]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "link"]
 
 
-def test_who_loads_while_another_saves_has_the_new_one(folder, monkeypatch):
-    map_file = load.map_file
-
-    def after_a_save(path):
-        monkeypatch.undo()
-        save_arrays(folder, "index", 3, {"name": "new"}, {"ids": np.array([1])})
-        return map_file(path)
-
-    monkeypatch.setattr(load, "map_file", after_a_save)
-    meta, arrays, _ = load_arrays(folder, "index", 3)
-    assert (meta, arrays["ids"].tolist()) == ({"name": "new"}, [1])
+def test_what_a_killed_save_left_is_no_obstacle_and_is_deleted(tmp_path):
+    left = [tmp_path / f".ids-0123456789abcdef.npy.{'0' * 16}.partial", tmp_path / "ids-0123456789abcdef.npy"]
+    for path in left:
+        path.write_text("cut short")
+    save_arrays(tmp_path, "index", 3, {}, {"ids": np.array([1])})
+    assert not any(path.exists() for path in left) and len(list(tmp_path.iterdir())) == 2
 
 
 def test_loads_beside_saves_never_fail_or_mix(tmp_path):
@@ -138,7 +148,7 @@ def test_loads_beside_saves_never_fail_or_mix(tmp_path):
 
     def load(_):
         for _ in range(300):
-            arrays = load_arrays(tmp_path / "saved", "index", 3)[1]
+            arrays = load_arrays(tmp_path / "saved", "index", 3).arrays
             assert arrays["a"] == arrays["b"]
 
     save_arrays(tmp_path / "saved", "index", 3, {}, {"a": np.array([0]), "b": np.array([0])})
@@ -148,42 +158,32 @@ def test_loads_beside_saves_never_fail_or_mix(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
 
 
-def test_a_new_file_that_another_has_replaced_is_refused(tmp_path):
-    """What is renamed is what was opened, and a file of others is not deleted."""
-
-    def write():
-        with new_file(tmp_path / "file") as file:
-            file.write(b"ours")
-            (tmp_path / "other").write_text("theirs")
-            (tmp_path / "other").replace(file.name)
-            return file.name
-
-    with pytest.raises(OSError, match="was replaced by another file"):
-        write()
-    (left,) = tmp_path.iterdir()
-    assert left.read_text() == "theirs" and left.name.startswith(".file.")
-
-
-def test_what_killed_processes_left_is_deleted_and_what_is_being_written_stays(tmp_path):
-    left = tmp_path / f".words-0123456789abcdef.npy.{'0' * 32}.partial"
-    left.write_text("cut short")
-    with new_file(tmp_path / "file") as file:
-        save_arrays(tmp_path, "index", 3, {}, {"ids": np.array([1])})
-        file.write(b"whole")
-    assert not left.exists() and (tmp_path / "file").read_bytes() == b"whole"
-
-
-def test_a_file_that_comes_before_a_new_file_has_its_name_stays(tmp_path):
-    with pytest.raises(FileExistsError), new_file(tmp_path / "file", replace=False) as file:
-        file.write(b"ours")
-        (tmp_path / "file").write_text("theirs")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
-
-
-def test_a_link_at_the_name_of_a_new_file_is_not_followed(tmp_path):
-    (tmp_path / "precious").write_text("mine")
-    (tmp_path / "file").symlink_to(tmp_path / "precious")
+def test_a_new_file_is_whole_or_not_there(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(ValueError, match="stopped"), new_file(tmp_path / "file") as file:
+        file.write(b"new")
+        raise ValueError("stopped")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
     with new_file(tmp_path / "file") as file:
         file.write(b"new")
-    assert (tmp_path / "precious").read_text() == "mine"
-    assert (tmp_path / "file").read_text() == "new" and not (tmp_path / "file").is_symlink()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_cached_arrays_are_made_once_and_made_again_where_they_cannot_be_used(tmp_path, monkeypatch):
+    made = []
+
+    def cached(path=tmp_path / "cache", version=1, made_from="one"):
+        return cached_arrays(path, "cache", version, made_from, lambda: made.append(1) or {"a": np.arange(3)})["a"]
+
+    assert cached().tolist() == cached().tolist() == [0, 1, 2] and len(made) == 1
+    cached(made_from="two")
+    cached(version=3)
+    assert len(made) == 3
+    file = file_of(tmp_path / "cache", "a")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 4
+    cached(None)
+    monkeypatch.setattr(folder, "new_file", None)  # fails if anything is written
+    assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 5
+    (tmp_path / "file").touch()
+    assert cached(tmp_path / "file").tolist() == [0, 1, 2] and not (tmp_path / "file").read_bytes()

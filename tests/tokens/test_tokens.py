@@ -159,7 +159,7 @@ def test_each_tokenizer_has_a_folder_of_its_own(saved):
     assert len(list(saved.glob("tokens-*"))) == 3
 
 
-def test_a_changed_byte_is_refused(saved):
+def test_verify_notices_a_changed_byte_of_kept_ids(saved):
     index = una_fast.load_index(saved)
     TokenIds(index, bert_uncased())
     (file,) = saved.glob("tokens-*/sentences_values-*.npy")
@@ -167,7 +167,7 @@ def test_a_changed_byte_is_refused(saved):
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(InputError, match=r"sentences_values-.*\.npy: damaged.*delete the folder"):
-        TokenIds(index, bert_uncased())
+        una_fast.load_index(saved, verify=True)
 
 
 def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path):

@@ -41,10 +41,10 @@ from train.record.folder import (
     write_json,
 )
 from train.record.metrics import NOTHING, read_metrics
+from train.record.old_files import new_file, partial_of
 from train.report.runs import find_runs
 from una_fast.errors import InputError
-from una_fast.storage.files import checksum_of, new_file, partial_of, write_bytes
-from una_fast.storage.manifest import Manifest
+from una_fast.storage.files import checksum_of
 
 
 @pytest.fixture
@@ -148,18 +148,6 @@ class TestMetrics:
             assert not read_metrics(path.parent)[1]
         path.write_bytes(b"".join(self.LINES) + b'{"st')  # which a kill cut short
         assert read_metrics(path.parent) == (b"".join(self.LINES), True)
-
-
-def test_what_a_stopped_save_left_is_the_indexs(tmp_path):
-    """Its notes say which arrays are its own: a --resume that deleted them would be refused for ever."""
-    with OutputFolder(tmp_path / "run", RUN, False):
-        pass
-    manifest = Manifest("index", 1, {}, {"idf": "0" * 16})
-    (tmp_path / "run" / "index").mkdir()
-    write_bytes(note := partial_of(tmp_path / "run" / "index" / "manifest.json"), manifest.encode())
-    (left := partial_of(tmp_path / "run" / "run.json")).write_bytes(b"")
-    with OutputFolder(tmp_path / "run", RUN, True):
-        assert note.exists() and not left.exists()
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +375,7 @@ class TestTheRule:
         with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
             OutputFolder(output, RUN, False)
         with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
-            OutputFolder(output, "train.paper", True)
+            OutputFolder(output, "bench.paper", True)
         OutputFolder(output, RUN, True).close()
 
     def test_an_error_leaves_no_new_folder_and_keeps_what_others_put_there(self, tmp_path):

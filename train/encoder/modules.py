@@ -16,7 +16,6 @@ from transformers.utils.hub import cached_file
 
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError
-from una_fast.storage.files import read_bytes
 
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
@@ -143,7 +142,7 @@ def _read(name: str, file: str, kind: Any) -> Any:
         )
         path = Path(cached) if cached else path
     try:
-        value = json.loads(read_bytes(path))
+        value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

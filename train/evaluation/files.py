@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from una_fast.errors import InputError
-from una_fast.storage.files import open_regular
 
 NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
 
@@ -36,7 +34,7 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
 def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
     """The lines of a text file without their line ends; InputError if it cannot be read."""
     try:
-        with io.TextIOWrapper(open_regular(path), encoding) as file:
+        with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None

@@ -28,6 +28,7 @@ from train.encoder.pretrained import load_tokenizer, quiet
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.launch.corpus import TrainingRows, make_index, open_indexes
+from train.launch.memory import full_memory_named, warn_of_memory
 from train.launch.ranks import end_with_launcher
 from train.launch.resolve import resolve_options
 from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, gpu_column_multiple, unchanged
@@ -68,6 +69,7 @@ def work(
     try:
         ranks = join_group(run.device)
         with contextlib.ExitStack() as held:
+            held.enter_context(full_memory_named(run))
             folder = (Path(run.output), RUN, run.resume, vars(run))  # which rank 0 alone writes
             run_on_all_ranks(ranks, lambda: ranks.first and held.enter_context(OutputFolder(*folder)))
             checked = prepare(ranks) or checked
@@ -97,6 +99,8 @@ def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
 def _train(run: Run, ranks: Ranks, checked: str | None, started: Callable[[], None]) -> Outcome:
     job = agreed(ranks, run_on_all_ranks(ranks, lambda: _open(run, ranks, checked)))
     trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), batch_maker(job)
+    if ranks.device.type == "cuda":
+        warn_of_memory(trainer, torch.cuda.mem_get_info(ranks.device)[0])
     stop = StopConsensus(ranks)
     with handled(stop.note):
         telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))

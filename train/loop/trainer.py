@@ -96,13 +96,13 @@ class Trainer:
         rows = -(-2 * self.plan.batch_size // self.ranks.world)
         shape = (min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on every rank and after a stop
         graphs = self.run.compile == "graphs"
-        reason = compile_encoder(self.encoder, self._part_of_ones(*shape), self.autocast, graphs)
+        reason = compile_encoder(self.encoder, self.part_of_ones(*shape), self.autocast, graphs)
         if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
             self.encoder.compiled = None
             if self.ranks.first:
                 tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
 
-    def _part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
+    def part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
         """A part (rows, columns) of arbitrary text."""
         ids = torch.ones(rows, columns, dtype=torch.int64, device=self.ranks.device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -114,7 +114,7 @@ class Trainer:
         the first step after --resume would be rounded unlike the same step of an uninterrupted run.
         """
         if self.ranks.world > 1:
-            part = self._part_of_ones(1, 4)
+            part = self.part_of_ones(1, 4)
             nothing = part["input_ids"][0, :0]
             masked = Masked(part, nothing, nothing) if self.encoder.mlm else None
             rows, masked_loss = self.model([part], masked)

@@ -14,8 +14,9 @@ from safetensors import SafetensorError
 from train.encoder.encoder import SentenceEncoder
 from train.record.checkpoint import AGAIN, Progress, checksum_at, read_pointer
 from train.record.folder import BEST, LAST, check_json, folder_id, partial_folder, read_sealed, subfolder, write_json
+from train.record.old_files import link
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, link, sync_folder, unwritable
+from una_fast.storage.files import file_checksum, sync_folder, unwritable
 
 # where the encoder comes from, and the checksums of the folder's other files, as they are and were
 NOTES = {BEST: f"{BEST}/best.json", LAST: f"{LAST}/encoder.json"}

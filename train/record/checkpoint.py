@@ -32,8 +32,9 @@ from train.record.folder import (
     subfolder,
     write_json,
 )
+from train.record.old_files import link, partial_of
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, link, partial_of, sync_file, unwritable
+from una_fast.storage.files import file_checksum, sync_file, unwritable
 
 STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{16}\.pt"  # with the folder's id, which no file of another run has
 

@@ -22,16 +22,14 @@ from typing import Any
 
 import xxhash
 
+from train.record.old_files import MARK, find_manifests, left_in, new_file, remove_left
 from una_fast.errors import InputError
-from una_fast.storage.files import left_in, lock, new_file, read_bytes, remove_left, unwritable
-from una_fast.storage.manifest import COMMAND_MARK as MARK
-from una_fast.storage.manifest import find_manifests
+from una_fast.storage.files import lock, read_bytes, unwritable
 
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
-TABLES, PAPER_RUNS = "tables", "runs"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
-RUN, RUNS, GENERATION, PAPER = "train.ddp", "train.ddp --seeds", "train.generate", "train.paper"  # as marks name them
+RUN, RUNS, GENERATION = "train.ddp", "train.ddp --seeds", "train.generate"  # as marks name them
 COMPARISON = "train.compare"
 SCORES, PROBED = "scores", "probe"  # what files of JSON that a user names are about
 PARTS = ("settings", "resolved", "corpus", "identity", "progress", "scores")  # of run.json

@@ -23,9 +23,10 @@ from tqdm import tqdm
 
 from train.record.checkpoint import Progress, has_checkpoint, read_pointer
 from train.record.folder import METRICS, TENSORBOARD, check_inside, subfolder
+from train.record.old_files import own_file
 from train.signals import STDERR
 from una_fast.errors import InputError
-from una_fast.storage.files import checksum_of, own_file, read_bytes, unwritable
+from una_fast.storage.files import checksum_of, read_bytes, unwritable
 
 LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
 FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines

@@ -10,13 +10,10 @@ import xxhash
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast.arrays import ID, SCORE
-from una_fast.index.beside import Arrays, Part, kept_beside
 from una_fast.index.index import Index
-from una_fast.index.layout import PROBABILITIES
 from una_fast.memory import free_memory
-from una_fast.storage.content import blocks
 
-VERSION = 3  # of the layout of a weighted word
+VERSION = 4  # of the layout of a weighted word
 MOST_ID_BITS = 24  # with 7 bits of the probability, a fifth of the sentences has a word that they cannot decide
 ROWS_A_TASK = 2**13  # whose probabilities, 4 MB, stay in the second-level cache
 LARGE_SHARE = 0.5  # of the free memory: a larger table would take the memory of the arrays that it saves reading
@@ -27,27 +24,14 @@ def kept_probabilities(index: Index, law: Law, n_jobs: int) -> np.ndarray | None
 
     None if memory is short, or the index has more than 2**24 terms. They are mapped from the index's folder, where they
     are written when they are first made: 0.2 s of processor time for a million sentences.
-
-    Raises:
-        InputError: kept probabilities that are damaged.
     """
-    n_words, bits = len(index.word_ids.values), id_bits(index.n_terms)
-    free = free_memory()
+    n_words, free = len(index.word_ids.values), free_memory()
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
-    if is_large or bits > MOST_ID_BITS:
+    if is_large or id_bits(index.n_terms) > MOST_ID_BITS:
         return None
-
-    def wrong(arrays: Arrays) -> str:
-        found = {name: (array.dtype, array.shape) for name, array in arrays.items()}
-        if found != {"words": (np.uint32, (n_words,))}:
-            return f"holds {found}"
-        is_outside = any((part & (2**bits - 1)).max() >= index.n_terms for part in blocks(arrays["words"]))
-        return f"has an id outside of 0 to {index.n_terms - 1:,}" if is_outside else ""
-
     settings = (law.beta, law.random_select, law.released, law.fixes)  # all that change a probability
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
-    part = Part(name, PROBABILITIES, VERSION, wrong)
-    return kept_beside(index, part, lambda: {"words": weighted_words(index, law, n_jobs)})["words"]
+    return index.cached(name, VERSION, lambda: {"words": weighted_words(index, law, n_jobs)})["words"]
 
 
 def weighted_words(index: Index, law: Law, n_jobs: int) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from una_fast.errors import InputError
-from una_fast.storage.files import read_bytes
 
 Synonyms = Callable[[str], Sequence[str]]
 FETCH = "python -m nltk.downloader wordnet"
@@ -51,7 +50,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 def read_table(path: Path) -> dict[str, list[str]]:
     """The synonyms by word of a file of lines ``word<TAB>synonym<TAB>...``; blank lines are skipped."""
     try:
-        lines = read_bytes(path).decode().splitlines()
+        lines = path.read_bytes().decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"synonyms: {path}: {reason}: give lines of word<TAB>synonym<TAB>...") from error

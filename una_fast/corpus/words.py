@@ -24,6 +24,7 @@ capital sigma depends on its neighbours, and no further than to the next space.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_to
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.parallel import Workers
 
+logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
 FEW = 16  # fewer texts are split one by one, because the tables of `Parser` take 0.5 ms to set up
@@ -98,6 +100,7 @@ def parse_corpus(
                 source.check_unchanged(identity)  # the digest has read it once more
         warn(parser.scripts.remark(parser.tokenizer.name))
         chunks, sentences, vocabulary, words = parser.result(workers)
+    logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
     if len(vocabulary) == 0:
         raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')} read, all of them blank")
     return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)

@@ -18,6 +18,7 @@ A build in a folder calls `build_in_stages` (staged/build.py), which reads the s
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
 from una_fast.parallel import n_cores
+
+logger = logging.getLogger(__name__)
 
 
 def build_index(
@@ -110,6 +113,7 @@ def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jo
     """Score the terms and renumber them by rank; the words are renumbered in place."""
     scores = score_terms(parsed.words, len(parsed.vocabulary), n_jobs)
     order = rank(scores.max_tfidf)
+    logger.info("terms scored and ranked")
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order), dtype=ID)
     relabel(parsed.words.values, ranks, parsed.words.values)

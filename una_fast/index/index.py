@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import operator
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,10 +26,13 @@ from una_fast.errors import InputError, counted
 from una_fast.index.layout import KIND, SCORE_LAW, SCORES, VERSION, check_content, index_meta, tables_of
 from una_fast.index.scores import term_frequency
 from una_fast.memory import check_size
-from una_fast.storage import checked_path, load_arrays, resolved, save_arrays
+from una_fast.storage import cached_arrays, checked_path, load_arrays, resolved, save_arrays
+from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
 
 if TYPE_CHECKING:
     import scipy.sparse
+
+logger = logging.getLogger(__name__)
 
 
 class Index:
@@ -49,8 +53,6 @@ class Index:
             "treebank" and "whitespace".
         path: the folder that the index was saved to or loaded from, absolute, or None. If there is one, the index is
             pickled as its path, and another process opens the same folder.
-        seal: a hash of the content of that folder, or None.
-
     """
 
     def __init__(
@@ -61,7 +63,6 @@ class Index:
         lowercase: bool,
         word_probe: Probe | None = None,
         path: Path | None = None,
-        seal: str | None = None,
     ):
         """arrays: by the names that they have in its folder (see `layout.DTYPES`)."""
         self._arrays = arrays
@@ -72,16 +73,21 @@ class Index:
         self.lowercase = lowercase
         self.word_probe = word_probe
         self.path = path
-        self.seal = seal
 
     @classmethod
     def open(cls, path: str | Path, word_tokenizer: str | Split | None = None, verify: bool = False) -> Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
+        if "://" in str(path):
+            raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
         folder = checked_path(path)
-        meta, arrays, seal = load_arrays(folder, KIND, VERSION, partial(check_content, folder), verify=verify)
+        meta, arrays = load_arrays(folder, KIND, VERSION, verify)
+        check_content(folder, meta, arrays, verify)
+        if verify:
+            for part in sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
+                if manifest := find_manifest(part):
+                    open_arrays(part, manifest, verify)
         tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
-        made = meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe")
-        return cls(arrays, *made, path=folder.resolve(), seal=seal)
+        return cls(arrays, meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe"), folder.resolve())
 
     @property
     def n_documents(self) -> int:
@@ -141,12 +147,28 @@ class Index:
         """Write the index to the folder `path`, whole or not at all; it replaces an index that is there.
 
         Processes that have the old index open keep it. Raises `InputError` if the folder cannot be written, or holds
-        anything that una_fast did not save there.
+        something else than an index.
         """
-        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
         folder = resolved(path)
-        self.seal = save_arrays(folder, KIND, VERSION, meta, self._arrays)
+        save_arrays(folder, KIND, VERSION, self._meta(), self._arrays)
         self.path = folder
+        logger.info("index saved: %s", folder)
+
+    def cached(self, name: str, version: int, make: Callable[[], Arrays]) -> Arrays:
+        """The arrays that `make` makes of this index: made once, and kept in its folder while that can be written.
+
+        Args:
+            name: Of the folder in the index's folder, with all that the arrays depend on besides the index.
+            version: Of their layout.
+            make: Makes them.
+        """
+        manifest = find_manifest(self.path) if self.path is not None else None
+        is_there = manifest is not None and manifest.meta == self._meta()  # else another index was saved there since
+        folder = self.path / name if self.path is not None and is_there else None
+        return cached_arrays(folder, "cache", version, f"{name} of {self.fingerprint}", make)
+
+    def _meta(self) -> dict[str, Any]:
+        return index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
 
     def _checked(self, row: int) -> int:
         n = len(self)
@@ -195,8 +217,7 @@ def load_index(
 ) -> Index:
     """Open a saved index: memory-mapped, so that all processes of a machine share one copy.
 
-    Every byte is read and checked when this user opens a folder for the first time on this machine, and again after a
-    file of it has changed; otherwise the files are only mapped. A folder below 64 MiB is read each time.
+    The files are only mapped, and one that is missing or cut short is noticed.
 
     Args:
         path: the folder given to `Index.save`.
@@ -204,10 +225,11 @@ def load_index(
         column: as for `build_index`.
         word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
         quoting: as for `build_index`.
-        verify: read and check every byte in any case, to detect what a failing disk has changed.
+        verify: read and check every byte, of kept token ids too, to notice what a failing disk has changed.
 
     Raises:
-        InputError: not an index, another version, damaged, or made from another corpus or with another word tokenizer.
+        InputError: not an index, an older version than the last but one, damaged, or made from another corpus or with
+            another word tokenizer.
 
     """
     index = Index.open(path, word_tokenizer, verify)

@@ -1,8 +1,4 @@
-"""What the folder of a saved index lists, and the checks of its content when it is opened.
-
-The checksums say that the files are as they were written; they cannot say who wrote them. After the checks here no
-kernel reads outside of an array, whoever wrote it.
-"""
+"""What the folder of a saved index holds, and the checks of its content."""
 
 from __future__ import annotations
 
@@ -16,14 +12,10 @@ import numpy as np
 from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, Ragged, StringTable
 from una_fast.corpus.word_tokenizers import Probe, Split, is_probe, tokenizer_name
 from una_fast.errors import InputError
-from una_fast.storage.content import blocks, wrong_range, wrong_rows, wrong_strings
+from una_fast.storage.content import wrong_rows, wrong_strings
 
 KIND, VERSION = "index", 1
 SCORE_LAW = 2  # how scores are rounded: correctly, so equal on all processors
-# kinds of folders inside it, each beside its arrays
-TOKENS = "token ids"
-PROBABILITIES = "probabilities"
-KEPT = "kept ids"
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
@@ -40,7 +32,8 @@ DTYPES: dict[str, type[np.generic]] = {
     "max_tfidf": SCORE,
 }
 SCORES = ("document_frequency", "idf", "max_tfidf")
-SOURCE_FIELDS = {"name": str, "n_documents": int, "xxh3_128": str}
+META = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
+SOURCE = {"name": str, "n_documents": int, "xxh3_128": str}
 
 
 def index_meta(
@@ -58,31 +51,29 @@ def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, 
     return chunks, terms, rows, words
 
 
-def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Check types, lengths, ranges and order of all that an index's folder holds; 0.05 s for a million sentences.
+def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray], verify: bool) -> None:
+    """Check fields, types and lengths of an index; all values too with `verify`, 0.05 s for a million sentences.
 
-    A folder of more than 64 MiB is checked once on a machine, until a file of it changes (see `una_fast.storage`).
+    After `verify` no kernel reads outside of an array, whoever wrote it.
 
     Raises:
         InputError: with the first array or field that is wrong.
     """
-    for check in (_wrong_meta(meta), _wrong_types(arrays), _wrong_values(arrays)):
-        for name, found in check:
-            if found:
-                raise InputError(f"{folder}: damaged, or not written by una_fast: {name} {found}; build it again")
+    checks = [_wrong_meta(meta), _wrong_types(arrays), *([_wrong_values(arrays)] if verify else [])]
+    for name, wrong in (pair for check in checks for pair in check):
+        if wrong:
+            raise InputError(f"{folder}: damaged, or not written by una_fast: {name} {wrong}; build it again")
 
 
 def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The name of each field, and what is wrong with it or ""; the two checks below do the same for arrays."""
-    types = {"word_tokenizer": str, "lowercase": bool, "sources": list}
-    for name, kind in types.items():
+    for name, kind in META.items():
         yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
+    yield "score_law", "" if meta["score_law"] == SCORE_LAW else f"is {meta['score_law']}"
     probe = meta.get("word_probe")
     yield "word_probe", "" if probe is None or is_probe(probe) else f"is {probe!r:.80}"
-    law = meta.get("score_law")
-    yield "score_law", "" if type(law) is int and law == SCORE_LAW else f"is {law!r:.80}"
     for source in meta["sources"]:
-        fits = isinstance(source, dict) and all(type(source.get(k)) is kind for k, kind in SOURCE_FIELDS.items())
+        fits = isinstance(source, dict) and all(type(source.get(name)) is kind for name, kind in SOURCE.items())
         yield "sources", "" if fits else f"holds {source!r:.80}"
 
 
@@ -92,22 +83,30 @@ def _wrong_types(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
         array = arrays[name]
         fits = array.dtype == dtype and array.ndim == 1
         yield name, "" if fits else f"is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of one dimension"
+    chunks, terms, sentences, words = tables_of(arrays)
+    ragged = {"chunks": vars(chunks), "terms": vars(terms), "sentences": vars(sentences), "words": vars(words)}
+    for name, (values, bounds) in ((name, parts.values()) for name, parts in ragged.items()):
+        fits = len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values)
+        yield name, "" if fits else f"has no bounds of {len(values):,} values"
+    yield "terms", "" if 0 < len(terms) <= MAX_IDS else "is empty"
+    for name in SCORES:
+        yield name, "" if len(arrays[name]) == len(terms) else f"has not one value for each of the {len(terms):,} terms"
+    yield "sentences", "" if len(sentences) == len(words) else f"has {len(sentences):,} rows, and words {len(words):,}"
 
 
 def _wrong_values(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
     chunks, terms, sentences, words = tables_of(arrays)
-    n_documents = max(len(words.indptr) - 1, 0)
     yield "chunks", wrong_strings(chunks)
     yield "terms", wrong_strings(terms)
-    yield "sentences", wrong_rows(sentences, n_documents, len(chunks))
-    yield "words", wrong_rows(words, n_documents, len(terms))
-    yield "terms", "" if 0 < len(terms) <= MAX_IDS else "is empty"
-    for name in SCORES:
-        yield name, "" if len(arrays[name]) == len(terms) else f"has not one value for each of the {len(terms):,} terms"
-    wrong = wrong_range(arrays["document_frequency"], 1, n_documents)
-    yield "document_frequency", f"is not from 1 to {n_documents:,} documents" if wrong else ""
-    for name in ("idf", "max_tfidf"):
-        wrong = wrong_range(arrays[name], 0, sys.float_info.max)
-        yield name, "is not finite and at least 0" if wrong else ""
-    wrong = any((part[1:] > part[:-1]).any() for part in blocks(arrays["max_tfidf"], overlap=1))
-    yield "max_tfidf", "increases: terms stand from high to low" if wrong else ""
+    yield "sentences", wrong_rows(sentences, len(words), len(chunks))
+    yield "words", wrong_rows(words, len(words), len(terms))
+    limits = {
+        "document_frequency": (1, len(words)),
+        "idf": (0, sys.float_info.max),
+        "max_tfidf": (0, sys.float_info.max),
+    }
+    for name, (low, high) in limits.items():
+        fits = low <= arrays[name].min() and arrays[name].max() <= high  # False for NaN
+        yield name, "" if fits else f"is not from {low:,} to {high:,}"
+    increases = (arrays["max_tfidf"][1:] > arrays["max_tfidf"][:-1]).any()
+    yield "max_tfidf", "increases: terms stand from high to low" if increases else ""

@@ -11,9 +11,7 @@ import numpy as np
 
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
-from una_fast.index.beside import Arrays, Part, kept_beside
-from una_fast.index.layout import TOKENS
-from una_fast.storage.content import wrong_rows
+from una_fast.storage.folder import Arrays
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
@@ -22,10 +20,9 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
-VERSION = 3  # of the layout of the token ids
+VERSION = 4  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
-NEEDED, OPTIONAL = frozenset(["sentences", "terms", "irregular"]), "first_terms"
 PARTS = ("values", "indptr")
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
 TERMS_A_TEXT = 8
@@ -35,23 +32,17 @@ LONGEST_COMPARED = 2**14  # bytes of a sentence or a term: one word of 300,000 l
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
-    They are kept in the index's folder once they are made (see `kept_beside`).
+    They are kept in the index's folder once they are made (see `Index.cached`).
 
     Raises:
-        InputError: kept ids that are damaged, or terms of more than MOST_SUB_WORDS sub-words.
+        InputError: terms of more than MOST_SUB_WORDS sub-words.
     """
 
     def make() -> Arrays:
         ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_table(index.terms, encoder, n_jobs)}
         return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS}
 
-    part = Part(
-        f"tokens-{VERSION}-{encoder.fingerprint}",
-        TOKENS,
-        VERSION,
-        lambda arrays: wrong_ids_of(arrays, index, encoder.n_ids),
-    )
-    ids = rows_of(kept_beside(index, part, make))
+    ids = rows_of(index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make))
     for name in ids.keys() & {"terms", "first_terms"}:
         if (n := len(ids[name].values)) > MOST_SUB_WORDS:
             raise InputError(
@@ -97,30 +88,6 @@ def rows_of(arrays: dict[str, np.ndarray]) -> dict[str, Ragged]:
     return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
 
 
-def wrong_ids_of(arrays: Arrays, index: Index, n_ids: int) -> str:
-    """What is wrong with the names, types, lengths or ranges of a folder's ids, or "". O(T) time: one pass.
-
-    The checksums say that the files are those that were written; they cannot say who wrote them. n_ids: one more than
-    the tokenizer's largest id.
-    """
-    names = {name.rpartition("_")[0] for name in arrays}
-    listed = {f"{name}_{part}" for name in names for part in PARTS}
-    if names - {OPTIONAL} != NEEDED or listed != arrays.keys():
-        return f"the list of its arrays is {', '.join(sorted(arrays))}"
-    ids = rows_of(arrays)
-    n_rows = {"sentences": index.n_documents, "irregular": 1}
-    for name, rows in ids.items():
-        kinds = (ID, np.uint16) if name == "sentences" else (ID,)
-        is_flat = rows.values.ndim == rows.indptr.ndim == 1
-        if not is_flat or rows.values.dtype not in kinds or rows.indptr.dtype != POINTER:
-            return f"{name} holds {rows.values.dtype} and bounds of {rows.indptr.dtype}, or no rows"
-        limit = index.n_terms if name == "irregular" else n_ids
-        if wrong := wrong_rows(rows, n_rows.get(name, index.n_terms), limit):
-            return f"{name} {wrong}"
-    irregular = ids["irregular"].values
-    return "irregular does not increase" if (irregular[1:] <= irregular[:-1]).any() else ""
-
-
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
     """int32 ids of each term of a table after a space, and as the first word where that differs for any term.
 
@@ -157,16 +124,15 @@ def encode_both(
 
     The same object twice if the tokenizer makes no difference between the two.
     """
-    later, regular = encoder.encode(table, n_jobs=n_jobs)
-    if encoder.pipeline.context_free:
-        return regular, later, later
-    chosen = np.flatnonzero(is_first)
-    first, known = encoder.encode(table.take(chosen), np.ones(len(chosen), dtype=bool), n_jobs)
-    regular[chosen] &= known
-    places = np.zeros(len(table), dtype=POINTER)
-    places[chosen] = 1 + np.arange(len(chosen))
-    none = Ragged(np.zeros(0, dtype=ID), np.zeros(2, dtype=POINTER))
-    return regular, later, none.followed_by(first).take(places)
+    regular = encoder.pipeline.regular(table)
+    later = encoder.encode_chunks(table, regular, after_space=True, n_jobs=n_jobs)
+    first = later
+    if not encoder.pipeline.context_free:
+        first = encoder.encode_chunks(table, regular & is_first, after_space=False, n_jobs=n_jobs)
+    for ids in (later, first):
+        positions = np.flatnonzero(encoder.pipeline.holds_added_token(ids.values))
+        regular[np.searchsorted(ids.indptr, positions, side="right") - 1] = False
+    return regular, later, first
 
 
 def compare_with_tokenizer(

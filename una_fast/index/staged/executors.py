@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -26,9 +27,9 @@ from tqdm import tqdm
 
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
-from una_fast.storage.packs import KEPT
 from una_fast.version import VERSION
 
+logger = logging.getLogger(__name__)
 AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
 RETRIES = 3  # by Dask, of a task whose worker died
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -122,6 +123,7 @@ class Runner:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
         todo = [task for task in tasks if not task.output.exists()]
+        logger.info("stage %s: %d tasks", stage, len(todo))
         with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
             running: set[Future[None]] = set()
             waiting = iter(todo)
@@ -168,15 +170,15 @@ def open_runner(executor: Any, n_jobs: int | None, memory: str | int | None, pro
         )
 
 
-def check_workers(executor: Any, file: Path) -> None:
-    """Check that the workers of an executor, all of a cluster's, have this version of una_fast, and see `file`."""
+def check_workers(executor: Any, folder: Path) -> None:
+    """Check that the workers of an executor, all of a cluster's, have this version of una_fast, and see `folder`."""
     if executor is None or isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
         return
     try:
         if hasattr(executor, "get_executor"):
-            answers = executor.run(worker_answer, file, on_error="return")
+            answers = executor.run(worker_answer, folder, on_error="return")
         else:
-            answers = {"": executor.submit(worker_answer, file).result()}
+            answers = {"": executor.submit(worker_answer, folder).result()}
     except Exception as error:  # whatever an executor raises for functions that workers cannot load
         answers = {"": error}
     for address, answer in answers.items():
@@ -189,19 +191,18 @@ def check_workers(executor: Any, file: Path) -> None:
                 f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
                 "Python and packages"
             ) from answer
-        version, sees_file = answer
+        version, sees_folder = answer
         if version != VERSION:
             raise InputError(
                 f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
             )
-        if not sees_file:
-            folder = file.parent
+        if not sees_folder:
             raise InputError(f"{worker} does not see {folder}: give an output folder on a disk that all machines share")
 
 
-def worker_answer(file: Path) -> tuple[str, bool]:
-    """Runs on a worker: its version of una_fast, and whether it sees the file."""
-    return VERSION, os.path.exists(file)  # noqa: PTH110  Path.exists raises if a folder may not be read
+def worker_answer(folder: Path) -> tuple[str, bool]:
+    """Runs on a worker: its version of una_fast, and whether it sees the folder."""
+    return VERSION, os.path.exists(folder)  # noqa: PTH110  Path.exists raises if a folder may not be read
 
 
 def _is_loss(error: BaseException) -> bool:
@@ -216,5 +217,5 @@ def _is_loss(error: BaseException) -> bool:
 def _lost_worker(stage: str, error: BaseException) -> InputError:
     return InputError(
         f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
-        f"{KEPT}run the same again, and if it repeats, with a smaller `memory`"
+        "finished files are kept: run the same again, and if it repeats, with a smaller `memory`"
     )

@@ -1,23 +1,18 @@
-"""The folder that a build works in, beside the folder of the index. The file MARK in it says that a build made it."""
+"""The folder that a build works in, beside the folder of the index, and how far the build has come."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from una_fast.errors import InputError
-from una_fast.index.layout import DTYPES
-from una_fast.storage.files import PARTIAL, locked, read_bytes, unwritable, write_bytes
-from una_fast.storage.packs import KEPT
+from una_fast.index.staged.packs import is_whole, read_meta, write_pack
+from una_fast.storage.files import locked, remove_partial, unwritable
 
-MARK, MARKED = "build", b"una_fast makes an index here, and deletes this folder at the end\n"
-FILE = re.compile(
-    r"(segment|(read|rows|runs|ids|ranked|(merge|label|rank)-(terms|chunks))(-\d+)*"
-    rf"|(array|checksum)-({'|'.join(DTYPES)}))-[0-9a-f]{{16}}|{PARTIAL.pattern}"
-)
-NOTABLE = re.compile("segment|rows|label")  # the files of tasks that take long
+STATE = "build.pack"
 
 
 def work_folder(folder: Path) -> Path:
@@ -27,69 +22,65 @@ def work_folder(folder: Path) -> Path:
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """The work folder, made if it is not there, and locked while this process works.
+    """The work folder, made if it is not there, and locked while this process works. At the end it is deleted.
 
-    After an InputError it stays if there are files in it of tasks that take long.
+    After an error it stays if it holds more than what was read of each source.
 
     Raises:
-        InputError: the folder cannot be made, another process builds there, or no build made it.
+        InputError: the folder cannot be made, or another process builds there.
     """
     work = work_folder(folder)
     try:
-        with suppress(FileExistsError):
-            work.mkdir(parents=True)
-        if folder.exists() and folder.stat().st_dev != work.lstat().st_dev:
-            raise InputError(f"{folder}: is the top of a file system; give a folder inside it")
+        work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(work, error, "nothing was changed") from error
-    with locked(work, wait=False) as held:
-        if not held:
-            is_folder = work.is_dir() and not work.is_symlink()
-            about = "another process is building there; wait for its end" if is_folder else "no folder; move it"
-            raise InputError(f"{work}: {about}, or give another folder")
-        _claim(work)
+    with locked(work, wait=False) as is_free:
+        if not is_free:
+            raise InputError(f"{work}: another process is building there; wait for its end, or give another folder")
+        remove_partial(work)
         try:
             yield work
-        except InputError as error:
-            if work.is_dir() and any(NOTABLE.match(path.name) for path in work.iterdir()):
-                raise
-            end_work(work)
-            raise InputError(str(error).replace(KEPT, "")) from error
+            delete_files(work, STATE, "*.pack", "*.npy")
+        finally:
+            with suppress(OSError):
+                if all(path.name == STATE or path.name.startswith("read-") for path in work.iterdir()):
+                    delete_files(work, STATE, "read-*.pack")
+                    work.rmdir()
 
 
-def _claim(work: Path) -> None:
-    """Put the mark into an empty work folder.
+class State:
+    """How far a build has come: what each finished stage has told, in the file STATE.
 
-    Raises:
-        InputError: it holds something, and no mark.
+    It begins anew if the file is of another build, or if a file of a task is damaged; then these are deleted.
     """
-    try:
-        names = sorted(path.name for path in work.iterdir() if not PARTIAL.fullmatch(path.name))
-        if not names:
-            write_bytes(work / MARK, MARKED)
-        is_own = not names or (MARK in names and read_bytes(work / MARK) == MARKED)
-    except OSError as error:
-        with suppress(OSError):  # it holds something
-            work.rmdir()
-        raise unwritable(work, error, "nothing was changed") from error
-    if not is_own:
-        raise InputError(f"{work}: holds {names[0]!r}, and no build made it; move it, or delete it to build anew")
+
+    def __init__(self, work: Path, key: str, given: Collection[Path]):
+        """key: a hash of the corpus and the settings; given: files that are of this build in any case."""
+        self._work, self._finished = work, {"key": key}
+        old = [path for path in work.glob("*.pack") if path not in given]
+        with ThreadPoolExecutor() as threads:
+            goes_on = work / STATE in old and all(threads.map(is_whole, old)) and read_meta(work / STATE)["key"] == key
+        if goes_on:
+            self._finished = read_meta(work / STATE)
+        else:
+            delete_files(work, STATE, *(path.name for path in old))
+            write_pack(work / STATE, self._finished, {})
+
+    def __contains__(self, stage: str) -> bool:
+        return stage in self._finished
+
+    def __getitem__(self, stage: str) -> Any:
+        return self._finished[stage]
+
+    def finish(self, stage: str, told: Any, *outdated: str) -> None:
+        """Note what a finished stage has told, and delete the files of the patterns `outdated`."""
+        self._finished[stage] = told
+        write_pack(self._work / STATE, self._finished, {})
+        delete_files(self._work, *outdated)
 
 
-def delete_work(work: Path, keep: Callable[[str], bool]) -> None:
-    """Delete the files of a build, except names for which `keep` is true. What others put there stays."""
-    for path in [*work.iterdir()]:
-        if FILE.fullmatch(path.name) and not keep(path.name) and not path.is_dir():
+def delete_files(work: Path, *patterns: str) -> None:
+    """Delete the files of a work folder whose names match one of the patterns."""
+    for pattern in patterns:
+        for path in [*work.glob(pattern)]:
             path.unlink(missing_ok=True)
-
-
-def end_work(work: Path) -> None:
-    """Delete the work folder, the mark last: what a kill leaves is deleted by the next build.
-
-    Files of others stay, and the mark with them, so that the next build of this index can work there.
-    """
-    with suppress(OSError):
-        delete_work(work, lambda _: False)
-        if [path.name for path in work.iterdir()] == [MARK] and read_bytes(work / MARK) == MARKED:
-            (work / MARK).unlink()
-            work.rmdir()

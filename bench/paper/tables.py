@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import functools
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.report import table
 from train.config.command import read_yaml
 from train.evaluation.tasks.registry import TASKS, suite
-from train.record.folder import TABLES, write_json, write_page
+from train.record.folder import write_json, write_page
 from train.report.runs import STS_AVERAGE
-from una_fast.text_table import aligned
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
 AVERAGE, DEV = "average", "stsb_dev"  # scores besides the tasks
 RUN, CHECKPOINT, PAIRS, NEGATIVE = "run", "checkpoint", "pairs", "negative"  # kinds of sources
 STS = (*suite("sts"), AVERAGE)
 TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in TASKS.values() if row.short}
-NOTE = "Measured ± deviation over seeds, then the paper's figure and the difference, all × 100."
+NOTE = "Measured ± deviation over seeds, in brackets the paper's figure and the difference; scores × 100."
 
 Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fractions
 
@@ -30,9 +29,10 @@ Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fr
 class Source:
     """What measures a figure: a RUN of train.ddp, a published CHECKPOINT, the PAIRS of a task, the NEGATIVE of a text.
 
-    name: the encoder, the task or the text. options: the (name, value) pairs of the row, for train.ddp or
-    train.evaluate; all others are the paper's. texts: the kind of text that is the positive, "" if a sentence is its
-    own positive.
+    Attributes:
+        name: the encoder, the task or the text.
+        options: (name, value) pairs of the row, for train.ddp or train.evaluate; all others are the paper's.
+        texts: the kind of text that is the positive, "" if a sentence is its own positive.
     """
 
     kind: str
@@ -45,7 +45,9 @@ class Source:
 class Cell:
     """A figure of the paper, None if it has none, and the score of `source` that is measured beside it.
 
-    deviation: the paper's, over seeds. seed: the one whose score this is; None: the mean over the command's seeds.
+    Attributes:
+        deviation: the paper's, over seeds.
+        seed: the one whose score this is; None: the mean over the command's seeds.
     """
 
     row: str
@@ -69,10 +71,9 @@ def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell
     seeds: of the rows that show one seed, if not the paper's. model: takes the place of BERT, and then no row has
     RoBERTa.
     """
-    table = contents()[name]
-    columns = STS if table["columns"] == "sts" else table["columns"]
+    columns, rows = (contents()[name][part] for part in ("columns", "rows"))
+    columns = STS if columns == "sts" else columns
     columns = columns if isinstance(columns, dict) else {score: {"score": score} for score in columns}
-    rows = table["rows"]
     if seeds and any("seed" in row for row in rows.values()):
         means = {label: row for label, row in rows.items() if "seed" not in row}
         rows = {str(seed): rows.get(str(seed), {"seed": seed}) for seed in seeds} | means
@@ -99,68 +100,55 @@ def _source(label: str, row: Mapping[str, Any], column: Mapping[str, Any], model
 
 
 def save(folder: Path, about: Mapping[str, Any], cells: Iterable[Cell], scores: Mapping[Source, Scores]) -> str:
-    """Write the table with what is measured so far, and return it as text.
+    """Write the table with what is measured so far, and return it as Markdown.
 
     FOLDER/tables holds each table under its name, FOLDER/table.json and .md the last one. Figures are fractions, null
     if there is none; a row has, each by column: paper, paper_deviation, measured (mean over seeds), difference,
     deviation (of the sample, n - 1) and seeds. about: the further entries of table.json.
     """
     rows: dict[str, dict[str, Any]] = {}
+    texts: dict[str, list[str]] = {}
     for cell in cells:
-        row = rows.setdefault(cell.row, {"name": cell.row})
-        for name, value in _measured(cell, scores.get(cell.source, {})).items():
+        row, entry = rows.setdefault(cell.row, {"name": cell.row}), _measured(cell, scores.get(cell.source, {}))
+        for name, value in entry.items():
             row.setdefault(name, {})[cell.column] = value
-    table = {**about, "rows": [*rows.values()]}
-    text = as_text(table)
-    for stem in (folder / TABLES / table["table"], folder / "table"):
-        write_json(Path(f"{stem}.json"), table)
-        write_page(Path(f"{stem}.md"), text + "\n\n")
-    return text
+        texts.setdefault(cell.row, [cell.row]).append(_text(**entry))
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row["paper"]))
+    lines = table([about["curve"], *(TITLES.get(column, column) for column in columns)], texts.values())
+    page = "\n\n".join([f"Table {about['number']}: {about['title']}", lines, NOTE, *filter(None, [about["note"]])])
+    for stem in (folder / "tables" / about["table"], folder / "table"):
+        write_json(Path(f"{stem}.json"), {**about, "rows": [*rows.values()]})
+        write_page(Path(f"{stem}.md"), page + "\n")
+    return page
 
 
 def _measured(cell: Cell, scores: Scores) -> dict[str, Any]:
     name = STS_AVERAGE if cell.score == AVERAGE else cell.score
     seeds = {seed: by_name.get(name) for seed, by_name in scores.items() if cell.seed in (None, seed)}
     values = [value for value in seeds.values() if value is not None]
-    numeric = bool(values) and not any(isinstance(value, str) for value in values)
-    mean = statistics.fmean(values) if numeric and len(values) > 1 else next(iter(values), None)
-    compared = numeric and isinstance(cell.paper, (int, float))
+    several = len(values) > 1 and not isinstance(values[0], str)
+    measured = statistics.fmean(values) if several else next(iter(values), None)
+    compared = isinstance(measured, (int, float)) and isinstance(cell.paper, (int, float))
     return {
         "paper": cell.paper,
         "paper_deviation": cell.deviation,
-        "measured": mean,
-        "difference": mean - cell.paper if compared else None,  # type: ignore[operator]
-        "deviation": statistics.stdev(values) if numeric and len(values) > 1 else None,
+        "measured": measured,
+        "difference": measured - cell.paper if compared else None,
+        "deviation": statistics.stdev(values) if several else None,
         "seeds": {str(seed): value for seed, value in seeds.items()},
     }
 
 
-def as_text(table: Mapping[str, Any]) -> str:
-    """The table as Markdown. A cell is the measured figure, followed by the paper's and the difference in brackets."""
-    columns = list(dict.fromkeys(column for row in table["rows"] for column in row["paper"]))
-    rows = [[table["curve"], *(TITLES.get(column, column) for column in columns)]]
-    rows += [[row["name"], *(_cell(row, column) for column in columns)] for row in table["rows"]]
-    lines = [f"| {line} |" for line in aligned(rows, left=range(len(rows[0])), between=" | ")]
-    lines.insert(1, re.sub("[^|]", "-", lines[0]))
-    plain = any(isinstance(value, (int, str)) for row in table["rows"] for value in row["paper"].values())
-    below = ["Measured, with the paper's in brackets." if plain else NOTE, *filter(None, [table["note"]])]
-    return "\n".join([f"Table {table['number']}: {table['title']}", "", *lines, "", *below])
+def _text(paper: Any, paper_deviation: Any, measured: Any, difference: Any, deviation: Any, seeds: Any) -> str:
+    """A cell of the Markdown: the measured figure, and in brackets the paper's and the difference of scores."""
+    if paper is None:
+        return _figure(measured, deviation)
+    more = f", {100 * difference:+.2f}" if isinstance(difference, float) else ""
+    return f"{_figure(measured, deviation)} ({_figure(paper, paper_deviation)}{more})"
 
 
-def _cell(row: Mapping[str, Any], column: str) -> str:
-    def figure(name: str, deviation: str) -> str:
-        around = row[deviation][column]
-        return _figure(row[name][column]) + (f" ± {100 * around:.2f}" if around is not None else "")
-
-    measured = figure("measured", "deviation")
-    if row["paper"][column] is None:
-        return measured
-    paper, difference = figure("paper", "paper_deviation"), row["difference"][column]
-    return f"{measured} ({paper}{f', {100 * difference:+.2f}' if isinstance(difference, float) else ''})"
-
-
-def _figure(value: float | str | None) -> str:
-    """A score (float) × 100, a count (int) or a text as it is, "-" for None."""
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+def _figure(value: float | str | None, deviation: float | None) -> str:
+    """A score (float) × 100 ± its deviation, a count (int) or a text as it is, "-" for None."""
+    if isinstance(value, float):
+        return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else value

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser, first_word
+from bench.paper.tables import Cell, Source, cells_of, contents
+from train.config.command import Parser, first_word, words_of
 from train.config.options import option, options_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
-from train.paper.tables import Cell, Source, cells_of, contents
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
 TEXTS = {"paraphrase": ("paraphrases", "pegasus"), "back-translation": ("back_translations", "opus-mt-fr")}
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
+SETTINGS = {**PAPER_SETTINGS, "precision": "fp32"}  # of every run, where they are not train.ddp's defaults
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
 SET_BY_COMMAND = ("demo", "evaluate", "seed", "index", "resume")  # options of train.ddp that this command sets itself
+NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size")  # where given, a note says so
 
 
 @dataclass(frozen=True)
@@ -49,40 +51,36 @@ class Paper:
 class Request:
     """A call of the command.
 
-    seeds: of every run, the user's or the paper's. given: by name the options that were given, the command's own and
-    those of `train.ddp`.
+    Attributes:
+        seeds: of every run, the user's or the paper's.
+        given: by name the options that were given, the command's own and those of `train.ddp`.
+        downstream: SentEval's folder of that name.
+        corpus: the files of sentences.
     """
 
     table: str
     output: Path
     seeds: tuple[int, ...]
     given: dict[str, Any]
-
-    @cached_property
-    def downstream(self) -> Path:
-        """SentEval's `downstream` folder."""
-        return downstream_folder(self.given.get("data") or None)
-
-    @cached_property
-    def corpus(self) -> tuple[str, ...]:
-        """The files of sentences. InputError if none was given, and the data hold no corpus of the paper."""
-        if "corpus" in self.given:
-            return self.given["corpus"]
-        folder = self.downstream.parents[1] / "corpora"
-        if found := [str(folder / name) for name in CORPORA if (folder / name).is_file()]:
-            return (found[0],)
-        raise InputError(
-            f"{folder} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
-            f"`python -m train.download --to {folder.parent} --only wiki`"
-        )
+    downstream: Path
+    corpus: tuple[str, ...]
 
     @property
     def base(self) -> dict[str, Any]:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
-        own = {"paraphrases", *options_of(Paper)}
-        given = {name: value for name, value in self.given.items() if name not in own}
-        own_radius = {"corpus", "radius", "window"} & {*given}
-        return PAPER_SETTINGS | ({} if own_radius else {"radius": RADIUS}) | given
+        given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
+        return SETTINGS | ({} if {"corpus", "radius", "window"} & {*given} else {"radius": RADIUS}) | given
+
+    def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
+        """The run of a source. scored: on the STS tasks too, not on the dev set alone."""
+        values = self.base | dict(source.options)
+        if values.get("positives") not in WITH_SYNONYMS:  # a run with other positives refuses --synonyms
+            values.pop("synonyms", None)
+        values |= {"model": source.name, "corpus": self.corpus, "seeds": seeds, "output": str(self._folder_of(source))}
+        values["index"] = str(self.output / (f"index-{source.texts}" if source.texts else "index"))
+        values["paraphrases"] = self._texts(source.texts) if source.texts else ""
+        values["dev"] = values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv")
+        return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
     def _texts(self, kind: str) -> str:
         """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
@@ -97,17 +95,6 @@ class Request:
         if not Path(file).exists():
             raise InputError(f"{flag} {file}: there is no such file")
         return file
-
-    def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
-        """The run of a source. scored: on the STS tasks too, not on the dev set alone."""
-        values = self.base | dict(source.options)
-        if values.get("positives") not in WITH_SYNONYMS:  # a run with other positives refuses --synonyms
-            values.pop("synonyms", None)
-        values |= {"model": source.name, "corpus": self.corpus, "seeds": seeds, "output": str(self._folder_of(source))}
-        values["index"] = str(self.output / (f"index-{source.texts}" if source.texts else "index"))
-        values["paraphrases"] = self._texts(source.texts) if source.texts else ""
-        values["dev"] = values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv")
-        return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
     def _folder_of(self, source: Source) -> Path:
         """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
@@ -125,17 +112,13 @@ class Request:
 
     def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
-        table, own = contents()[self.table], {"model", "corpus", "max_steps", "epochs", "batch_size"} & {*self.given}
-        words = {name: one if isinstance(one := self.given[name], tuple) else (one,) for name in sorted(own)}
-        named = {name: " ".join(Path(str(one)).name for one in some) for name, some in words.items()}
-        changed = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in named.items())
+        table = contents()[self.table]
+        changed = words_of([options()[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
             "seeds": self.seeds,
-            "model": self.given.get("model", ""),
-            "corpus": self.given.get("corpus", ()),
-            "note": f"Measured with {changed}, which the paper's figures are not." if changed else "",
+            "note": f"Measured with {shlex.join(changed)}, which the paper's figures are not." if changed else "",
         }
 
 
@@ -152,15 +135,23 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     """The request of a command line whose first word is the table.
 
     Raises:
-        InputError: no such table, an unknown option, a value that is missing or out of range.
+        InputError: no such table, an unknown option, a value that is missing or out of range, no corpus.
     """
     titles = {name: f"table {table['number']}: {table['title']}" for name, table in contents().items()}
     name = first_word(words, prog, "table", titles)
-    about = f"The paper's {titles[name]}, with its figures beside."
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
-    found = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
-    given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()}
+    about = f"The paper's {titles[name]}, with its figures beside."
+    read = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in read.items()}
     if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
+    downstream = downstream_folder(given.get("data") or None)
+    corpora = downstream.parents[1] / "corpora"
+    corpus = given.get("corpus") or next(((str(corpora / one),) for one in CORPORA if (corpora / one).is_file()), ())
+    if not corpus:
+        raise InputError(
+            f"{corpora} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
+            f"`python -m train.download --to {corpora.parent} --only wiki`"
+        )
     seeds = given.get("seeds") or tuple(contents()[name].get("seeds", [42]))
-    return Request(name, Path(given["output"]), seeds, given)
+    return Request(name, Path(given["output"]), seeds, given, downstream, corpus)
