@@ -56,8 +56,9 @@ def works() -> tuple[Works, dict[str, int]]:
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
     lines = list(synthetic_sentences(SENTENCES))
     index = una_fast.build_index(lines, n_jobs=1)
-    una, una_2 = (una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs) for n_jobs in (1, 2))
-    computed = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, keep_probabilities=False)
+    paper: dict[str, Any] = {"tokenizer": tokenizer, "beta": 0.5, "surface": "paper"}  # as in the committed ratios
+    una, una_2 = (una_fast.Augmenter(index, n_jobs=n_jobs, **paper) for n_jobs in (1, 2))
+    computed = una_fast.Augmenter(index, n_jobs=1, keep_probabilities=False, **paper)
     eda, eda_2 = (una_fast.EDA(index, "swap", tokenizer=tokenizer, n_jobs=n_jobs) for n_jobs in (1, 2))
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)

@@ -32,7 +32,7 @@ SENTENCES, OTHERS = 10_000, 40_000
 RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
 SETTINGS: dict[str, dict[str, Any]] = {
     f"{surface}{', punctuation kept' * kept}, beta {beta}": {"surface": surface, "keep_punctuation": kept, "beta": beta}
-    for surface in ("paper", "lower", "kept")
+    for surface in ("paper", "kept")
     for kept in (False, True)
     for beta in (0.5, 0.1)
 }

@@ -15,7 +15,7 @@ MODEL, PAIRS = sys.argv[1:] or ("bert-base-uncased", "pairs.csv")
 if __name__ == "__main__":
     index = una_fast.build_index(PAIRS, column="product")  # negatives are made of the products
     index.save("una-index")
-    una = una_fast.Augmenter(index, surface="kept", keep_punctuation=True)
+    una = una_fast.Augmenter(index, keep_punctuation=True)
     negatives = Negatives(una, column="query", positive="product", of="positive", keep=["mined"])
     pairs = negatives.select(load_dataset("csv", data_files=PAIRS, split="train")).train_test_split(0.1, seed=42)
     queries = dict(enumerate(pairs["test"]["query"]))

@@ -50,6 +50,9 @@ class Ragged:
     def __getitem__(self, row: int) -> np.ndarray:
         return self.values[self.indptr[row] : self.indptr[row + 1]]
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
     def lengths(self) -> np.ndarray:
         """int64 (N,), the number of values of each row."""
         return np.diff(self.indptr)
@@ -107,6 +110,14 @@ class StringTable(Sequence[str]):
         """These strings, then the strings of `other`."""
         utf8 = np.concatenate([self.utf8, other.utf8])
         return StringTable(utf8, np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]))
+
+    def exchanged(self, rows: np.ndarray, strings: Sequence[str]) -> StringTable:
+        """These strings, with `strings` in the place of the strings ``rows``, integers (m,)."""
+        if not len(rows):
+            return self
+        order = np.arange(len(self), dtype=POINTER)
+        order[rows] = len(self) + np.arange(len(rows))
+        return self.followed_by(StringTable.from_strings(strings)).take(order)
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
         """int64, ascending: the numbers of the strings that hold one of `contents`."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from train.config.command import Parser
 from train.config.options import option, options_of
-from una_fast_cli.negatives import Source, augmenter_of, draw_options
+from train.config.run import DRAWS, Run
+from una_fast_cli.negatives import Source, augmenter_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Explain:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast explain") -> int:
     """Print why each word of the sentences is replaced or kept; the exit code."""
     about = "Show why each word of a sentence is replaced or kept, and the negative that comes of it."
-    parser = Parser(prog, about, options_of(Source) | draw_options() | options_of(Explain))
+    parser = Parser(prog, about, options_of(Source) | options_of(Run, DRAWS) | options_of(Explain))
     parser.usage = f"{prog} --index FOLDER [options] SENTENCE ..."
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence or more")
     values = parser.checked(arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from train.config.command import Parser
-from train.config.options import Option, option, options_of
-from train.config.run import DRAWS, FILES, PAPER_SETTINGS, Run, check_radius, reading_arguments
+from train.config.options import option, options_of
+from train.config.run import DRAWS, FILES, Run, check_radius, reading_arguments
 from una_fast.integrations.epochs import negative_names
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
@@ -66,7 +66,7 @@ class Output:
 def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
     """Write the negatives of every sentence; the exit code."""
     about = "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one."
-    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | draw_options()
+    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS)
     values = Parser(prog, about, options).checked(arguments)
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = None
@@ -124,12 +124,6 @@ def _of_file(values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
         if not (batch := list(islice(texts, BATCH_ROWS))):
             return
         yield range(start, start + len(batch)), batch
-
-
-def draw_options() -> dict[str, Option]:
-    """The options of the draws by field name; beta is the paper's unless given, as in `una_fast.Augmenter`."""
-    options = options_of(Run, DRAWS)
-    return options | {"beta": replace(options["beta"], default=PAPER_SETTINGS["beta"])}
 
 
 def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:

@@ -145,7 +145,9 @@ class Spliced(Control):
     ) -> None:
         super().__init__(index, seed, tokenizer, n_jobs)
         self._settings |= {"beta": beta}
-        self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, select=self.select, n_jobs=n_jobs)
+        self._una = Augmenter(
+            index, beta=beta, radius="1%", seed=seed, select=self.select, surface="paper", n_jobs=n_jobs
+        )
 
     @abstractmethod
     def put(self, word: WordExplanation) -> str:

@@ -40,7 +40,7 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float]:
 
     again = min(cost(0) for _ in range(AGAIN))
     drawn = una._draw_rows(rows, DrawSet(0, 0))
-    left = una._speller.fill(rows, drawn, out["input_ids"].numpy(), out["attention_mask"].numpy())
+    left = una._detokenizer.fill(rows, drawn, out["input_ids"].numpy(), out["attention_mask"].numpy())
     return again, statistics.median(cost(epoch) for epoch in range(1, EPOCHS + 1)), len(left) / len(rows)
 
 

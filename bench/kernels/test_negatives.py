@@ -15,6 +15,7 @@ CALLS = 16  # batches a round, each of other rows: as in training, the rows are 
 REFERENCE_SENTENCES = 200
 TOKENIZER_SENTENCES = 4_096
 NLPAUG_SENTENCES = 50
+PAPER: dict[str, Any] = {"beta": 0.5, "surface": "paper"}  # the settings of earlier figures
 
 
 def batches(size: int, batch: int, calls: int) -> list[np.ndarray]:
@@ -31,7 +32,7 @@ def run_ids(una: una_fast.Augmenter, rows: list[np.ndarray]) -> None:
 
 @pytest.mark.parametrize(("batch", "n_jobs"), [(BATCH, 1), (BATCH, 2), (64, 1)])
 def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_jobs: int) -> None:
-    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs)
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs, **PAPER)
     rows = batches(size, batch, CALLS * BATCH // batch)
     label = f"una_fast, batches of {batch:,}, {n_jobs} thread{'s' * (n_jobs > 1)}"
     note(IDS, size, label, CALLS * BATCH, lambda: run_ids(una, rows), rounds=7, threads=n_jobs, batch=batch)
@@ -39,19 +40,19 @@ def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n
 
 @pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])
 def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> None:
-    una = una_fast.Augmenter(index, radius=radius, tokenizer=tokenizer, n_jobs=1)
+    una = una_fast.Augmenter(index, radius=radius, tokenizer=tokenizer, n_jobs=1, **PAPER)
     rows = batches(size, BATCH, CALLS)
     note(RADII, size, f"radius {radius:,}", CALLS * BATCH, lambda: run_ids(una, rows), rounds=5)
 
 
 def test_tokenizer_of_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
-    texts = una_fast.Augmenter(index).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
+    texts = una_fast.Augmenter(index, **PAPER).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
     label = "fast tokenizer alone, text ready"
     note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))
 
 
 def test_negatives(note, size: int, index: Any) -> None:
-    una = una_fast.Augmenter(index, n_jobs=1)
+    una = una_fast.Augmenter(index, n_jobs=1, **PAPER)
     (rows,) = batches(size, BATCH, 1)
     negatives = note(TEXT, size, "una_fast", BATCH, lambda: una.negatives(rows), rounds=5)
     assert len(negatives) == BATCH

@@ -16,7 +16,7 @@ from una_fast.index.scores import inverse_document_frequency
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize("radius", [1, 4, 4000])
 def test_negatives_are_those_of_the_reference(index, variant, radius):
-    una = una_fast.Augmenter(index, radius=radius, variant=variant, seed=5)
+    una = una_fast.Augmenter(index, beta=0.5, radius=radius, variant=variant, seed=5, surface="paper")
     idf, scores = dict(enumerate(index.idf)), index.max_tfidf.tolist()
     expected = [
         " ".join(
@@ -40,7 +40,7 @@ def test_negatives_are_those_of_the_reference(index, variant, radius):
 
 
 def test_a_negative_differs_from_its_sentence_in_the_paper_variant(index):
-    una = una_fast.Augmenter(index, beta=0.0, radius=4000)
+    una = una_fast.Augmenter(index, beta=0.0, radius=4000, surface="paper")
     for row, negative in enumerate(una.negatives(range(len(CORPUS)))):
         words, new = index.words(row), negative.split()
         p = una.replacement_probabilities(CORPUS[row])[1]
@@ -48,7 +48,7 @@ def test_a_negative_differs_from_its_sentence_in_the_paper_variant(index):
 
 
 def test_probabilities_are_one_a_word_unseen_words_included(index):
-    una = una_fast.Augmenter(index)
+    una = una_fast.Augmenter(index, beta=0.5)
     words, p = una.replacement_probabilities("The zebra sat , the zebra slept .")
     idf = dict(zip(index.terms, index.idf, strict=True))
     assert words == ["the", "zebra", "sat", ",", "the", "zebra", "slept", "."]
@@ -68,7 +68,7 @@ def test_blank_text_has_no_negative(index, text):
 def test_a_one_word_sentence_is_always_replaced(index):
     una = una_fast.Augmenter(index)
     assert una.replacement_probabilities("Hello")[1].tolist() == [1.0]
-    assert all(una.augment(["Hello"], epoch=e) != ["hello"] for e in range(50))
+    assert all(una.augment(["Hello"], epoch=e) != ["Hello"] for e in range(50))
 
 
 def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
@@ -77,10 +77,10 @@ def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
         expected = inverse_document_frequency(np.ones(3), n)
         assert inverse_document_frequency(1, n) == expected[0] == expected[2], n
     index = una_fast.build_index([*(f"filler{i}" for i in range(9)), "alpha beta gamma"])
-    assert una_fast.Augmenter(index).replacement_probabilities("alpha zebra gamma")[1].tolist() == [1.0, 0.5, 0.5]
-    assert una_fast.Augmenter(index).replacement_probabilities("zebra alpha beta gamma")[1].tolist() == [
-        1,
-        0.5,
+    assert una_fast.Augmenter(index, beta=0.5).replacement_probabilities("alpha zebra gamma")[1].tolist() == [
+        1.0,
         0.5,
         0.5,
     ]
+    una = una_fast.Augmenter(index, beta=0.5)
+    assert una.replacement_probabilities("zebra alpha beta gamma")[1].tolist() == [1, 0.5, 0.5, 0.5]

@@ -7,10 +7,9 @@ from support.short_corpus import CORPUS
 
 
 def test_explain_says_what_augment_did(index):
-    una = una_fast.Augmenter(index, radius=3)
     for text in ("The zebra sat , the zebra slept .", CORPUS[0], "Hello"):
         for variant in ("paper", "released"):
-            una = una_fast.Augmenter(index, radius=3, variant=variant)
+            una = una_fast.Augmenter(index, radius=3, variant=variant, surface="paper")
             told = una.explain(text, epoch=4)
             assert told.negative == una.augment([text], epoch=4)[0]
             words, p = una.replacement_probabilities(text)

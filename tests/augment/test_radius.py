@@ -77,7 +77,7 @@ def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(ind
 
 
 def test_score_windows_replace_by_terms_within_the_distance(index):
-    una = una_fast.Augmenter(index, radius=0.05, window="score")
+    una = una_fast.Augmenter(index, radius=0.05, window="score", surface="paper")
     for row, negative in enumerate(una.negatives(range(len(CORPUS)))):
         for old, new in zip(index.words(row), negative.split(), strict=True):
             a, b = index.term_ids[old], index.term_ids[new]

@@ -68,17 +68,6 @@ def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, win
     checks.check_unseen(rows, text, setting, window)
 
 
-@settings(max_examples=200)
-@given(
-    SENTENCES,
-    st.dictionaries(st.integers(0, 60), st.tuples(st.integers(1, 2), st.booleans()), max_size=30),
-    SETTINGS,
-    WINDOWS,
-)
-def test_words_that_stay_are_spelled_as_in_their_sentence(rows, entries, setting, window):
-    checks.check_respelled(rows, entries, setting, window)
-
-
 @given(
     PIECES,
     st.one_of(st.none(), PIECES),

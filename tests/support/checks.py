@@ -12,7 +12,7 @@ from una_fast._kernels import csr
 from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
-from una_fast._kernels.draws.rows import Respelled, RowKernel
+from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, Ragged
@@ -204,27 +204,6 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
         ids = [101, *[token for term in spelled for token in term][: length - 1 - len(suffix)], *suffix]
         assert_padded(ids, input_ids[i], attention_mask[i], pads_left)
-
-
-def check_respelled(rows, entries, setting, window):
-    """entries: by place how many words are one in the sentence, and whether a mark stands before a new word."""
-    rows = ranked(rows)
-    words, scores = ragged(rows), score(rows)
-    rules, n_terms = law(scores, len(rows), window=window, **with_fixed(setting, len(scores.idf))), len(scores.idf)
-    listed, end = {}, 0
-    for at, (length, mark) in sorted((place % max(1, len(words.values)), entry) for place, entry in entries.items()):
-        stop = words.indptr[np.searchsorted(words.indptr, at, side="right")] if at < len(words.values) else 0
-        if at >= end and at + length <= stop:  # entries do not overlap, and end with their row
-            listed[at], end = (length, n_terms + at, n_terms + 100 if mark else -1), at + length
-    chosen = sorted({int(np.searchsorted(words.indptr, at, side="right")) - 1 for at in listed})
-    columns = np.array([listed[at] for at in sorted(listed)], dtype=POINTER).reshape(-1, 3).T.copy()
-    respelled = Respelled(len(rows), chosen, [], np.array(sorted(listed), dtype=POINTER), *columns, False)
-    numbers = np.arange(len(rows))
-    drawn, _ = Negatives(words, rules).terms(numbers, 0)
-    out, bounds = Negatives(words, rules, respelled=respelled).terms(numbers, 0)
-    for row, found in zip(numbers, np.split(out, bounds[1:-1]), strict=True):
-        start, stop = words.indptr[row : row + 2].tolist()
-        assert found.tolist() == reference.respelled(words.values.tolist(), drawn.tolist(), listed, start, stop)
 
 
 def assert_padded(ids, input_ids, attention_mask, pads_left):

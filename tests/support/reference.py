@@ -295,20 +295,3 @@ def insert_synonyms(words, n, synonyms_of, bits_of):
         synonyms = synonyms_of(pool[below(bits_of(step, 0), len(pool))])
         out.insert(below(bits_of(step, 2), len(out) + 1), synonyms[below(bits_of(step, 1), len(synonyms))])
     return out
-
-
-def respelled(old, drawn, listed, start, stop):
-    """The row ``drawn[start:stop]`` as its sentence spells it.
-
-    listed: by place (how many words, the id that stands for them while they stay, the mark before a new word or -1).
-    """
-    out, k = [], start
-    while k < stop:
-        length, spelling, mark = listed.get(k, (1, None, -1))
-        if spelling is not None and old[k : k + length] == drawn[k : k + length]:
-            out.append(spelling)
-            k += length
-        else:
-            out += [mark] * (mark >= 0) + [drawn[k]]
-            k += 1
-    return out

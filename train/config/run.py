@@ -165,10 +165,10 @@ class Run:
     variant: Literal["paper", "released"] = DRAWS.option(
         "paper", "make negatives as the paper says, or as the code that its authors released does"
     )
-    surface: Literal["lower", "kept", "paper"] = DRAWS.option(
-        "lower",
-        "lower: a negative is words in lower case with spaces between; kept: it is the sentence as it is written, but "
-        "for the words that are replaced; paper: as lower, with NLTK's `` and '' for quotation marks",
+    surface: Literal["kept", "paper", "lower"] = DRAWS.option(
+        "kept",
+        "kept: a negative is the sentence as it is written, but for the words that are replaced; paper: it is words in "
+        "lower case with spaces between, with NLTK's `` and '' for quotation marks; lower: an old name of kept",
     )
     keep_punctuation: bool = DRAWS.option(
         False, "words without a letter or digit are neither replaced nor drawn; not with --variant released"

@@ -16,11 +16,11 @@ import xxhash
 from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import ID, Ragged, StringTable, row_bounds
+from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
 from una_fast.augment.row_draws import DrawSet, integer
 from una_fast.augment.settings import check_choices, check_index
-from una_fast.augment.speller import Speller
 from una_fast.augment.synonyms import Synonyms, open_synonyms
 from una_fast.augment.text_rows import TextRows
 from una_fast.augment.word_augmentation import EditedWords
@@ -90,9 +90,9 @@ class EDA(KernelAugmentation):
         words = [text.word(i, self.index.terms) for i in text.terms.values.tolist()]
         return EditedWords(words, [strings[-1 - i] for i in drawn.values.tolist()])
 
-    def _make_kernel(self, speller: Speller) -> RowKernel:
+    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         edits = self._operation, self._strength, self._synonyms
-        return EditedRows(self.index.word_ids, *edits, self._seed, speller.term_tokens)
+        return EditedRows(self.index.word_ids, *edits, self._seed, detokenizer.term_tokens)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         """All ids are negative."""

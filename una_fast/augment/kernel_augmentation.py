@@ -10,8 +10,8 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import Ragged, StringTable
+from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.row_draws import DrawSet
-from una_fast.augment.speller import Speller
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import NO_STRINGS, TextRows
 from una_fast.index.index import Index
@@ -29,12 +29,12 @@ class KernelAugmentation(TextAugmentation):
     Calls, in order:
 
         token_ids   kernel.token_ids draws all rows and writes their ids, with surface="kept" _draw_rows and
-                    Speller.fill; the rows that these leave: _draw_rows, Speller.rows, and the tokenizer
-        texts       _draw_rows, Speller.rows
-        augment     TextReader.read, _draw_text, Speller.texts
+                    Detokenizer.fill; the rows that these leave: _draw_rows, Detokenizer.rows, and the tokenizer
+        texts       _draw_rows, Detokenizer.rows
+        augment     TextReader.read, _draw_text, Detokenizer.texts
 
-    settings: of the augmentation, for its repr and its copies; surface: as `Speller` takes it; extra: the strings of
-    the ids that the kernel draws beside the terms.
+    settings: of the augmentation, for its repr and its copies; surface: as `Detokenizer` takes it; extra: the strings
+    of the ids that the kernel draws beside the terms.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class KernelAugmentation(TextAugmentation):
         self._n_jobs = n_cores(n_jobs)
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
-        self._speller = Speller(index, surface, self.tokens, self._n_jobs, extra)
-        self._kernel = self._make_kernel(self._speller)
+        self._detokenizer = Detokenizer(index, surface, self.tokens, self._n_jobs, extra)
+        self._kernel = self._make_kernel(self._detokenizer)
 
     @abstractmethod
-    def _make_kernel(self, speller: Speller) -> RowKernel:
-        """The kernel for rows of the index; the speller has what it needs to write ids."""
+    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
+        """The kernel for rows of the index; the detokenizer has what it needs to write ids."""
 
     @abstractmethod
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
@@ -64,10 +64,10 @@ class KernelAugmentation(TextAugmentation):
 
     def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
         text = self._reader.read(sentences)
-        return self._speller.texts(text, *self._draw_text(text, draws))
+        return self._detokenizer.texts(text, *self._draw_text(text, draws))
 
     def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
-        return self._speller.rows(rows, self._draw_rows(rows, draws))
+        return self._detokenizer.rows(rows, self._draw_rows(rows, draws))
 
     def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
         input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
@@ -75,15 +75,15 @@ class KernelAugmentation(TextAugmentation):
 
         def fill(part: slice) -> None:
             ids, mask = input_ids[part], attention_mask[part]
-            if self._speller.writes_ids:
+            if self._detokenizer.writes_ids:
                 left[part] = 0
-                left[part][self._speller.fill(rows[part], self._draw_rows(rows[part], draws), ids, mask)] = 1
+                left[part][self._detokenizer.fill(rows[part], self._draw_rows(rows[part], draws), ids, mask)] = 1
                 return
             workspace = self._take_workspace()
             self._kernel.token_ids(rows[part], draws.epoch, workspace, ids, mask, left[part], draws.number)
             self._workspaces.append(workspace)
 
-        if self._speller.writes_ids or self._kernel.tokens is not None:
+        if self._detokenizer.writes_ids or self._kernel.tokens is not None:
             self._threads.run(fill, len(rows))
         if len(lines := np.flatnonzero(left)):
             self._threads.run(lambda part: self._write_texts(rows, lines[part], draws, out), len(lines))

@@ -20,15 +20,10 @@ from una_fast.index.index import Index
 NO_STRINGS = StringTable.from_strings([])
 
 
-def spell(
-    rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS, first_glued: int | None = None
-) -> StringTable:
-    """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``.
-
-    No space follows an id from `first_glued` on.
-    """
-    tables, glued = (strings.utf8, strings.offsets, unseen.utf8, unseen.offsets), first_glued or len(strings)
-    return StringTable(*spell_rows(rows.values, rows.indptr, *tables, glued))
+def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) -> StringTable:
+    """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``."""
+    tables = strings.utf8, strings.offsets, unseen.utf8, unseen.offsets
+    return StringTable(*spell_rows(rows.values, rows.indptr, *tables))
 
 
 @dataclass(frozen=True)

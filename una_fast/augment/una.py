@@ -12,15 +12,15 @@ from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import SCORE, Ragged, StringTable
+from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.settings import check_choices, make_law
-from una_fast.augment.speller import Speller
 from una_fast.augment.text_rows import TextRows
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 
@@ -44,10 +44,9 @@ class Augmenter(KernelAugmentation):
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
         window: the unit of `radius`, "rank" or "score".
-        surface: "lower": the words as the index has them, joined by spaces, and quotation marks as they are written (a
-            drawn one is '"'); "paper": quotation marks too as the index has them, NLTK's `` and '', as in the paper and
-            its code, so "lower" is the same with variant="released"; or "kept": the sentence as it is written, except
-            for replaced words, which take the case of the word that they replace. The draws are the same.
+        surface: "kept": the sentence as it is written, except for replaced words, which take the case of the word that
+            they replace; or "paper": the words as the index has them, joined by spaces, quotation marks as NLTK's ``
+            and '', as in the paper and its code. The draws are the same. variant="released" always has "paper".
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
             the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
@@ -64,15 +63,15 @@ class Augmenter(KernelAugmentation):
             `keep_punctuation`, of one term that has a letter or digit.
 
     Warns:
-        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms, or surface="lower" and a
-            tokenizer that tells capital letters from small ones.
+        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
+        FutureWarning: surface="lower", which means "kept".
 
     """
 
     def __init__(
         self,
         index: Index,
-        beta: float = 0.5,
+        beta: float = 0.3,
         radius: int | float | str | None = None,
         seed: int = 42,
         select: Literal["tfidf", "random"] = "tfidf",
@@ -81,11 +80,14 @@ class Augmenter(KernelAugmentation):
         tokenizer: Any = None,
         *,
         window: Literal["rank", "score"] = "rank",
-        surface: Literal["lower", "kept", "paper"] = "lower",
+        surface: Literal["kept", "paper"] = "kept",
         keep_punctuation: bool = False,
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
+        if surface == "lower":
+            warnings.warn('surface="lower" means "kept": give that, or "paper"', FutureWarning, stacklevel=2)
+            surface = "kept"
         law: dict[str, Any] = {
             "beta": beta,
             "radius": radius,
@@ -103,15 +105,8 @@ class Augmenter(KernelAugmentation):
             tokenizer,
             n_jobs,
             {**law, "surface": surface, "keep_probabilities": keep_probabilities},
-            surface="paper" if variant == "released" and surface == "lower" else surface,
+            surface="paper" if variant == "released" else surface,
         )
-        if surface == "lower" and variant == "paper" and index.lowercase and self.tokens and self.tokens.cased:
-            warnings.warn(
-                'tokenizer: it tells capital letters from small ones, and with surface="lower" negatives have small '
-                'letters alone, which gives them away: give surface="kept", or an uncased tokenizer',
-                InputWarning,
-                stacklevel=2,
-            )
 
     # names of UNA for two methods of every augmentation
     negatives = KernelAugmentation.texts
@@ -145,15 +140,15 @@ class Augmenter(KernelAugmentation):
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         drawn, unseen = self._draw_text(text, draws)
         words = explain_words(self.index, self._law, text, self._weigh(text), drawn.values, draws)
-        return Explanation(words, *self._speller.texts(text, drawn, unseen))
+        return Explanation(words, *self._detokenizer.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "radius": self.radius}
 
-    def _make_kernel(self, speller: Speller) -> RowKernel:
+    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
         weighted = kept_probabilities(self.index, self._law, self._n_jobs) if is_kept else None
-        return Negatives(self.index.word_ids, self._law, speller.term_tokens, speller.respelled, weighted)
+        return Negatives(self.index.word_ids, self._law, detokenizer.term_tokens, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         kernel = Negatives(text.terms, self._law, numbers=text.keys, fixed_unseen=self._fixed_unseen(text))

@@ -1,68 +1,59 @@
 """Negatives of rows of the index that are written like their sentences, as text or as token ids.
 
-A kernel writes a row chunk by chunk. A chunk that stays keeps its ids of the sentence, and a drawn term has ids that
-were made once and kept beside the index. What else a chunk holds is cut into *units*, such as ")." behind a new word,
-where the tokenizer begins a new sub-word (`una_fast.tokens.joins`); the tokenizer encodes each unit once.
+A kernel writes a row chunk by chunk. A chunk that stays keeps its ids of the sentence, a drawn term alone has ids that
+were made once and kept beside the index, and any other chunk, such as "(album)." around a new word, is a string that
+the tokenizer encodes once.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from una_fast._kernels.ids.written import (
+    APART,
     CASED,
+    CUT,
     LOWER,
-    MARK,
     N_CHARACTERS,
     TITLE,
     UNKNOWN,
     UPPER,
-    Characters,
     Forms,
     RowWriter,
     fill_rows,
 )
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
-from una_fast.augment.surface import CASES, QUOTES, in_case, is_mark
+from una_fast.arrays import ID, POINTER, Ragged, StringTable
+from una_fast.augment.surface import CASES, QUOTES, stands_apart
 from una_fast.index.index import Index
 from una_fast.storage.folder import Arrays
-from una_fast.tokens.binding import encode_both, encode_chunks
+from una_fast.tokens.binding import encode_chunks
 from una_fast.tokens.ids import TokenIds
-from una_fast.tokens.joins import WordJoins, mark_number
 from una_fast.tokens.subwords import SubwordEncoder
 
 VERSION = 4  # of the layout of the forms
-MOST_UNITS = 2**17  # strings whose ids are remembered: some 10 MB
-ONLY_WHOLE = -1  # as `fill_rows` knows it
-NO_IDS = Ragged(np.zeros(0, dtype=ID), np.zeros(1, dtype=POINTER))
-LETTERS, MARKS = "azxqk0", '(),-/.:"'  # what a form inside a chunk may stand behind
+MOST_BYTES = 2**25  # of the strings whose ids are remembered, and their ids: some 500,000 strings
+BYTES_A_STRING = 48  # of its places in the table
 
 
 class WrittenRows:
     """Writes rows of an index whose words were drawn.
 
-    index: the corpus; strings: each term as it is spelled where it is drawn; tokens: of a tokenizer that makes ids by
-    word, None: no ids are needed.
+    index: the corpus; strings: V terms as they are spelled where they are drawn, in each of CASES: 4 V strings; tokens:
+    of a tokenizer that makes ids by word, None: no ids are needed.
     """
 
     def __init__(self, index: Index, strings: StringTable, tokens: TokenIds | None, n_jobs: int):
-        self._tokens, self._forms, joins = tokens, None, None
+        used = {*index.chunks.utf8.tobytes().decode("utf-8"), *strings.utf8.tobytes().decode("utf-8")}
+        self._tokens, self._forms, cuts = tokens, None, ""
         if tokens is not None and tokens.encoder is not None:
-            self._units, joins = UnitIds(tokens.encoder), tokens.encoder.joins()
-            self._forms = _cased_forms(index, tokens, tokens.encoder, [*strings], joins, n_jobs)
-        terms = _beyond_ascii(strings)
-        cased = np.full(len(strings), -1, dtype=ID)
-        cased[terms] = len(CASES) * np.arange(len(terms))
-        in_cases = StringTable.from_strings([in_case(strings[i], case) for i in terms.tolist() for case in CASES])
-        characters = _characters(index, strings, joins)
-        chunks, quotes = lower_chunks(index.chunks, index.lowercase), quote_terms(index)
-        self._writer = RowWriter(index, *chunks, quotes, strings, cased, in_cases, characters, self._forms)
+            self._units = UnitIds(tokens.encoder)
+            self._forms, cuts = _forms(index, tokens.encoder, strings, sorted(used), n_jobs)
+        kinds = _kinds(used, cuts)
+        self._writer = RowWriter(index, *lower_chunks(index), quote_terms(index), strings, kinds, self._forms)
 
     def texts(self, rows: np.ndarray, drawn: Ragged) -> list[str | None]:
         """The texts of `drawn`, the terms of the negatives of `rows`, int64 (B,); None where the kernel cannot tell."""
@@ -72,8 +63,7 @@ class WrittenRows:
         """Fill both outputs, int64 (B, L), as `texts`; returns the lines, int64, that only the tokenizer can encode."""
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
-        room = input_ids.shape[1] - frame.n_special
-        written = self._writer.write(rows, drawn.values, drawn.indptr, room)
+        written = self._writer.write(rows, drawn.values, drawn.indptr, input_ids.shape[1] - frame.n_special)
         numbers, ids = self._units.number(*written.units())
         units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
         fill = fill_rows[f"{sentences.values.dtype}_t"]
@@ -81,154 +71,136 @@ class WrittenRows:
 
 
 class UnitIds:
-    """The sub-words of strings, by the character that stands before them; each is encoded once.
+    """The sub-words of strings; each is encoded once, and remembered until all of them take more than MOST_BYTES.
 
-    A string that only a whole text can tell the ids of, has the one id ONLY_WHOLE.
+    Then they are forgotten, and each is encoded again when it comes. A string that only a whole text can tell the ids
+    of, has none. Threads may share one object.
     """
 
     def __init__(self, encoder: SubwordEncoder):
         self._encoder, self._lock = encoder, threading.Lock()
-        self._strings, self._ids = StringSet(), NO_IDS
+        self._forget()
+
+    def _forget(self) -> None:
+        self._strings, self._n_bytes = StringSet(), 0
+        self._values, self._bounds = np.empty(2**10, dtype=ID), np.zeros(2**10, dtype=POINTER)
 
     def number(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, Ragged]:
-        """The number, int32 (n,), of each string ``text[starts[i]:stops[i]]``, and the ids of the strings by number."""
+        """The number, int32 (n,), of each string ``text[starts[i]:stops[i]]``, and the ids of the strings by number.
+
+        Where ids depend on what precedes a string, it begins with a space, or with a newline for the start of a text.
+        """
         with self._lock:
-            if len(self._strings) > MOST_UNITS:
-                self._strings, self._ids = StringSet(), NO_IDS
-            n_known = len(self._ids)
+            if self._n_bytes > MOST_BYTES:
+                self._forget()
+            n_known = len(self._strings)
             numbers = self._strings.add(text, starts, stops)
             new = np.flatnonzero(numbers >= n_known)
             if len(new):
                 new = new[np.unique(numbers[new], return_index=True)[1]]
                 strings = [text[starts[i] : stops[i]].tobytes().decode("utf-8") for i in new.tolist()]
-                ids = encode_behind(strings, self._encoder)
-                without = ids.lengths() == 0
-                values = np.insert(ids.values, ids.indptr[:-1][without], ONLY_WHOLE)
-                self._ids = self._ids.followed_by(Ragged(values, row_bounds(ids.lengths() + without)))
-            return numbers, self._ids
+                self._add(n_known, encode_units(strings, self._encoder))
+                self._n_bytes += int((stops[new] - starts[new]).sum()) + BYTES_A_STRING * len(new)
+            n = len(self._strings)
+            return numbers, Ragged(self._values, self._bounds[: n + 1])
+
+    def _add(self, n_known: int, ids: Ragged) -> None:
+        """Append the ids of new strings. Arrays that other threads read are never written below their ends."""
+        n, used = n_known + len(ids), int(self._bounds[n_known])
+        if n + 1 > len(self._bounds):
+            self._bounds = np.concatenate([self._bounds[: n_known + 1], np.empty(n + 1, dtype=POINTER)])
+        if used + len(ids.values) > len(self._values):
+            self._values = np.concatenate([self._values[:used], np.empty(used + len(ids.values), dtype=ID)])
+        self._values[used : used + len(ids.values)] = ids.values
+        self._bounds[n_known + 1 : n + 1] = used + ids.indptr[1:]
+        self._n_bytes += 4 * len(ids.values)
 
 
-def encode_behind(strings: Sequence[str], encoder: SubwordEncoder, n_jobs: int = 1) -> Ragged:
-    """int32 ids of each string but its first character, which is what stands before it in a text.
+def encode_units(strings: list[str], encoder: SubwordEncoder) -> Ragged:
+    """int32 ids of strings as `UnitIds.number` takes them; none where only a whole text can tell them."""
+    if encoder.pipeline.context_free:
+        return encoder.encode(StringTable.from_strings(strings))[0]
+    is_first = np.array([string[0] == "\n" for string in strings], dtype=bool)
+    return encoder.encode(StringTable.from_strings([string[1:] for string in strings]), is_first)[0]
 
-    A space, a newline, which is here the start of the text, or a character behind which the tokenizer begins a new
-    sub-word. A string that only a whole text can tell the ids of, has none; and so has an empty one.
+
+def _forms(
+    index: Index, encoder: SubwordEncoder, strings: StringTable, used: list[str], n_jobs: int
+) -> tuple[Forms, str]:
+    """The ids of the terms in each context and case, and the marks that cut a chunk; kept in the index's folder.
+
+    used: the characters of the chunks and of `strings`.
     """
-    heads = [string[:1] for string in strings]
-    outside = [head in " \n" for head in heads]
-    table = StringTable.from_strings([s[1:] if out else s for s, out in zip(strings, outside, strict=True)])
-    is_first = np.array([head == "\n" for head in heads], dtype=bool)
-    regular, ids, first = encode_both(table, is_first, encoder, n_jobs)
-    if first is not ids:
-        ids = ids.followed_by(first).take(np.arange(len(ids)) + len(ids) * is_first)
-    distinct = dict.fromkeys(head for head, out in zip(heads, outside, strict=True) if not out)
-    numbers = {head: i for i, head in enumerate(distinct)}
-    before = encoder.encode_chunks(StringTable.from_strings([*numbers]), np.ones(len(numbers), dtype=bool), True)
-    number = np.array([-1 if out else numbers[head] for head, out in zip(heads, outside, strict=True)], dtype=POINTER)
-    lengths, skipped = ids.lengths(), np.append(before.lengths(), 0)[number]
-    regular &= lengths > skipped
-    for k in range(int(skipped.max(initial=0))):
-        at = np.flatnonzero(regular & (skipped > k))
-        regular[at] = ids.values[ids.indptr[at] + k] == before.values[before.indptr[number[at]] + k]
-    skipped = np.where(regular, skipped, lengths)
-    kept = np.arange(len(ids.values)) >= np.repeat(ids.indptr[:-1] + skipped, lengths)
-    return Ragged(ids.values[kept], row_bounds(lengths - skipped))
-
-
-def _cased_forms(
-    index: Index, tokens: TokenIds, encoder: SubwordEncoder, strings: list[str], joins: WordJoins, n_jobs: int
-) -> Forms:
-    """The ids of the terms in each context and case, kept in the index's folder."""
-    cases = [0, 0, 0, 0] if not tokens.cased else [0, 0, 1, 2] if index.lowercase else [0, 1, 2, 3]
-    contexts = [0, 0, 0] if tokens.context_free else [0, 1, 2]
-    first_offset = 0 if tokens.context_free else len(index.chunks)
+    n_terms, context_free = len(strings) // len(CASES), encoder.pipeline.context_free
+    first_offset = 0 if context_free else len(index.chunks)
 
     def make() -> Arrays:
-        distinct_cases = [CASES[cases.index(i)] if i else CASES[0] for i in range(max(cases) + 1)]
-        heads: list[Iterable[str]] = [[" "] * len(strings), ["\n"] * len(strings), _heads(strings, joins)]
-        terms = strings if tokens.cased else [term if _is_one_word(term) else "" for term in strings]
-        rows = NO_IDS
-        for before in heads[: max(contexts) + 1]:
-            for case in distinct_cases:
-                behind = [head and head + in_case(term, case) for head, term in zip(before, terms, strict=True)]
-                rows = rows.followed_by(encode_behind(behind, encoder, n_jobs))
+        bounds = strings.offsets[:: n_terms or 1]
+        tables = [
+            StringTable(strings.utf8[a:b], strings.offsets[i * n_terms : (i + 1) * n_terms + 1] - a)
+            for i, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
+        ]
+        rows: list[Ragged] = []
+        blocks = []
+        for is_first in (False,) if context_free else (False, True):
+            for table in tables:
+                ids, _ = encoder.encode(table, np.full(n_terms, is_first), n_jobs)
+                same = [i for i, other in enumerate(rows) if _are_equal(ids, other)]
+                blocks.append(same[0] if same else len(rows))
+                rows += [] if same else [ids]
         _, lengths, _ = encode_chunks(index, encoder, n_jobs)
-        sizes = np.where((lengths < 0) | (lengths > UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
-        return {"values": rows.values, "indptr": rows.indptr, "sizes": sizes}
+        sizes = np.where((lengths < 0) | (lengths >= UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
+        joined = rows[0]
+        for ids in rows[1:]:
+            joined = joined.followed_by(ids)
+        placed = n_terms * np.array(blocks * (2 if context_free else 1), dtype=POINTER)
+        cuts = np.frombuffer(encoder.checked_cuts(used).encode("ascii"), dtype=np.uint8)
+        return {"values": joined.values, "indptr": joined.indptr, "blocks": placed, "sizes": sizes, "cuts": cuts}
 
     arrays = index.cached(f"kept-{VERSION}-{encoder.fingerprint}", VERSION, make)
-    added = {word for token in tokens.added for word in re.findall(r"\w+", token.lower())}
-    whole = np.array([term.lower() in added for term in strings], dtype=np.uint8)
-    rows = Ragged(arrays["values"], arrays["indptr"])
-    return Forms(rows, arrays["sizes"], whole, contexts, cases, first_offset)
+    forms = Forms(*(arrays[name] for name in ("values", "indptr", "blocks", "sizes")), first_offset, context_free)
+    return forms, arrays["cuts"].tobytes().decode("latin-1")
 
 
-def _is_one_word(term: str) -> bool:
-    """Whether a tokenizer that makes all letters small makes the same of a term in every case; "ß" is "SS"."""
-    forms = [] if term.isascii() else [in_case(term, case) for case in CASES]
-    return len({"".join(map(str.lower, form)) for form in forms}) <= 1
+def _are_equal(rows: Ragged, others: Ragged) -> bool:
+    return np.array_equal(rows.indptr, others.indptr) and np.array_equal(rows.values, others.values)
 
 
-def _heads(strings: Iterable[str], joins: WordJoins) -> list[str]:
-    """For each term a character behind which the tokenizer begins a new sub-word; "" if none is known."""
-    known: dict[str, str] = {}
-    for first in {term[:1] for term in strings} - {""}:
-        mark, after = mark_number(first), joins.after(first)
-        fitting = (one for one in LETTERS if mark >= 0 and joins.before(one) >> mark & 1)
-        known[first] = next(fitting, next((one for one in MARKS if after >> mark_number(one) & 1), ""))
-    return [known.get(term[:1], "") for term in strings]
-
-
-def _characters(index: Index, strings: StringTable, joins: WordJoins | None) -> Characters:
-    """What the kernel needs to know of the characters that the index holds."""
-    used = {*index.chunks.utf8.tobytes().decode("utf-8"), *strings.utf8.tobytes().decode("utf-8")}
-    used |= {cased for one in used for cased in one.upper() + one.lower()}
-    kinds, marks = np.zeros(N_CHARACTERS, dtype=np.uint8), np.full(N_CHARACTERS, -1, dtype=np.int8)
-    before, after = np.zeros((2, N_CHARACTERS), dtype=np.uint64)
-    for one in (one for one in used if ord(one) < N_CHARACTERS):
-        kinds[ord(one)] = (
-            is_mark(one) * MARK
-            | (one.lower() != one.upper()) * CASED
-            | one.islower() * LOWER
-            | one.isupper() * UPPER
-            | (unicodedata.category(one) == "Lt") * TITLE
-        )
-        if joins is not None:
-            marks[ord(one)] = mark_number(one)
-            before[ord(one)], after[ord(one)] = joins.before(one), joins.after(one)
-    parts = (joins.between_marks, joins.after_space_only) if joins is not None else (False, False)
-    return Characters(kinds, marks, before, after, *parts)
+def _kinds(used: set[str], cuts: str) -> np.ndarray:
+    """uint8 (N_CHARACTERS,): what the kernel needs to know of the characters `used`."""
+    kinds = np.zeros(N_CHARACTERS, dtype=np.uint8)
+    for character in used:
+        if ord(character) < N_CHARACTERS:
+            kinds[ord(character)] = (
+                stands_apart(character) * APART
+                | (character.lower() != character.upper()) * CASED
+                | character.islower() * LOWER
+                | character.isupper() * UPPER
+                | (unicodedata.category(character) == "Lt") * TITLE
+                | (character in cuts) * CUT
+            )
+    return kinds
 
 
 def quote_terms(index: Index) -> np.ndarray:
     """int32 (2,): the terms that stand for a quotation mark; -1 for one that the index does not hold."""
     known = index.word_tokenizer == "treebank"
     candidates = index.terms.rows_with(*(mark.encode() for mark in QUOTES)).tolist() if known else []
-    found = {index.terms[i]: i for i in candidates}
-    return np.array([found.get(mark, -1) for mark in QUOTES], dtype=ID)
+    marks = {index.terms[i]: i for i in candidates}
+    return np.array([marks.get(mark, -1) for mark in QUOTES], dtype=ID)
 
 
-def lower_chunks(
-    chunks: StringTable, lowercase: bool, needed: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 of the chunks, in lower case if `lowercase`, and which chunks have another length then: uint8.
-
-    needed: bool (C,), the chunks that have to be right; None: all of them.
-    """
-    refused = np.zeros(len(chunks), dtype=np.uint8)
-    if not lowercase:
+def lower_chunks(index: Index) -> tuple[np.ndarray, np.ndarray]:
+    """The UTF-8 of the chunks, in lower case if the words are, and which chunks have another length then: uint8."""
+    chunks, refused = index.chunks, np.zeros(len(index.chunks), dtype=np.uint8)
+    if not index.lowercase:
         return chunks.utf8, refused
     utf8 = np.frombuffer(bytearray(chunks.utf8.tobytes().lower()), dtype=np.uint8)  # ASCII alone
-    beyond_ascii = _beyond_ascii(chunks)
-    for i in (beyond_ascii if needed is None else beyond_ascii[needed[beyond_ascii]]).tolist():
+    beyond_ascii = np.unique(np.searchsorted(chunks.offsets, np.flatnonzero(chunks.utf8 >= 0x80), side="right") - 1)
+    for i in beyond_ascii.tolist():
         chunk, lower = chunks[i], chunks[i].lower()
         if [len(one.encode()) for one in chunk] == [len(one.encode()) for one in lower]:
             utf8[chunks.offsets[i] : chunks.offsets[i + 1]] = np.frombuffer(lower.encode(), dtype=np.uint8)
         else:
             refused[i] = True
     return utf8, refused
-
-
-def _beyond_ascii(strings: StringTable) -> np.ndarray:
-    """int64, ascending: the numbers of the strings that hold a character beyond ASCII."""
-    return np.unique(np.searchsorted(strings.offsets, np.flatnonzero(strings.utf8 >= 0x80), side="right") - 1)

@@ -124,15 +124,16 @@ def encode_both(
 
     The same object twice if the tokenizer makes no difference between the two.
     """
-    regular = encoder.pipeline.regular(table)
-    later = encoder.encode_chunks(table, regular, after_space=True, n_jobs=n_jobs)
-    first = later
-    if not encoder.pipeline.context_free:
-        first = encoder.encode_chunks(table, regular & is_first, after_space=False, n_jobs=n_jobs)
-    for ids in (later, first):
-        positions = np.flatnonzero(encoder.pipeline.holds_added_token(ids.values))
-        regular[np.searchsorted(ids.indptr, positions, side="right") - 1] = False
-    return regular, later, first
+    later, regular = encoder.encode(table, n_jobs=n_jobs)
+    if encoder.pipeline.context_free:
+        return regular, later, later
+    chosen = np.flatnonzero(is_first)
+    first, known = encoder.encode(table.take(chosen), np.ones(len(chosen), dtype=bool), n_jobs)
+    regular[chosen] &= known
+    places = np.zeros(len(table), dtype=POINTER)
+    places[chosen] = 1 + np.arange(len(chosen))
+    none = Ragged(np.zeros(0, dtype=ID), np.zeros(2, dtype=POINTER))
+    return regular, later, none.followed_by(first).take(places)
 
 
 def compare_with_tokenizer(

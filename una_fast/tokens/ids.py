@@ -7,7 +7,6 @@ import operator
 import threading
 import warnings
 from collections.abc import Sequence
-from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 ROWS_A_THREAD = 4096  # 0.2 ms; handing rows to another thread costs 50 us
-CASES = " ".join(ascii_uppercase), " ".join(ascii_lowercase)  # which an uncased tokenizer does not tell apart
 
 
 class TokenIds:
@@ -37,16 +35,14 @@ class TokenIds:
 
     by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
     the reason and the cost, and the tokenizer encodes each text as a whole. frame: the special tokens before and after
-    a text, and the padding; has_token_type_ids: bool; cased: bool, whether capital letters have other ids than small
-    ones. What follows is there only if `by_word`:
+    a text, and the padding; has_token_type_ids: bool. What follows is there only if `by_word`:
 
     sentences: `Ragged` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
     untruncated, without special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as
     the first word of a text, the same object where that makes no difference; the ids of any words joined by spaces are
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
-    context_free: bool, whether every text has the same ids after a space as alone; added: the texts of the added
-    tokens; encoder: the tokenizer as a function of chunks.
+    encoder: the tokenizer as a function of chunks.
 
     The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
     index is not saved, or its folder cannot be written, they are kept in memory.
@@ -79,7 +75,6 @@ class TokenIds:
             )
             special = np.array(self._whole.ids(""), dtype=TOKEN)  # of the empty text, where they stand side by side
             self.frame = frame_of(tokenizer, special, special[:0])
-            self.cased = self._whole.ids(CASES[0]) != self._whole.ids(CASES[1])
 
     @property
     def by_word(self) -> bool:
@@ -103,22 +98,12 @@ class TokenIds:
             first = later if is_same else first.followed_by(ids.get("first_terms", ids["terms"])).take(order)
         return TermTokens(later, first, self.frame, np.flatnonzero(np.isin(order, irregular)))
 
-    def are_parted(self, marks: str) -> bool:
-        """Whether each of `marks`, and a letter right behind it, have the ids that each has alone, in any place."""
-        if self.encoder is None or not self.context_free:
-            return False
-        found = self.encoder.encode_texts([text for mark in marks for text in (mark + "a", mark, "a")])
-        return all([*found[i]] == [*found[i + 1], *found[i + 2]] for i in range(0, len(found), 3))
-
     def _bind_by_word(self, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> None:
         ids = bind(self._index, encoder, n_jobs)
         compare_with_tokenizer(ids, self._index, encoder, tokenizer)
         self.encoder, self.frame = encoder, encoder.frame
         self.sentences, self.terms, self.irregular = ids["sentences"], ids["terms"], ids["irregular"].values
         self.first_terms = ids.get("first_terms", self.terms)
-        self.context_free, self.added = encoder.pipeline.context_free, encoder.pipeline.added
-        cases = encoder.encode_texts(CASES)
-        self.cased = not np.array_equal(cases[0], cases[1])
 
     def anchor_ids(
         self,
@@ -220,7 +205,7 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
         raise InputError("rows: got text, and rows are numbers of the index's sentences: for text call augment([...])")
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
-    array = np.ascontiguousarray(given, dtype=np.int64)
+    array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may fill `rows` again meanwhile
     if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
         raise InputError(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -168,7 +169,8 @@ class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    unknown_id: the id of unknown sub-words, -1 if there is none among the added tokens; added: the texts of the added
+    cuts: the marks of ASCII that are words of their own, so that a chunk may be encoded in parts on either side of one
+    (only where BertPreTokenizer makes a word of every mark, and no added token holds it); added: the texts of the added
     tokens; normalize: its normaliser, as a function of a text.
 
     Raises:
@@ -191,6 +193,13 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
+        is_bert = types_of(splits) == ["BertPreTokenizer"] and {*types_of(normalizers)} <= {
+            "BertNormalizer",
+            "Lowercase",
+        }
+        in_added = {c for content in self.added for c in content + self.normalize(content)}
+        # "_" is a letter for added tokens that are single words
+        self.cuts = "".join(c for c in string.punctuation if is_bert and c not in in_added and c != "_")
         # chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
@@ -255,7 +264,6 @@ class Pipeline:
         unknown = model.get("unk_token")
         if model["type"] == "Unigram" and model["unk_id"] is not None:
             unknown = model["vocab"][model["unk_id"]][0]
-        self.unknown_id = next((token["id"] for token in added if token["content"] == unknown), -1)
         searched = [token for token in added if token["content"] == unknown and not token["normalized"]]
         self._searched = [token["content"].encode() for token in searched]
         self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,17 +15,17 @@ from una_fast._kernels.ids.frame import Frame
 from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
-from una_fast.tokens.joins import WordJoins
-from una_fast.tokens.pipelines import NotByWordError, Pipeline, steps_of
+from una_fast.tokens.pipelines import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
-GROUP = 128  # chunks in one input of the Rust library: 3.5 us a chunk if joined, 4.9 us if kept apart, 14 us one by one
+GROUP = 128  # chunks in one input of the Rust library: 4 us a chunk if joined, 7.5 us if kept apart
+NO_IDS = np.zeros(0, dtype=ID)
 BEFORE = "a"  # the text that stands before the space when the ids of a chunk after a space are made
-JOINTS = "^\\`{}~|<>_@#*+=%;!?&$"  # rare characters first: a group that holds the joint is encoded again, kept apart
+JOINTS = "^\\`{}~|<>_@#*+=%;!?&$"  # rare characters first: a chunk that holds the joint is kept apart
 
 
 class SubwordEncoder:
@@ -58,83 +58,121 @@ class SubwordEncoder:
         """One more than the largest id that the tokenizer can make."""
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
-    def joins(self) -> WordJoins:
-        """Where a new sub-word begins within a chunk; it takes up to a second for a large vocabulary."""
-        description = json.loads(self._backend.to_str())
-        splits = steps_of(description["pre_tokenizer"], "pretokenizers")
-        return WordJoins(splits, description["model"], self.pipeline.normalize)
+    def encode(
+        self, table: StringTable, is_first: np.ndarray | None = None, n_jobs: int = 1
+    ) -> tuple[Ragged, np.ndarray]:
+        """int32 ids of each string, and where they are known, bool (n,).
 
-    def encode_chunks(self, table: StringTable, wanted: np.ndarray, after_space: bool, n_jobs: int = 1) -> Ragged:
-        """int32 ids of each wanted string of `table`, after a space or as the first of a text; no ids of the others.
-
-        The ids after a space are those that follow "a" in the text "a " + string. So they do not show what a normaliser
-        or pre-tokenizer does at the beginning of a text, such as adding or removing a space.
-
-        wanted: bool (n,), True for regular strings only (see `Pipeline`). Memory is one block of strings a thread.
+        They are those after a space: what follows "a" in the text "a " + string, so that they do not show what a
+        normaliser or pre-tokenizer does at the beginning of a text. `is_first`, bool (n,), says which strings have the
+        ids of the first word of a text instead. A string whose ids depend on what is around it has none.
         """
+        regular = self.pipeline.regular(table)
+        is_first = np.zeros(len(table), dtype=bool) if is_first is None else is_first
 
-        def encode(start: int) -> tuple[np.ndarray, np.ndarray]:
-            chosen = np.flatnonzero(wanted[start : start + BLOCK])
-            bounds = table.offsets[start : start + BLOCK + 1]
+        def encode(start: int) -> Ragged:
+            block = slice(start, min(start + BLOCK, len(table)))
+            bounds = table.offsets[start : block.stop + 1]
             strings = [*StringTable(table.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
-            found = [strings[i] for i in chosen.tolist()]
-            joined = after_space and self._joint
-            values, counts = self._encode_joined(found) if joined else self._encode_apart(found, after_space)
-            lengths = np.zeros(len(strings), dtype=POINTER)
-            lengths[chosen] = counts
-            return values, lengths
+            joined = regular[block] & ~is_first[block] & bool(self._joint)
+            order = [np.flatnonzero(chosen) for chosen in (joined, regular[block] & ~joined, ~regular[block])]
+            later, rest, without = ([strings[i] for i in places.tolist()] for places in order)
+            ids = _joined([self._encode_joined(later), self._encode_apart(rest, is_first[block][order[1]])])
+            ids = ids.followed_by(Ragged(NO_IDS, np.zeros(len(without) + 1, dtype=POINTER)))
+            return ids.take(np.argsort(np.concatenate(order)))
 
         blocks = range(0, len(table), BLOCK)
         if len(blocks) <= 1:  # to start a thread takes as long as 20 strings
-            return _ragged(map(encode, blocks))
-        with ThreadPoolExecutor(n_jobs) as threads:
-            return _ragged(threads.map(encode, blocks))
+            ids = _joined([*map(encode, blocks)])
+        else:
+            with ThreadPoolExecutor(n_jobs) as threads:
+                ids = _joined([*threads.map(encode, blocks)])
+        return self._without(ids, regular)
+
+    def _without(self, ids: Ragged, regular: np.ndarray) -> tuple[Ragged, np.ndarray]:
+        """`ids` without those of rows that hold a negative number or an added token, and which rows are left."""
+        wrong = np.flatnonzero((ids.values < 0) | self.pipeline.holds_added_token(ids.values))
+        regular[np.searchsorted(ids.indptr, wrong, side="right") - 1] = False
+        if not len(wrong):
+            return ids, regular
+        lengths = ids.lengths()
+        return Ragged(ids.values[np.repeat(regular, lengths)], row_bounds(lengths * regular)), regular
+
+    def checked_cuts(self, characters: Sequence[str]) -> str:
+        """The `cuts` of the pipeline beside which each of `characters` has the ids that it has alone."""
+        chosen, known = self.encode(StringTable.from_strings(characters))
+        usable = [characters[i] for i in np.flatnonzero(known).tolist()]
+        marks, _ = self.encode(StringTable.from_strings([*self.pipeline.cuts]))
+        alone = [*chosen.take(np.flatnonzero(known))]
+        texts = [mark.join(["", *usable, ""]) for mark in self.pipeline.cuts]
+        if not texts:
+            return ""
+        expected = [np.concatenate([mark, *(part for ids in alone for part in (ids, mark))]) for mark in marks]
+        return "".join(
+            mark
+            for mark, ids, wanted in zip(self.pipeline.cuts, self.encode_texts(texts), expected, strict=True)
+            if np.array_equal(ids, wanted)
+        )
 
     def encode_texts(self, texts: Sequence[str]) -> Ragged:
         """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return Ragged(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
-    def _encode_joined(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of strings after a space, in one array, and the number of ids of each.
+    def _encode_joined(self, strings: list[str]) -> Ragged:
+        """Ids of regular strings after a space; a negative number among those of a string whose ids are not known.
 
-        The strings of a group are one text, with the joint between: each is regular, so it has the same ids there. If
-        the joint's id is not found exactly between them (a string holds it), the group is encoded again, kept apart.
+        The strings of a group are one text, with the joint between. If the normalised text holds the joint's character
+        only where it was put, and the ids hold the joint's id as often, then every joint is a sub-word of its own, and
+        the ids between two of them are those of the string there. Otherwise the group is encoded again, kept apart.
         """
-        groups, n_before = _groups(strings), len(self._before)
-        encodings = self._backend.encode_batch_fast([f"{BEFORE} " + f" {self._joint} ".join(g) for g in groups])
-        parts = []
-        for group, encoding in zip(groups, encodings, strict=True):
+        groups, parts = [strings[i : i + GROUP] for i in range(0, len(strings), GROUP)], []
+        texts = [f" {self._joint} ".join([BEFORE, *group]) for group in groups]
+        for group, text, encoding in zip(groups, texts, self._backend.encode_batch_fast(texts), strict=True):
             ids = np.array(encoding.ids, dtype=ID)
-            begins_well = np.array_equal(ids[:n_before], self._before)
-            ids = ids[n_before:]
             joints = np.flatnonzero(ids == self._joint_id)
-            if begins_well and len(joints) == len(group) - 1:
-                parts.append((np.delete(ids, joints), np.diff(joints, prepend=-1, append=len(ids)) - 1))
+            is_parted = self.pipeline.normalize(text).count(self._joint) == len(joints) == len(group)
+            if is_parted and np.array_equal(ids[: joints[0]], self._before):
+                ends = np.append(joints, len(ids)) - np.arange(len(group) + 1)
+                parts.append(Ragged(np.delete(ids, joints)[joints[0] :], ends - joints[0]))
             else:
-                parts.append(self._encode_apart(group, after_space=True))
-        return _concatenate(parts)
+                parts.append(self._encode_apart(group, np.zeros(len(group), dtype=bool)))
+        return _joined(parts)
 
-    def _encode_apart(self, strings: list[str], after_space: bool) -> tuple[np.ndarray, np.ndarray]:
-        """As `_encode_joined`, for any strings: they are passed as pre-split words, each of which is encoded alone."""
-        before, n_before = (f"{BEFORE} ", len(self._before)) if after_space else ("", 0)
-        groups = _groups(strings)
-        encodings = self._backend.encode_batch([[before + s for s in g] for g in groups], is_pretokenized=True)
-        parts = []
-        for group, encoding in zip(groups, encodings, strict=True):
+    def _encode_apart(self, strings: list[str], is_first: np.ndarray) -> Ragged:
+        """As `_encode_joined`, and where `is_first`, bool (n,), as the first of a text.
+
+        The strings are passed as pre-split words, each of which is encoded alone.
+        """
+        heads = ["" if first else f"{BEFORE} " for first in is_first.tolist()]
+        words = [head + string for head, string in zip(heads, strings, strict=True)]
+        groups, parts = [words[i : i + GROUP] for i in range(0, len(words), GROUP)], []
+        for group, encoding in zip(groups, self._backend.encode_batch(groups, is_pretokenized=True), strict=True):
             counts = np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group))
-            starts = row_bounds(counts)[:-1]
-            ids = np.delete(np.array(encoding.ids, dtype=ID), np.add.outer(starts, np.arange(n_before)).ravel())
-            parts.append((ids, counts - n_before))
-        return _concatenate(parts)
+            parts.append(Ragged(np.array(encoding.ids, dtype=ID), row_bounds(counts)))
+        ids = _joined(parts)
+        n_heads, lengths = np.where(is_first, 0, len(self._before)), ids.lengths()
+        begins_well = lengths >= n_heads
+        for k, expected in enumerate(self._before.tolist()):
+            rows = np.flatnonzero(begins_well & ~is_first)
+            begins_well[rows] = ids.values[ids.indptr[rows] + k] == expected
+        n_heads = np.where(begins_well, n_heads, 0)
+        kept = np.arange(len(ids.values)) - np.repeat(ids.indptr[:-1] + n_heads, lengths) >= 0
+        ids = Ragged(ids.values[kept], row_bounds(lengths - n_heads))
+        wrong = np.flatnonzero(~begins_well)
+        return Ragged(np.insert(ids.values, ids.indptr[wrong], -1), row_bounds(ids.lengths() + ~begins_well))
 
     def _find_joint(self) -> tuple[str, int]:
-        """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none."""
-        unknown = self.pipeline.unknown_id
+        """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none.
+
+        No other character has that id, and no added token holds the character.
+        """
         for character in JOINTS:
             ids = self._backend.encode(f"a {character} a").ids
             alone = self._backend.encode(f"a {character}").ids
-            if len(ids) == 3 and alone == ids[:2] and ids[1] not in (ids[0], ids[2], unknown):
+            is_one = len(ids) == 3 and alone == ids[:2] and ids[1] not in (ids[0], ids[2])
+            in_added = any(character in content for content in self.pipeline.added)
+            if is_one and not in_added and character in (self._backend.id_to_token(ids[1]) or ""):
                 return character, ids[1]
         return "", -1
 
@@ -198,16 +236,7 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     return backend
 
 
-def _groups(strings: list[str]) -> list[list[str]]:
-    return [strings[i : i + GROUP] for i in range(0, len(strings), GROUP)]
-
-
-def _concatenate(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Consecutive (ids, row lengths) as one."""
-    values, lengths = zip((np.zeros(0, dtype=ID), np.zeros(0, dtype=POINTER)), *parts, strict=True)
-    return np.concatenate(values), np.concatenate(lengths)
-
-
-def _ragged(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Ragged:
-    values, lengths = _concatenate(parts)
-    return Ragged(values, row_bounds(lengths))
+def _joined(parts: Sequence[Ragged]) -> Ragged:
+    """The rows of all parts."""
+    values = [NO_IDS, *(part.values for part in parts)]
+    return Ragged(np.concatenate(values), row_bounds(np.concatenate([NO_IDS, *(part.lengths() for part in parts)])))

@@ -34,7 +34,7 @@ cdef class EditedRows(RowKernel):
 
     def __init__(self, words, str operation, double strength, synonyms, uint64_t seed, TermTokens tokens=None,
                  numbers=None):
-        RowKernel.__init__(self, words, seed, tokens, None, numbers, growth=2)
+        RowKernel.__init__(self, words, seed, tokens, numbers, growth=2)
         self.operation, self.strength = OPERATIONS[operation], strength
         self.synonyms, self.bounds = synonyms.values, synonyms.indptr
 

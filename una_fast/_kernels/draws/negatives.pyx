@@ -21,7 +21,7 @@ from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate, 
 from una_fast._kernels.draws.probability cimport fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
-from una_fast._kernels.draws.rows cimport Respelled, RowKernel, Workspace
+from una_fast._kernels.draws.rows cimport RowKernel, Workspace
 from una_fast._kernels.ids.emit cimport RECORD, TermTokens
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -33,7 +33,7 @@ cdef enum:
 cdef class Negatives(RowKernel):
     """Makes the negatives of rows of words with the scores and settings in `law`.
 
-    words, tokens, respelled, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
+    words, tokens, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
     computed, which makes the same draws. fixed_unseen: uint8, for each unseen word 1 if it is never replaced; needed if
     the law has fixed terms.
@@ -44,9 +44,8 @@ cdef class Negatives(RowKernel):
     cdef const unsigned char[::1] fixed_unseen
     cdef int id_bits
 
-    def __init__(self, words, Law law, TermTokens tokens=None, Respelled respelled=None, weighted=None, numbers=None,
-                 fixed_unseen=None):
-        RowKernel.__init__(self, words, law.seed, tokens, respelled, numbers)
+    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None, numbers=None, fixed_unseen=None):
+        RowKernel.__init__(self, words, law.seed, tokens, numbers)
         self.law, self.id_bits = law, id_bits(law.scores.shape[0])
         self.fixed_unseen, self.weighted = fixed_unseen, weighted
         if weighted is not None:

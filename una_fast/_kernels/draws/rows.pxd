@@ -7,17 +7,8 @@ from una_fast._kernels.ids.emit cimport TermTokens
 cdef class Workspace:
     cdef int32_t[::1] terms, line, row, first, chosen
     cdef int64_t[::1] ends
-    cdef unsigned char[::1] left
     cdef double[::1] z, p
     cdef FirstPlaces places
-
-
-cdef class Respelled:
-    cdef const unsigned char[::1] kinds
-    cdef const int64_t[::1] places, lengths, ids, openings
-    cdef bint parts_openings
-    cdef int64_t spell(self, const int32_t* old, int64_t begin, const int32_t* drawn, int64_t n, int32_t* out,
-                       unsigned char* is_left) noexcept nogil
 
 
 cdef class RowKernel:
@@ -26,7 +17,6 @@ cdef class RowKernel:
     cdef const uint64_t[::1] numbers
     cdef readonly uint64_t seed
     cdef readonly TermTokens tokens
-    cdef Respelled respelled
     cdef int64_t longest_row, growth
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil
     cdef int draw_block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key, int64_t most_words,

@@ -21,8 +21,6 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
     BLOCK = 16  # rows of a block; the times with 8 to 64 rows were within 5 %, 1 row is 1.5 times slower
-    RESPELLED = 1  # kinds of rows, see `Respelled`
-    BY_TEXT = 2
     MOST_ANNOUNCED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
 
 
@@ -31,15 +29,14 @@ cdef class Workspace:
 
     longest_row: the most words that a row has; growth: the most words that a word can become.
 
-    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; left: 1 for a row whose ids are more
-    than the ids of these terms in order; line: the sub-words of one row; the others are of one row too, for `draw_row`.
+    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row; the
+    others are of one row too, for `draw_row`.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth):
         longest_row = max(longest_row, 1)
         self.terms = on_own_lines(growth * longest_row * BLOCK + 1, np.int32)
         self.ends = on_own_lines(BLOCK + 1, np.int64)
-        self.left = on_own_lines(BLOCK, np.uint8)
         self.line = on_own_lines(0, np.int32)
         self.row = on_own_lines(growth * longest_row, np.int32)
         self.first, self.chosen = (on_own_lines(longest_row, np.int32) for _ in range(2))
@@ -47,75 +44,19 @@ cdef class Workspace:
         self.places = FirstPlaces(longest_row)
 
 
-cdef class Respelled:
-    """Words of an index that their rows spell otherwise than the index ("don't", which is "do" and "n't").
-
-    n_rows: N, of the index; rows: int64, the rows with such words; by_text: int64, those of them whose words cannot be
-    listed here, so that the caller writes them. places: int64 (E,), ascending, where the words stand among all words of
-    the index; lengths: int64 (E,), 1 or 2 words; ids: int64 (E,), what takes their place if none of them is replaced;
-    openings: int64 (E,), the mark that stands before a new word there, or -1. parts_openings: whether a mark and a word
-    behind it have the token ids that each has alone.
-    """
-
-    def __init__(self, int64_t n_rows, rows, by_text, const int64_t[::1] places, const int64_t[::1] lengths,
-                 const int64_t[::1] ids, const int64_t[::1] openings, bint parts_openings):
-        kinds = np.zeros(n_rows, dtype=np.uint8)
-        kinds[rows], kinds[by_text] = RESPELLED, BY_TEXT
-        self.kinds, self.places, self.lengths, self.ids, self.openings = kinds, places, lengths, ids, openings
-        self.parts_openings = parts_openings
-
-    cdef int64_t spell(self, const int32_t* old, int64_t begin, const int32_t* drawn, int64_t n, int32_t* out,
-                       unsigned char* is_left) noexcept nogil:
-        """Write the ids of a row of n words that became `drawn` to `out`, at most 2 n; returns their number.
-
-        old: the row's words, from place `begin` of all words on. is_left: set to 1 if the ids of a mark and the word
-        behind it are not those that each has alone.
-        """
-        cdef int64_t e = first_from(self.places, begin), k = 0, end = 0, length
-        while k < n:
-            length = 0
-            if e < self.places.shape[0] and self.places[e] == begin + k:
-                length = self.lengths[e]
-                if drawn[k] != old[k] or (length == 2 and drawn[k + 1] != old[k + 1]):
-                    length = 0
-                    if self.openings[e] >= 0:
-                        out[end] = <int32_t>self.openings[e]
-                        end += 1
-                        is_left[0] |= not self.parts_openings
-                e += 1
-            out[end] = <int32_t>self.ids[e - 1] if length else drawn[k]
-            end += 1
-            k += max(length, 1)
-        return end
-
-
-cdef inline int64_t first_from(const int64_t[::1] ascending, int64_t least) noexcept nogil:
-    """The place of the first number of at least `least`."""
-    cdef int64_t low = 0, high = ascending.shape[0], middle
-    while low < high:
-        middle = (low + high) >> 1
-        if ascending[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 cdef class RowKernel:
     """Augments rows of words; a subclass defines how. Threads may share one object, each with its own `Workspace`.
 
     words: `Ragged` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
-    sub-words of the terms, which `token_ids` alone needs; respelled: the words that rows spell otherwise, None: there
-    are none; numbers: uint64 (N,), what stands for each row in its draws, None: its place among the rows. growth: the
-    most words that a word can become; read_first: int32 (T,), what `draw_row` reads of each word first.
+    sub-words of the terms, which `token_ids` alone needs; numbers: uint64 (N,), what stands for each row in its draws,
+    None: its place among the rows. growth: the most words that a word can become; read_first: int32 (T,), what
+    `draw_row` reads of each word first.
     """
 
-    def __init__(self, words, uint64_t seed, TermTokens tokens=None, Respelled respelled=None, numbers=None,
-                 int64_t growth=1):
+    def __init__(self, words, uint64_t seed, TermTokens tokens=None, numbers=None, int64_t growth=1):
         cdef int64_t row
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
-        self.read_first, self.respelled, self.numbers = self.values, respelled, numbers
-        self.growth = growth if respelled is None else 2  # a mark and a new word behind it
+        self.read_first, self.numbers, self.growth = self.values, numbers, growth
         for row in range(self.indptr.shape[0] - 1):
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
@@ -141,8 +82,8 @@ cdef class RowKernel:
                 write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
-                    left[begin + k] = work.left[k] or self.tokens.holds_irregular(
-                        &work.terms[work.ends[k]], work.ends[k + 1] - work.ends[k])
+                    left[begin + k] = self.tokens.holds_irregular(&work.terms[work.ends[k]],
+                                                                  work.ends[k + 1] - work.ends[k])
                 begin = stop
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t draw_set=0, Workspace work=None):
@@ -179,27 +120,18 @@ cdef class RowKernel:
 
     cdef int draw_block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key, int64_t most_words,
                         Workspace work) except -1 nogil:
-        """Fill work.terms, work.ends and work.left with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
+        """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
         key: `stream_key` of the seed, epoch and draw set; most_words: that a row needs.
         """
-        cdef int64_t k, row, at, n, end = 0
-        cdef int kind = 0
-        cdef int32_t* out
+        cdef int64_t k, row, n, end = 0
         self.announce(rows, stop, most_words)
         for k in range(stop - begin):
-            row, out, work.left[k] = rows[begin + k], &work.terms[end], 0
-            at, n = self.indptr[row], self.indptr[row + 1] - self.indptr[row]
-            if self.respelled is not None:
-                kind = self.respelled.kinds[row]
-                work.left[k] = kind == BY_TEXT
+            row = rows[begin + k]
+            n = min(self.indptr[row + 1] - self.indptr[row], most_words)
             if n > 0:
-                if kind != RESPELLED:  # with two words in one it has fewer in the end, so all words are needed
-                    n = min(n, most_words)
-                n = self.draw_row(row, row_key(key, row if self.numbers is None else self.numbers[row]), n, out, work)
-            if kind == RESPELLED:
-                memcpy(&work.row[0], out, n * sizeof(int32_t))
-                n = self.respelled.spell(&self.values[at], at, &work.row[0], n, out, &work.left[k])
+                n = self.draw_row(row, row_key(key, row if self.numbers is None else self.numbers[row]), n,
+                                  &work.terms[end], work)
             end += n
             work.ends[k + 1] = end
         return 0
@@ -217,6 +149,4 @@ cdef class RowKernel:
                 una_prefetch(&self.read_first[0] + self.indptr[rows[row]] + min(k, n_words - 1))
         for row in range(min(begin + BLOCK, n), min(begin + 2 * BLOCK, n)):
             una_prefetch(&self.indptr[rows[row]])
-            if self.respelled is not None:
-                una_prefetch(&self.respelled.kinds[rows[row]])
         return 0

@@ -7,13 +7,11 @@ import numpy as np
 
 
 def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned char[::1] utf8,
-               const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets,
-               int64_t first_glued):
+               const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
     """Returns (text uint8 (T,), bounds int64 (N + 1,)): row i of `ids` is spelt ``text[bounds[i]:bounds[i + 1]]``.
 
     Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. An id k of at least 0 is the string
-    ``utf8[offsets[k]:offsets[k + 1]]``; a negative id k is string -1 - k of the table `other_utf8`, `other_offsets`. No
-    space follows an id from `first_glued` on.
+    ``utf8[offsets[k]:offsets[k + 1]]``; a negative id k is string -1 - k of the table `other_utf8`, `other_offsets`.
     """
     cdef int64_t row, k, capacity = ids.shape[0], end = 0
     with nogil:
@@ -25,7 +23,7 @@ def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned
     with nogil:
         for row in range(indptr.shape[0] - 1):
             for k in range(indptr[row], indptr[row + 1]):
-                if k > indptr[row] and ids[k - 1] < first_glued:
+                if k > indptr[row]:
                     out[end] = c' '
                     end += 1
                 if ids[k] >= 0:

@@ -1,0 +1,254 @@
+"""Random tokenizers and texts: the token ids of negatives compared with the tokenizer's own on their text.
+
+    PYTHONPATH=tests python -m support.fuzz 7 1000000      # a seed, and how many rows
+
+A case is a tokenizer, an index and an augmenter; equal seeds give equal cases.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import torch
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+import una_fast
+from support.decoder_tokenizers import LLAMA3, _train_marked
+from support.tokenizer_training import sentencepiece_unigrams, template, train, wrap
+
+SENTENCES, EPOCHS = 150, 2
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = """the of old song album class module URL web name returns value object Python iPod McDonald can't don't gonna
+cannot it's 'tis 3,000 10:30 U.S. state-of-the-art and/or e.g. mask beta alpha straße naïve café Ελλάδα ΣΑΣ σας привет
+中文 東京 カタカナ ひらがな ภาษาไทย ສະບາຍ ខ្មែរ 한국어 مرحبا שלום हिन्दी ﬁn ½ ² ① Ⅳ ㎏ ǆ ǅ ß ẞ ſ ı İ ŉ ﬃ ª Å K""".split()
+RARE = [*"\u0301\u0308\u0345\u200d\u200c\u00ad\u200b\u2060\ufeff\x00\x07\x1c\x1f\x7f\x85", "\ufe0f", "👩\u200d👧", "🙂"]
+RARE += [
+    *"ｆｕｌｌ０！（＾／｀＇",
+    *"\u064b\u0e33\u0e4d\uff9e\u1100\u1161\u202e\u2028\u180e",
+    "▁",
+    "Ġ",
+    "##",
+    "\U00010400",
+    "𝒳",
+]
+MARKS = [
+    *"""'"`.,:;@#$%&?!*()[]{}<>-_/\\^~|+=""",
+    *"–—«»“”‘’„…¿¡、。「」！？·•€£",
+    "''",
+    "``",
+    "--",
+    "...",
+    "'s",
+    "n't",
+]
+SPACES = [" "] * 30 + ["  ", "\t", "\xa0", "\u3000", " \u2003"]
+ADDED = [
+    "URL",
+    "url",
+    "web",
+    "^",
+    "~",
+    "-",
+    "'s",
+    "a,",
+    "[X]",
+    "<x>",
+    "(",
+    "the",
+    "中",
+    "é",
+    "ss",
+    "i̇",
+    "K",
+    "▁a",
+    ".",
+    "of",
+]
+
+
+def text(draw: random.Random) -> str:
+    """A sentence of up to nine chunks."""
+    chunks = []
+    for _ in range(draw.randrange(1, 10)):
+        word = draw.choice(WORDS)
+        word = draw.choice([word, word, word, word.upper(), word.capitalize(), word + draw.choice(WORDS)])
+        if draw.random() < 0.2:
+            at = draw.randrange(len(word) + 1)
+            word = word[:at] + draw.choice(RARE) + word[at:]
+        if draw.random() < 0.4:
+            word = draw.choice([draw.choice(MARKS) + word, word + draw.choice(MARKS), draw.choice(MARKS)])
+        if draw.random() < 0.2:
+            word += draw.choice(MARKS) + draw.choice(["", draw.choice(WORDS)])
+        chunks += [word, draw.choice(SPACES)]
+    return "".join(chunks[: -draw.randrange(2) or None])
+
+
+def _normalizers(draw: random.Random) -> list[Any]:
+    steps: list[Callable[[], Any]] = [
+        lambda: normalizers.BertNormalizer(
+            lowercase=draw.random() < 0.7, strip_accents=draw.choice([None, True, False])
+        ),
+        normalizers.Lowercase,
+        normalizers.NFC,
+        normalizers.NFD,
+        normalizers.NFKC,
+        normalizers.NFKD,
+        normalizers.Nmt,
+        normalizers.StripAccents,
+        lambda: normalizers.Precompiled(sentencepiece_unigrams()[1]),
+        lambda: normalizers.Strip(left=draw.random() < 0.5, right=True),
+        lambda: normalizers.Replace(draw.choice(["ﬁ", "``", "''", "x", "-"]), draw.choice(['"', "y", "fi"])),
+        lambda: normalizers.Replace(Regex(" {2,}"), " "),
+    ]
+    return [draw.choice(steps)() for _ in range(draw.choice([0, 1, 1, 1, 2, 3]))]
+
+
+def _metaspace(draw: random.Random) -> Any:
+    return pre_tokenizers.Metaspace(prepend_scheme=draw.choice(["always", "first", "never"]))
+
+
+def _byte_level(draw: random.Random) -> Any:
+    return pre_tokenizers.ByteLevel(add_prefix_space=draw.random() < 0.4)
+
+
+def _word_piece(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
+    first = draw.choice([pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit])()
+    more = [lambda: pre_tokenizers.Digits(True), pre_tokenizers.Punctuation, pre_tokenizers.BertPreTokenizer]
+    vocabulary = _word_piece_vocabulary()
+    model = models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=draw.choice([5, 100]))
+    return model, _normalizers(draw), [first, *(draw.choice(more)() for _ in range(draw.choice([0, 0, 1])))]
+
+
+def _byte_level_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
+    splits = [
+        lambda: [_byte_level(draw)],
+        lambda: [pre_tokenizers.WhitespaceSplit(), _byte_level(draw)],
+        lambda: [
+            pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ],
+        lambda: [pre_tokenizers.BertPreTokenizer(), _byte_level(draw)],
+    ]
+    vocabulary, merges = _byte_level_vocabulary()
+    model = models.BPE(vocabulary, merges, ignore_merges=draw.random() < 0.3)
+    return model, _normalizers(draw), draw.choice(splits)()
+
+
+def _unigram(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
+    pieces = (
+        [(token, 0.0) for token in SPECIAL] + sentencepiece_unigrams()[0] + [("'s", -4.0), ("▁(", -5.0), ("▁'s", -3.0)]
+    )
+    splits = draw.choice([[], [pre_tokenizers.WhitespaceSplit()], [pre_tokenizers.BertPreTokenizer()]])
+    return models.Unigram(pieces, unk_id=1), _normalizers(draw), [*splits, _metaspace(draw)]
+
+
+def _marked_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
+    vocabulary, merges = _train_marked(tuple(SPECIAL))
+    model = models.BPE(
+        dict(vocabulary), list(merges), unk_token="[UNK]", fuse_unk=True, byte_fallback=draw.random() < 0.6
+    )
+    shapes = [
+        lambda: ([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")], []),
+        lambda: ([normalizers.Replace(" ", "▁")], [pre_tokenizers.Split(" ", "merged_with_previous")]),
+        lambda: ([], [pre_tokenizers.Metaspace(prepend_scheme="first", split=False)]),
+        lambda: (_normalizers(draw), [_metaspace(draw)]),
+        lambda: (_normalizers(draw), [pre_tokenizers.WhitespaceSplit(), _metaspace(draw)]),
+    ]
+    return (model, *draw.choice(shapes)())
+
+
+@cache
+def _word_piece_vocabulary() -> dict[str, int]:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trained = train(tokenizer, trainers.WordPieceTrainer(vocab_size=900, special_tokens=SPECIAL, show_progress=False))
+    vocabulary = trained.get_vocab()
+    return vocabulary | {
+        piece: len(vocabulary) + i
+        for i, piece in enumerate(["¿?", "##¿", "##?", "##,", "##'", "¡", "¿"])
+        if piece not in vocabulary
+    }
+
+
+@cache
+def _byte_level_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    from support.decoder_tokenizers import _train_byte_level
+
+    return _train_byte_level(LLAMA3, tuple(SPECIAL))
+
+
+def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
+    """A tokenizer of one of four models, in a random pipeline, with some added tokens."""
+    model, steps, splits = draw.choice([_word_piece, _byte_level_bpe, _unigram, _marked_bpe])(draw)
+    backend = Tokenizer(model)
+    backend.normalizer = normalizers.Sequence(steps) if steps else None
+    backend.pre_tokenizer = pre_tokenizers.Sequence(splits) if len(splits) != 1 else splits[0]
+    if not splits:
+        backend.pre_tokenizer = None
+    backend.add_special_tokens(SPECIAL)
+    flags = ("lstrip", "rstrip", "single_word", "normalized")
+    for _ in range(draw.choice([0, 0, 1, 3])):
+        backend.add_tokens([AddedToken(draw.choice(ADDED), **{flag: draw.random() < 0.4 for flag in flags})])
+    backend.post_processor = template(draw.choice(["[CLS]", ""]), "[SEP]", backend)
+    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]", padding_side=draw.choice(["right", "left"]))
+
+
+def words_and_marks(sentence: str) -> list[str]:
+    """A word tokenizer of the caller's."""
+    return re.findall(r"\w+|[^\w\s]", sentence)
+
+
+def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[tuple[int, list[str]]]:
+    """(compared, texts of differences) of each batch of case `seed`; nothing if ids are not made by word."""
+    draw = random.Random(seed)
+    made = tokenizer(draw)
+    index = una_fast.build_index(
+        [text(draw) for _ in range(SENTENCES)] + ["never a blank corpus"],
+        word_tokenizer=draw.choice(["treebank", "treebank", "whitespace", words_and_marks]),
+        lowercase=draw.random() < 0.8,
+    )
+    settings = {"keep_punctuation": draw.random() < 0.5, "beta": draw.choice([0.3, 0.6, 1.0]), "radius": "50%"}
+    tokens = None
+    for surface in surfaces:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            una = una_fast.Augmenter(index, tokenizer=made, surface=surface, n_jobs=1, **settings)
+        if tokens is None and not una.tokens.by_word:
+            return
+        tokens, rows = una.tokens, list(range(len(index)))
+        for epoch in range(EPOCHS):
+            length = draw.choice([*range(4, 12), 40, 40, 200])
+            yield len(rows), compare(made, una.negatives(rows, epoch), una.negative_ids(rows, epoch, length), length)
+    yield len(rows), compare(made, list(index), tokens.anchor_ids(rows, 40), 40)
+
+
+def compare(made: Any, texts: list[str], found: dict[str, torch.Tensor], length: int) -> list[str]:
+    """The texts whose ids, int64 (B, length), are not the tokenizer's."""
+    expected = made(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt", verbose=False)
+    same = torch.stack([(found[name] == expected[name]).all(1) for name in found]).all(0)
+    return [texts[i] for i in torch.nonzero(~same).flatten().tolist()]
+
+
+def run(seed: int, n_rows: int, report: Callable[[int, list[str]], None] = lambda seed, texts: None) -> tuple[int, int]:
+    """Compare cases seed, seed + 1, ... until `n_rows` are compared: (rows compared, rows that differ)."""
+    compared = different = 0
+    while compared < n_rows:
+        for n, texts in case(seed):
+            compared += n
+            different += len(texts)
+            if texts:
+                report(seed, texts)
+        seed += 1
+    return compared, different
+
+
+if __name__ == "__main__":
+    say = sys.stdout.write
+    say(f"{run(int(sys.argv[1]), int(sys.argv[2]), lambda seed, texts: say(f'case {seed}: {texts[:3]!r}'))}\n")

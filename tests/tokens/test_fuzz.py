@@ -1,0 +1,106 @@
+"""Random tokenizers, odd texts: token ids equal the tokenizer's own. `support.fuzz` runs any seed."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+import una_fast
+from support import fuzz
+from support.encoder_tokenizers import bert_uncased
+from support.tokenizer_training import sentencepiece_unigrams, template, wrap
+
+ROWS, MANY_ROWS = 60_000, 1_000_000
+SPECIAL = [(token, 0.0) for token in fuzz.SPECIAL]
+
+
+def check(seed: int, n_rows: int) -> None:
+    differences: dict[int, str] = {}
+    fuzz.run(seed, n_rows, lambda case, texts: differences.setdefault(case, texts[0]))
+    assert differences == {}
+
+
+def test_random_tokenizers():
+    check(0, ROWS)
+
+
+@pytest.mark.slow
+def test_more_random_tokenizers():
+    check(1_000_000, MANY_ROWS)
+
+
+def unigrams(pieces: dict[str, float], *steps, normalizer=None) -> PreTrainedTokenizerFast:
+    listed = {**dict(sentencepiece_unigrams()[0]), **pieces}
+    backend = Tokenizer(models.Unigram([*SPECIAL, *listed.items()], unk_id=1))
+    backend.normalizer, backend.pre_tokenizer = normalizer, pre_tokenizers.Sequence([*steps])
+    backend.add_special_tokens(fuzz.SPECIAL)
+    backend.post_processor = template("[CLS]", "[SEP]", backend)
+    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
+
+
+def eats_a_space() -> PreTrainedTokenizerFast:
+    tokenizer = bert_uncased()
+    tokenizer.add_tokens([AddedToken("web", rstrip=True, normalized=False)])
+    return tokenizer
+
+
+def word_piece_of_marks() -> PreTrainedTokenizerFast:
+    backend = Tokenizer(models.WordPiece(fuzz._word_piece_vocabulary(), unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = template("[CLS]", "[SEP]", backend)
+    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
+
+
+def with_url() -> PreTrainedTokenizerFast:
+    tokenizer = bert_uncased()
+    tokenizer.add_tokens(["URL"])
+    return tokenizer
+
+
+CASES = {
+    "a mark after a space is not the start": (
+        lambda: unigrams({"▁(": -5.0}, pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()),
+        ["the (old) song", "a (new) album", "(first) one", "some (other) name"],
+        "treebank",
+    ),
+    "an added token eats a joint, and a term adds one": (
+        eats_a_space,
+        ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"],
+        "whitespace",
+    ),
+    "an added token inside a term": (
+        with_url,
+        ["the WEB-URL is here", "A WEB-URL was there", "OLD-NAME of the web-url", "URL-NAME and name-url"],
+        "treebank",
+    ),
+    "two marks that are one word": (
+        word_piece_of_marks,
+        ["¿Qué? ¿no", "¡Qué, no! ¿?", "¿ ? ¡ no", "¿Cuánto? sí ¿ya?"],
+        "treebank",
+    ),
+    "rows that the kernel cannot write": (
+        bert_uncased,
+        ["\u0130stanbul ``is'' old", "a\u0085b \u0130 ''name''", "the `` mark '' \u0130", "¿Qué \u0130 '' no?"],
+        "whitespace",
+    ),
+    "pairs of characters that a normaliser makes": (
+        lambda: unigrams({"▁'s": -1.0, "'s": -1.0}, pre_tokenizers.Metaspace(), normalizer=normalizers.NFKC()),
+        ["old 'ſ name", "it 'ſ new", "'ſ the 's", "one 'old' ſ"],
+        "treebank",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_fuzzer_has_found(case):
+    make, texts, words = CASES[case]
+    tokenizer, rows = make(), list(range(len(texts) * 3))
+    for surface in ("kept", "paper"):
+        index = una_fast.build_index(texts * 3, word_tokenizer=words)
+        una = una_fast.Augmenter(index, beta=0.6, radius="60%", tokenizer=tokenizer, surface=surface)
+        for epoch in range(30):
+            for length in (6, 30):
+                found = una.negative_ids(rows, epoch, length)
+                assert fuzz.compare(tokenizer, una.negatives(rows, epoch), found, length) == []
