@@ -68,7 +68,7 @@ def _run(to: str, only: str | None) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch a part into `folder`, unless it is there; what is there stays.
+    """Fetch a part into `folder`, each file whole or not at all; what is there stays.
 
     Raises:
         InputError: it cannot be fetched, is not as it was published, or cannot be written.
@@ -79,13 +79,12 @@ def fetch(part: str, folder: Path) -> None:
         try:
             with partial_folder(target) as partial:
                 if part == "senteval":
-                    unpack(download(SENTEVAL, partial), target)
+                    unpack(download(SENTEVAL, partial)).rename(target)
                 else:
-                    file = download(WIKI, partial) if part == "wiki" else fetch_near_misses(target.stem, partial)
-                    file.replace(target)
+                    path = download(WIKI, partial) if part == "wiki" else fetch_near_misses(target.stem, partial)
+                    path.rename(target)
         except OSError as error:
-            if not target.exists():  # else another process was faster, and `check` reads what it wrote
-                raise unwritable(target, error) from error
+            raise unwritable(target, error) from error
 
 
 def fetch_near_misses(name: str, folder: Path) -> Path:
@@ -96,7 +95,7 @@ def fetch_near_misses(name: str, folder: Path) -> Path:
             path.write_bytes(answer.read())
     except (OSError, http.client.HTTPException) as error:
         raise InputError(f"{address}: {error}; call again") from error
-    check_content(path.read_bytes(), NEAR_MISS_CHECKSUMS[name], address)
+    check_content(path, NEAR_MISS_CHECKSUMS[name], address)
     return path
 
 
@@ -107,34 +106,31 @@ def download(name: str, folder: Path) -> Path:
         InputError: the hub cannot be reached or lacks the file, or the file does not have the hub's checksum.
     """
     # imported late: --help should not wait for it
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import HfApi, hf_hub_url
 
+    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
-        endpoint = os.environ.get("HF_ENDPOINT")
-        checksum = get_hf_file_metadata(hf_hub_url(REPOSITORY, name, repo_type="dataset", endpoint=endpoint)).etag
-        path = Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder, endpoint=endpoint))
+        address = hf_hub_url(REPOSITORY, name, repo_type="dataset", endpoint=hub.endpoint)
+        checksum = hub.get_hf_file_metadata(url=address).etag or ""
+        path = Path(hub.hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{REPOSITORY}/{name}: {reason}; call again") from error
-    check_content(path.read_bytes(), checksum, f"{REPOSITORY}/{name}")
+    check_content(path, checksum, f"{REPOSITORY}/{name}")
     return path
 
 
-def check_content(content: bytes, checksum: str | None, source: str) -> None:
-    """Refuse content from `source` without its checksum: SHA-256, or the SHA-1 by which git names a (small) file.
-
-    Raises:
-        InputError: the content has another checksum, or `checksum` is of neither kind.
-    """
-    if checksum is None or len(checksum) not in (40, 64):
-        raise InputError(f"{source}: the hub names no checksum ({checksum!r})")
-    found = hashlib.sha256(content) if len(checksum) == 64 else hashlib.sha1(b"blob %d\0" % len(content) + content)
-    if found.hexdigest() != checksum:
+def check_content(path: Path, checksum: str, source: str) -> None:
+    """Raise InputError for a file without its checksum: SHA-256, or the SHA-1 by which git names a (small) file."""
+    content = path.read_bytes()
+    is_git = len(checksum) == 40
+    actual = hashlib.sha1(b"blob %d\0" % len(content) + content) if is_git else hashlib.sha256(content)
+    if actual.hexdigest() != checksum:
         raise InputError(f"{source}: the file does not have the checksum {checksum}; call again")
 
 
-def unpack(archive: Path, downstream: Path) -> None:
-    """Unpack SentEval's archive, and put it there as the folder `downstream`; its top folder may have any name."""
+def unpack(archive: Path) -> Path:
+    """Unpack SentEval's archive beside it; returns the folder that holds STS. InputError if it is another archive."""
     unpacked = archive.with_name("unpacked")
     try:
         with tarfile.open(archive) as tar:
@@ -146,35 +142,32 @@ def unpack(archive: Path, downstream: Path) -> None:
                 path.write_bytes(cast("IO[bytes]", tar.extractfile(member)).read())
     except (tarfile.TarError, OSError) as error:
         raise InputError(f"{archive.name}: cannot be unpacked ({error})") from error
-    found = [path.parent for path in unpacked.rglob("STS") if path.is_dir()]
-    if not found:
-        raise InputError(f"{archive.name}: holds no STS folder, so it is not SentEval's archive")
-    min(found, key=lambda path: len(path.parts)).rename(downstream)
+    if folders := [path.parent for path in unpacked.rglob("STS") if path.is_dir()]:
+        return min(folders, key=lambda path: len(path.parts))
+    raise InputError(f"{archive.name}: holds no STS folder, so it is not SentEval's archive")
 
 
 def check(part: str, folder: Path) -> list[str]:
     """A sentence for each problem of a part in `folder`: a missing task, a size or a checksum not as published."""
     if part == "wiki":
-        try:
-            with (folder / "corpora" / WIKI).open("rb") as file:
-                lines = sum(1 for _ in file)
-        except OSError as error:
-            return [f"{WIKI}: cannot be read ({error.strerror or error})"]
-        wrong = f"{WIKI}: has {counted(lines, 'line')}, and {WIKI_LINES:,} were expected"
-        return [wrong] if lines != WIKI_LINES else []
+        with (folder / "corpora" / WIKI).open("rb") as file:
+            n_lines = sum(1 for _ in file)
+        wrong = f"{WIKI}: has {counted(n_lines, 'line')}, and {WIKI_LINES:,} were expected"
+        return [wrong] if n_lines != WIKI_LINES else []
     problems = []
     for name in NEAR_MISS_CHECKSUMS if part == "near-miss" else suite("full"):
         try:
             if part == "near-miss":
                 path = folder / NEAR_MISSES / f"{name}.json"
-                check_content(path.read_bytes(), NEAR_MISS_CHECKSUMS[name], f"{path} (delete it)")
+                check_content(path, NEAR_MISS_CHECKSUMS[name], f"{path} (delete it)")
             sizes = read_task(downstream_folder(folder), name).sizes
         except (InputError, OSError) as error:
             problems.append(f"{name}: {error}")
             continue
-        published = TASKS[name].sizes.items()
         problems += [
-            f"{name} {one}: {sizes[one]:,} examples, {n:,} expected" for one, n in published if sizes[one] != n
+            f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
+            for split, n in TASKS[name].sizes.items()
+            if sizes[split] != n
         ]
     return problems
 

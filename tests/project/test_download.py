@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import huggingface_hub.constants
 import pytest
@@ -136,40 +135,11 @@ def test_an_interrupted_download_is_whole_in_the_end(hub: Hub, tmp_path: Path) -
     assert [path.name for path in (tmp_path / "corpora").iterdir()] == [WIKI]
 
 
-def test_what_a_user_has_stays(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names that earlier versions gave to temporary files, and folders in the place of files."""
-    mine = (f"corpora/.{WIKI}.download/notes", f"corpora/{WIKI}/notes", f".{SENTEVAL}.download/notes", SENTEVAL)
-    for name in (*mine, f"{NEAR_MISSES}/swap_att.json"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("mine")
-    assert main(["--to", str(tmp_path)]) == 2
-    assert f"{WIKI}: cannot be read (Is a directory)" in capsys.readouterr().err
-    assert all((tmp_path / name).read_text() == "mine" for name in mine)
-    assert (tmp_path / f"{NEAR_MISSES}/swap_att.json").read_text() == "mine"
-    assert not list(tmp_path.rglob("*.partial"))
-
-
 def test_a_file_in_the_way_of_a_folder_gets_a_sentence(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "corpora").write_text("mine")
     with pytest.raises(InputError, match="cannot be written"):
         fetch("wiki", tmp_path)
     assert (tmp_path / "corpora").read_text() == "mine"
-
-
-def test_of_two_downloads_at_once_the_first_stays(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = download.download
-
-    def overtaken(*arguments: Any) -> Path:
-        monkeypatch.setattr(download, "download", once)
-        for part in ("wiki", "senteval"):
-            fetch(part, tmp_path)
-        return once(*arguments)
-
-    for part in ("wiki", "senteval"):
-        monkeypatch.setattr(download, "download", overtaken)
-        fetch(part, tmp_path)
-    assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sts-test.csv", WIKI]
 
 
 def test_a_flipped_bit_is_noticed_and_nothing_is_left(hub: Hub, tmp_path: Path) -> None:
@@ -203,15 +173,15 @@ def test_a_file_the_hub_lacks_is_named(hub: Hub, tmp_path: Path, capsys: pytest.
     assert f"error: {REPOSITORY}/{SENTEVAL}: " in capsys.readouterr().err
 
 
-def test_checksums_are_sha256_or_gits() -> None:
+def test_checksums_are_sha256_or_gits(tmp_path: Path) -> None:
     gits = "ce013625030ba8dba906f756967f9e9ca394464a"  # by git hash-object
+    path = tmp_path / "file"
     for checksum in (hashlib.sha256(b"hello\n").hexdigest(), gits):
-        check_content(b"hello\n", checksum, "file")
+        path.write_bytes(b"hello\n")
+        check_content(path, checksum, "file")
+        path.write_bytes(b"hellp\n")
         with pytest.raises(InputError, match=f"file: the file does not have the checksum {checksum}"):
-            check_content(b"hellp\n", checksum, "file")
-    for checksum in ("weak", None):
-        with pytest.raises(InputError, match="file: the hub names no checksum"):
-            check_content(b"hello\n", checksum, "file")
+            check_content(path, checksum, "file")
 
 
 def test_archives_that_are_broken_foreign_or_malicious_are_refused(tmp_path: Path) -> None:
@@ -224,8 +194,7 @@ def test_archives_that_are_broken_foreign_or_malicious_are_refused(tmp_path: Pat
         file = tmp_path / "senteval.tar"
         file.write_bytes(content)
         with pytest.raises(InputError, match=message):
-            unpack(file, tmp_path / "senteval" / "downstream")
-        assert not (tmp_path / "senteval" / "downstream").exists()
+            unpack(file)
         assert not (tmp_path.parent / "evil").exists()
 
 
@@ -234,4 +203,4 @@ def test_real_data_passes_the_check(data_dir: Path) -> None:
     if (data_dir / NEAR_MISSES).is_dir():
         assert check("near-miss", data_dir) == []
         for name, checksum in download.NEAR_MISS_CHECKSUMS.items():
-            check_content((data_dir / NEAR_MISSES / f"{name}.json").read_bytes(), checksum, name)
+            check_content(data_dir / NEAR_MISSES / f"{name}.json", checksum, name)
