@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import una_fast
-from train.config.command import Parser, run_command
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
@@ -52,22 +52,14 @@ N_PROBED = 1000  # sentences of the corpus
 class Comparing:
     """What is compared."""
 
-    corpus: str = option(
-        "",
-        "file of your text, one sentence a line or row; with --pairs the pairs' sentences by default",
-        metavar="FILE",
-    )
-    output: str = option(
-        "", "folder of the runs and of the page; the same command goes on with it", required=True, metavar="FOLDER"
-    )
-    pairs: str = option(
-        "", "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", metavar="FILE"
-    )
-    data: str = option(
-        "",
-        "folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set",
-        metavar="FOLDER",
-    )
+    corpus: str = option("", metavar="FILE")
+    """file of your text, one sentence a line or row; with --pairs the pairs' sentences by default"""
+    output: str = option("", required=True, metavar="FOLDER")
+    """folder of the runs and of the page; the same command goes on with it"""
+    pairs: str = option("", metavar="FILE")
+    """lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus"""
+    data: str = option("", metavar="FOLDER")
+    """folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set"""
 
 
 RUN = options_of(Run)
@@ -77,15 +69,6 @@ TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
 OPTIONS = options_of(Comparing) | {
     name: replace(one, default=DEFAULTS.get(name, one.default)) for name, one in RUN.items() if name in TAKEN
 }
-
-
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.compare") -> int:
-    """Run the command; the exit code."""
-    about = "Train with and without hard negatives on your text, and say whether they help."
-    parser = Parser(prog, about, OPTIONS)
-    flags = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
-    parser.epilog = f"{flags}: given, they are added as a condition of their own, {YOURS}. {TUNED}"
-    return run_command(lambda: _run(parser.checked(arguments)), "train")
 
 
 def conditions(asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -207,6 +190,11 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
         verdict = "they help" if pair.low > 0 else "they harm" if pair.high < 0 else "no difference can be told"
     return f"{name}: with hard negatives {change} ({interval}): {verdict}."
 
+
+ABOUT = "Train with and without hard negatives on your text, and say whether they help."
+FLAGS = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
+EPILOG = f"{FLAGS}: given, they are added as a condition of their own, {YOURS}. {TUNED}"
+main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,12 +12,11 @@ import os
 import sys
 import tarfile
 import urllib.request
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
-from train.config.command import Parser, run_command
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.evaluation.files import NEAR_MISSES, downstream_folder
 from train.evaluation.tasks.registry import TASKS, read_task, suite
@@ -45,18 +44,15 @@ TIMEOUT = 60  # seconds without an answer
 class Download:
     """What is fetched, and where to."""
 
-    to: str = option("", "folder to lay the data out in", required=True, metavar="FOLDER")
-    only: str | None = option(None, "fetch one of the three; default: all", choices=PARTS)
+    to: str = option("", required=True, metavar="FOLDER")
+    """folder to lay the data out in"""
+    only: str | None = option(None, choices=PARTS)
+    """fetch one of the three; default: all"""
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.download") -> int:
-    """Run the command and return its exit code: 2 if something is missing or not as expected."""
-    about = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
-    return run_command(lambda: _run(**Parser(prog, about, options_of(Download)).checked(arguments)), "train")
-
-
-def _run(to: str, only: str | None) -> int:
-    folder, parts = Path(to), [only] if only else list(PARTS)
+def _run(values: dict[str, Any]) -> int:
+    """Fetch and check; the exit code: 2 if something is missing or not as expected."""
+    folder, parts = Path(values["to"]), [values["only"]] if values["only"] else list(PARTS)
     for part in parts:
         fetch(part, folder)
     wrong = [problem for part in parts for problem in check(part, folder)]
@@ -171,6 +167,9 @@ def check(part: str, folder: Path) -> list[str]:
         ]
     return problems
 
+
+ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
+main = Command("python -m train.download", ABOUT, options_of(Download), _run, "train")
 
 if __name__ == "__main__":
     sys.exit(main())

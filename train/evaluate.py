@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser, run_command
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, task_names
@@ -20,25 +19,21 @@ from una_fast.errors import InputError
 class Evaluation:
     """What is scored, and where."""
 
-    model: str = option(
-        "", "encoder to score: its name on the Hugging Face hub, or its folder", required=True, metavar="NAME"
-    )
-    data: str | None = option(None, "folder that holds senteval/ or is one; default UNA_FAST_DATA", metavar="FOLDER")
-    tasks: str = option("sts", CHOICES, metavar="NAME,NAME")
-    device: str = option("auto", "auto, cpu, cuda or cuda:N")
-    trust_remote_code: bool = option(
-        False, "run Python code that the model brings along; without it, such a model is refused"
-    )
-    json: str | None = option(None, "file for all scores and the protocol", metavar="FILE")
+    model: str = option("", required=True, metavar="NAME")
+    """encoder to score: its name on the Hugging Face hub, or its folder"""
+    data: str | None = option(None, metavar="FOLDER")
+    """folder that holds senteval/ or is one; default UNA_FAST_DATA"""
+    tasks: str = option("sts", help=CHOICES, metavar="NAME,NAME")
+    """what is scored"""
+    device: str = option("auto")
+    """auto, cpu, cuda or cuda:N"""
+    trust_remote_code: bool = option(False)
+    """run Python code that the model brings along; without it, such a model is refused"""
+    json: str | None = option(None, metavar="FILE")
+    """file for all scores and the protocol"""
 
 
 OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
-
-
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.evaluate") -> int:
-    """Run the command and return its exit code."""
-    parser = Parser(prog, "Score a model on SentEval's tasks, with their protocol.", OPTIONS)
-    return run_command(lambda: _run(parser.checked(arguments)), "evaluate")
 
 
 def _run(values: dict[str, Any]) -> int:
@@ -73,6 +68,10 @@ def model_folder(name: str) -> str:
         return str(folder / "best")
     return name
 
+
+main = Command(
+    "python -m train.evaluate", "Score a model on SentEval's tasks, with their protocol.", OPTIONS, _run, "evaluate"
+)
 
 if __name__ == "__main__":
     sys.exit(main())

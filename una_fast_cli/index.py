@@ -1,24 +1,20 @@
-"""`una-fast index CORPUS... --output FOLDER`."""
+"""`una-fast index FILE ... --output FOLDER`, `una-fast upload FOLDER ADDRESS` and `una-fast fetch ADDRESS FOLDER`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.command import Parser
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
-from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, counted
 from una_fast.imports import naming_extras
-from una_fast.index.layout import KIND
-from una_fast.index.staged.work import work_folder
-from una_fast.storage import check_own, is_saved, resolved
 
 if TYPE_CHECKING:
     from una_fast import Index
@@ -27,51 +23,36 @@ TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
 
 @dataclass(frozen=True)
-class Output:
-    """Output."""
-
-    output: str = option("", "folder to build the index in; it must not exist", required=True, metavar="FOLDER")
-
-
-@dataclass(frozen=True)
 class Build:
-    """How it is built."""
+    """What is built, and how."""
 
-    memory: str = option(
-        "",
-        "memory that the build may take, as 2GB; on a cluster, that each worker may take; by default half of the "
-        "machine's",
-        metavar="SIZE",
-    )
-    cluster: str = option(
-        "",
-        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and "
-        "--output under the same names",
-        metavar="ADDRESS",
-    )
+    corpus: tuple[str, ...] = option((), required=True, positional=True, metavar="FILE")
+    """files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"""
+    output: str = option("", required=True, metavar="FOLDER")
+    """folder to build the index in; it must not exist"""
+    memory: str = option("", metavar="SIZE")
+    """memory that a build may take, as 2GB; on a cluster, that a worker may take; by default half of the machine's"""
+    cluster: str = option("", metavar="ADDRESS")
+    """address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and --output
+    under the same names"""
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "una-fast index") -> int:
-    """Build the index of a corpus and save it; the exit code."""
-    options = options_of(Output) | options_of(Build) | options_of(Run, FILES, WORDS)
-    parser = Parser(prog, "Build the index of a corpus: its words, counted, scored and ranked.", options)
-    parser.usage = f"{prog} FILE ... --output FOLDER [options]"
-    about = "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"
-    parser.add_argument("corpus", nargs="+", metavar="FILE", help=about)
-    values = parser.checked(arguments)
+def _build_and_say(values: dict[str, Any]) -> None:
     index = _build(values)
-    said = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
-    sys.stdout.write(f"{values['output']}: {said}\n")
-    return 0
+    size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
+    sys.stdout.write(f"{values['output']}: {size}\n")
 
 
 def _build(values: dict[str, Any]) -> Index:
+    import una_fast  # these here, so that --help and errors of the command line do not wait for them
+    from una_fast.index.layout import KIND
+    from una_fast.index.staged.work import work_folder
+    from una_fast.storage import check_own, is_saved, resolved
+
     output = resolved(values["output"])
     was_stopped = os.path.isdir(work_folder(output))  # noqa: PTH112  Path.is_dir raises for names that are too long
     if not was_stopped or (is_saved(output) and not _is_of_command(values)):
         check_own(output, KIND, unused=True)
-    import una_fast  # here, so that --help and errors of the command line do not wait for it
-
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
         return una_fast.build_index(
             [Path(path) for path in values["corpus"]],
@@ -88,6 +69,7 @@ def _build(values: dict[str, Any]) -> Index:
 def _is_of_command(values: dict[str, Any]) -> bool:
     """Whether the index in --output has the words of this command. Raises InputError for one of another corpus."""
     from una_fast import load_index
+    from una_fast.corpus.word_tokenizers import tokenizer_name
 
     name = values["word_tokenizer"]
     function = name if ":" in name else None  # which an index does not hold
@@ -108,10 +90,64 @@ def connected(address: str) -> Iterator[Any]:
     try:
         client = Client(address, timeout=TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"no Dask scheduler answers at {address} ({said}): start one with `dask scheduler`, and give the address "
+            f"no Dask scheduler answers at {address} ({reason}): start one with `dask scheduler`, and give the address "
             "that it prints"
         ) from error
     with client:
         yield client
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Places."""
+
+    folder: str = option("", required=True, positional=True, metavar="FOLDER")
+    """folder of an index"""
+    address: str = option("", required=True, positional=True, metavar="ADDRESS")
+    """address of a new folder, as s3://bucket/name, or a path"""
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Places."""
+
+    address: str = option("", required=True, positional=True, metavar="ADDRESS")
+    """address that `una-fast upload` was given, http too, or a path"""
+    folder: str = option("", required=True, positional=True, metavar="FOLDER")
+    """folder for the index; it must not exist, unless it holds the same index"""
+
+
+def _upload(values: dict[str, Any]) -> None:
+    from una_fast.index.copies import upload_index
+
+    n_bytes = upload_index(values["folder"], values["address"], progress=sys.stderr.isatty())
+    sys.stdout.write(f"{values['address']}: {n_bytes:,} bytes\n")
+
+
+def _fetch(values: dict[str, Any]) -> None:
+    from una_fast.index.copies import fetch_index
+
+    n_bytes = fetch_index(values["address"], values["folder"], progress=sys.stderr.isatty())
+    sys.stdout.write(f"{values['folder']}: {n_bytes:,} bytes\n")
+
+
+main = Command(
+    "una-fast index",
+    "Build the index of a corpus: its words, counted, scored and ranked.",
+    options_of(Build) | options_of(Run, FILES, WORDS),
+    _build_and_say,
+)
+upload = Command(
+    "una-fast upload",
+    "Copy an index to s3, gs, hdfs or another address; a copy that was stopped goes on.",
+    options_of(Upload),
+    _upload,
+)
+fetch = Command(
+    "una-fast fetch",
+    "Copy an index from an address to this machine, where it can be used; a copy that was stopped goes on.",
+    options_of(Fetch),
+    _fetch,
+)

@@ -8,66 +8,52 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import una_fast
 from una_fast.errors import InputError
+from una_fast.imports import import_object
 
-SIGPIPE = 13  # Windows has no name for it
 ROOT = Path(__file__).parents[1]
-
-
-COMMANDS = {  # the module of each, which is imported when it is called, its function, and what it does
-    "train": ("train.ddp", "main", "train a sentence encoder with hard negatives"),
-    "evaluate": ("train.evaluate", "main", "score an encoder on the tasks of SentEval"),
-    "report": ("train.report.__main__", "main", "show runs as one HTML page"),
-    "download": ("train.download", "main", "fetch the corpus and the evaluation data of the paper"),
-    "generate": ("train.generate", "main", "write paraphrases or back-translations of a corpus"),
-    "compare": ("train.compare", "main", "train with and without hard negatives on your text, and compare"),
-    "probe": ("una_fast_cli.probe", "main", "show how near an encoder puts near-misses of your text"),
-    "index": ("una_fast_cli.index", "main", "build the index of a corpus"),
-    "upload": ("una_fast_cli.copies", "upload", "copy an index to s3, gs, hdfs or another address"),
-    "fetch": ("una_fast_cli.copies", "fetch", "copy an index from an address to this machine"),
-    "negatives": ("una_fast_cli.negatives", "main", "write hard negatives to a file, as text or as token ids"),
-    "explain": ("una_fast_cli.explain", "main", "show why each word of a sentence is replaced or kept"),
+COMMANDS = {  # the function of each, which is imported when it is called, and what it does
+    "train": ("train.ddp:main", "train a sentence encoder with hard negatives"),
+    "evaluate": ("train.evaluate:main", "score an encoder on the tasks of SentEval"),
+    "report": ("train.report.__main__:main", "show runs as one HTML page"),
+    "download": ("train.download:main", "fetch the corpus and the evaluation data of the paper"),
+    "generate": ("train.generate:main", "write paraphrases or back-translations of a corpus"),
+    "compare": ("train.compare:main", "train with and without hard negatives on your text, and compare"),
+    "probe": ("una_fast_cli.probe:main", "show how near an encoder puts near-misses of your text"),
+    "index": ("una_fast_cli.index:main", "build the index of a corpus"),
+    "upload": ("una_fast_cli.index:upload", "copy an index to s3, gs, hdfs or another address"),
+    "fetch": ("una_fast_cli.index:fetch", "copy an index from an address to this machine"),
+    "negatives": ("una_fast_cli.negatives:main", "write hard negatives to a file, as text or as token ids"),
+    "explain": ("una_fast_cli.negatives:explain", "show why each word of a sentence is replaced or kept"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code: 2 after bad input, 128 + the signal's number after Ctrl-C or a closed pipe."""
+    """Run a command; the exit code is that of `train.config.command.run_command`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["--version"]:
         sys.stdout.write(f"una_fast {una_fast.__version__}\n")
         return 0
     try:
         check_not_hidden("train")
-        from train.config.command import run_command  # only now that `train` is ours
-
-        code = run_command(lambda: _run(words))
-        sys.stdout.flush()
-        return code
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still writes when it exits
-        return 128 + SIGPIPE
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        return 128 + signal.SIGINT
+    from train.config.command import run_command  # only now that `train` is ours
+
+    return run_command(lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
     from train.config.command import first_word
 
-    name = first_word(words, "una-fast", "command", {name: about for name, (*_, about) in COMMANDS.items()})
-    module, function, _ = COMMANDS[name]
-    return getattr(import_module(module), function)(words[1:], prog=f"una-fast {name}")
+    name = first_word(words, "una-fast", "command", {name: about for name, (_, about) in COMMANDS.items()})
+    return import_object(COMMANDS[name][0])(words[1:], f"una-fast {name}")
 
 
 def check_not_hidden(package: str) -> None:

@@ -1,20 +1,17 @@
-"""`una-fast negatives --index FOLDER [--corpus FILE] --output FILE`: batches of sentences -> records -> a file."""
+"""`una-fast negatives --index FOLDER`: sentences -> hard negatives in a file; `una-fast explain` shows some of them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
-from train.config.command import Parser
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import DRAWS, FILES, Run, check_radius, reading_arguments
-from una_fast.integrations.epochs import negative_names
 from una_fast_cli.writers import STANDARD_OUTPUT, Records, check_output, write
 
 if TYPE_CHECKING:
@@ -27,65 +24,91 @@ BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all thr
 class Source:
     """Input."""
 
-    index: str = option("", "folder of the index, as `una-fast index` saves it", required=True, metavar="FOLDER")
-    word_tokenizer: str = option(
-        "", "import path of the function that the index was built with, if it was built with one", metavar="NAME"
-    )
-    seed: int = option(42, "seed of the draws", least=0)
-    epoch: int = option(0, "number of the epoch: each epoch has other negatives", least=0)
+    index: str = option("", required=True, metavar="FOLDER")
+    """folder of the index, as `una-fast index` saves it"""
+    word_tokenizer: str = option("", metavar="NAME")
+    """import path of the function that the index was built with, if it was built with one"""
+    seed: int = option(42, least=0)
+    """seed of the draws"""
+    epoch: int = option(0, least=0)
+    """number of the epoch: each epoch has other negatives"""
 
 
 @dataclass(frozen=True)
-class Text(Source):
-    """Input."""
+class Text:
+    """Text."""
 
-    corpus: str = option(
-        "", "file of sentences to make negatives of; by default the sentences of the index", metavar="FILE"
-    )
-    rows: int | None = option(None, "only this many sentences, the first ones; by default all", least=1)
+    corpus: str = option("", metavar="FILE")
+    """file of sentences to make negatives of; by default the sentences of the index"""
+    rows: int | None = option(None, least=1)
+    """only this many sentences, the first ones; by default all"""
 
 
 @dataclass(frozen=True)
 class Output:
     """Output."""
 
-    output: str = option(
-        "-",
-        "file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output",
-        metavar="FILE",
-    )
-    n: int = option(
-        1, "negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow", least=1
-    )
-    tokenizer: str = option(
-        "", "write token ids instead of text, as this Hugging Face tokenizer makes them", metavar="NAME_OR_FOLDER"
-    )
-    max_length: int = option(32, "tokens of a row, special tokens included, with --tokenizer", least=3)
+    output: str = option("-", metavar="FILE")
+    """file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output"""
+    n: int = option(1, least=1)
+    """negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow"""
+    tokenizer: str = option("", metavar="NAME_OR_FOLDER")
+    """write token ids instead of text, as this Hugging Face tokenizer makes them"""
+    max_length: int = option(32, least=3)
+    """tokens of a row, special tokens included, with --tokenizer"""
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "una-fast negatives") -> int:
-    """Write the negatives of every sentence; the exit code."""
-    about = "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one."
-    options = options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS)
-    values = Parser(prog, about, options).checked(arguments)
+@dataclass(frozen=True)
+class Explain:
+    """Sentences."""
+
+    sentences: tuple[str, ...] = option((), required=True, positional=True, metavar="SENTENCE")
+    """sentences to explain"""
+    json: bool = option(False)
+    """write one JSON object a line instead of a table"""
+
+
+def _write(values: dict[str, Any]) -> None:
     check_output(values["output"], ids=bool(values["tokenizer"]))
     tokenizer = None
     if values["tokenizer"]:
         from train.encoder.pretrained import load_tokenizer  # here, so that --help does not wait for torch
 
         tokenizer = load_tokenizer(values["tokenizer"])
-    augmenter, total = augmenter_of(values, tokenizer), values["rows"]
+    augmenter, total = _augmenter(values, tokenizer), values["rows"]
     if not values["corpus"]:
         total = min(len(augmenter.index), total or len(augmenter.index))
-    records = _records(augmenter, tokenizer, values | {"rows": total})
-    write(records, values["output"], total)
+    write(_records(augmenter, tokenizer, values | {"rows": total}), values["output"], total)
     if values["output"] != STANDARD_OUTPUT:
         sys.stdout.write(f"{values['output']}: written\n")
-    return 0
+
+
+def _explain(values: dict[str, Any]) -> None:
+    import json
+
+    augmenter = _augmenter(values)
+    for sentence in values["sentences"]:
+        explanation = augmenter.explain(sentence, values["epoch"])
+        text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
+        sys.stdout.write(f"{text}\n")
+
+
+def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
+    """The augmenter of the index in values["index"], with the options that are its arguments."""
+    import una_fast  # here, so that --help and errors of the command line do not wait for it
+    from una_fast.augment.registry import make_augmentation
+
+    check_radius(values["radius"], values["window"])
+    index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
+    return cast("Augmenter", make_augmentation("una", index, **{**values, "tokenizer": tokenizer}))
 
 
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> Iterator[Records]:
     """The columns of each batch of sentences: row, text, and for each draw set the negatives or their token ids."""
+    import numpy as np
+
+    from una_fast.integrations.epochs import negative_names
+
     names, length = negative_names(values["n"]), values["max_length"]
     for rows, texts in _of_file(values) if values["corpus"] else _of_index(augmenter, values["rows"]):
         records: Records = {"row": list(rows), "text": texts}
@@ -126,11 +149,15 @@ def _of_file(values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
         yield range(start, start + len(batch)), batch
 
 
-def augmenter_of(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
-    """The augmenter of the index in values["index"], with the options that are its arguments."""
-    import una_fast  # here, so that --help and errors of the command line do not wait for it
-    from una_fast.augment.registry import make_augmentation
-
-    check_radius(values["radius"], values["window"])
-    index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return cast("Augmenter", make_augmentation("una", index, **{**values, "tokenizer": tokenizer}))
+main = Command(
+    "una-fast negatives",
+    "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
+    options_of(Source) | options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS),
+    _write,
+)
+explain = Command(
+    "una-fast explain",
+    "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
+    options_of(Explain) | options_of(Source) | options_of(Run, DRAWS),
+    _explain,
+)

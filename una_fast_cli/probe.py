@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
 
 
 @dataclass(frozen=True)
-class Asked:
+class Probe:
     """Encoder and text."""
 
-    model: str = option("", "encoder that sentence-transformers loads", required=True, metavar="NAME_OR_FOLDER")
-    corpus: str = option("", "file of your text, one sentence a line or row", required=True, metavar="FILE")
-    n: int = option(2000, "sentences of the sample", least=2)
-    share: float = option(0.05, "share of near-misses that the printed threshold may let pass", above=0, below=1)
-    seed: int = option(42, "seed of the sample and of the near-misses", least=0)
-    json: str = option("", "file for all figures", metavar="FILE")
+    model: str = option("", required=True, metavar="NAME_OR_FOLDER")
+    """encoder that sentence-transformers loads"""
+    corpus: str = option("", required=True, metavar="FILE")
+    """file of your text, one sentence a line or row"""
+    n: int = option(2000, least=2)
+    """sentences of the sample"""
+    share: float = option(0.05, above=0, below=1)
+    """share of near-misses that the printed threshold may let pass"""
+    seed: int = option(42, least=0)
+    """seed of the sample and of the near-misses"""
+    json: str = option("", metavar="FILE")
+    """file for all figures"""
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "una-fast probe") -> int:
-    """Print how near the encoder puts near-misses of the text; the exit code."""
-    about = "Show how near an encoder puts sentences of your text and the same with one important word replaced."
-    values = Parser(prog, about, options_of(Asked) | options_of(Run, FILES, WORDS)).checked(arguments)
+def _probe(values: dict[str, Any]) -> None:
+    import una_fast  # here, so that --help and errors of the command line do not wait for torch
     from train.record.folder import PROBED, check_json, write_json
 
-    about = "\n".join((PROBED, values["model"], values["corpus"]))  # figures of other text are not replaced
-    if values["json"]:
-        check_json(Path(values["json"]), about)
-    import una_fast  # here, so that --help and errors of the command line do not wait for torch
-
-    index = una_fast.build_index(
-        Path(values["corpus"]),
-        word_tokenizer=values["word_tokenizer"],
-        lowercase=values["lowercase"],
-        **reading_arguments(values),
-    )
-    found = una_fast.probe(load_encode(values["model"]), index, values["n"], values["share"], values["seed"])
-    sys.stdout.write(f"{values['model']}, {counted(len(found.usual), 'sentence')} of {values['corpus']}\n{found}\n")
-    if values["json"]:
-        source = {"model": values["model"], "corpus": values["corpus"]}
-        write_json(Path(values["json"]), source | found.to_dict(), about)
-    return 0
+    model, corpus, file = values["model"], values["corpus"], values["json"] and Path(values["json"])
+    about = "\n".join((PROBED, model, corpus))  # figures of other text are not replaced
+    if file:
+        check_json(file, about)
+    words = {"word_tokenizer": values["word_tokenizer"], "lowercase": values["lowercase"]}
+    index = una_fast.build_index(Path(corpus), **words, **reading_arguments(values))
+    probe = una_fast.probe(load_encode(model), index, values["n"], values["share"], values["seed"])
+    sys.stdout.write(f"{model}, {counted(len(probe.usual), 'sentence')} of {corpus}\n{probe}\n")
+    if file:
+        write_json(file, {"model": model, "corpus": corpus, **probe.to_dict()}, about)
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
@@ -65,3 +62,11 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     except Exception as error:  # it raises exceptions of many types for files that are missing or damaged
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"model {name}: sentence-transformers cannot load it: {reason}") from error
+
+
+main = Command(
+    "una-fast probe",
+    "Show how near an encoder puts sentences of your text and the same with one important word replaced.",
+    options_of(Probe) | options_of(Run, FILES, WORDS),
+    _probe,
+)

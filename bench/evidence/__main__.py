@@ -30,7 +30,7 @@ from bench.evidence.page import (
 from bench.evidence.results import TOLERANCE, committed, furthest, is_kept, keep, keep_base, keep_failure, read_evidence
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from bench.report import README, write_between_marks
-from train.config.command import run_command, whole_numbers
+from train.config.command import run_command
 from train.record.folder import OutputFolder, is_own
 from una_fast.errors import InputError
 
@@ -44,6 +44,11 @@ NEAR_MISSES, NEAR_NONE, NEAR_RANDOM = find_conditions(
 PAIRED, PAIRED_TASKS = "minilm-pairs", ("replace", "recall_at_5", "sick_auc", "STSBenchmark")
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    """The numbers in a text such as "42,0,1"."""
+    return tuple(map(int, text.split(",")))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.evidence", description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
@@ -52,7 +57,7 @@ def main() -> int:
     add("--base", type=Path, metavar="FOLDER", help="the language model to start from, as an earlier call made it")
     add("--stages", default=",".join(STAGES), metavar="NAME,...", help=f"default: all, {','.join(STAGES)}")
     add("--conditions", metavar="'BASE: VARIATION; ...'", help="in place of stages")
-    add("--seeds", type=whole_numbers, metavar="N,N,...", help="default: those of the stage")
+    add("--seeds", type=numbers, metavar="N,N,...", help="default: those of the stage")
     add("--jobs", type=int, default=1, metavar="N", help="runs at a time, each on its share of the cores [1]")
     add("--check", action="store_true", help="write nothing: compare the scores with those of evidence.json")
     add("--collect", action="store_true", help="run nothing: write what is done in --output, which may be in use")

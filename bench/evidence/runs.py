@@ -18,7 +18,6 @@ import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
-from train.config.command import as_arguments
 from train.config.run import options
 from train.record.folder import RUN, check_inside, is_finished, is_own
 from train.record.resources import machine, versions
@@ -99,7 +98,7 @@ class Workplace:
             **condition.settings(),
         }
         words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
-        return words + [word for name, value in values.items() for word in as_arguments(options()[name], value)]
+        return words + [word for name, value in values.items() for word in options()[name].words(value)]
 
     def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> list[str]:
         """The command that scores an encoder; the images on which settings were chosen are left out."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.tables import Cell, Source, cells_of, contents
-from train.config.command import Parser, first_word, words_of
-from train.config.options import option, options_of
+from train.config.command import Parser, first_word
+from train.config.options import option, options_of, words_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
 from una_fast.errors import InputError
@@ -32,19 +32,16 @@ class Paper:
     otherwise: --alpha does nothing for the rows of the table of alpha.
     """
 
-    data: str = option(
-        "",
-        "folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
-        metavar="FOLDER",
-    )
-    rows: str = option("", "rows to do, by their names with commas between; default: all", metavar="NAME,NAME")
-    columns: str = option("", "columns to do, by their names as in table.json; default: all", metavar="NAME,NAME")
-    back_translations: str = option(
-        "",
-        "file whose line i is the back-translation of the corpus' line i, as train.generate writes it",
-        metavar="FILE",
-    )
-    dry_run: bool = option(False, "list the commands that would run, and run none of them")
+    data: str = option("", metavar="FOLDER")
+    """folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA"""
+    rows: str = option("", metavar="NAME,NAME")
+    """rows to do, by their names with commas between; default: all"""
+    columns: str = option("", metavar="NAME,NAME")
+    """columns to do, by their names as in table.json; default: all"""
+    back_translations: str = option("", metavar="FILE")
+    """file whose line i is the back-translation of the corpus' line i, as train.generate writes it"""
+    dry_run: bool = option(False)
+    """list the commands that would run, and run none of them"""
 
 
 @dataclass(frozen=True)

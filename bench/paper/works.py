@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bench.paper.request import Request
 from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train import evaluate
-from train.config.command import words_of
+from train.config.options import words_of
 from train.config.run import Run, options
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names

@@ -184,8 +184,8 @@ def test_bf16_writes_a_line_each(models, corpus, tmp_path):
 
 FILES = ["--corpus", "c.txt", "--output", "o.txt"]
 REFUSED = {
-    "the kind is missing: choose from paraphrase, back-translation": [],
-    "unknown kind 'parafrase': did you mean paraphrase?": ["parafrase"],
+    "KIND is missing: give the kind of text": [],
+    "KIND is 'parafrase': choose from paraphrase, back-translation": ["parafrase"],
     "--model is missing: a paraphrase takes pegasus, t5, or the name": ["paraphrase", *FILES],
     "--corpus is missing": ["paraphrase", "--model", "t5"],
     "--output is missing": ["paraphrase", "--model", "t5", "--corpus", "c.txt"],

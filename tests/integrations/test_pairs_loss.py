@@ -62,10 +62,10 @@ def test_any_loss_takes_its_options_and_a_frozen_copy(views):
     drawn = passes(views, [0, 1, 2])
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
     start = torch.stack([views[0]["embedding"].flip(-1) + 0.01, views[2]["embedding"].flip(-1) + 0.02])
-    loss = ViewsLoss(Copied(), gated, temperature=0.1, tie_weight=2.0, sigma=4.0)
+    loss = ViewsLoss(Copied(), gated, temperature=0.1, similarity_distillation=2.0, sigma=4.0)
     assert torch.allclose(loss(views), gated(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))
     expected = soft(drawn[:2], 0.05) + 2 * similarity_distillation(drawn, start)
-    assert torch.allclose(ViewsLoss(Copied(), soft, alpha=0, tie_weight=2.0)(views), expected)
+    assert torch.allclose(ViewsLoss(Copied(), soft, alpha=0, similarity_distillation=2.0)(views), expected)
     own = ViewsLoss(Copied(), lambda views, temperature: views.sum() * temperature)
     assert torch.equal(own(views), drawn.sum() * 0.05)
 
@@ -95,8 +95,8 @@ def test_bad_settings_are_named(views):
         PairsLoss(Given(), alpha=-1)
     with pytest.raises(una_fast.InputError, match="temperature=0"):
         PairsLoss(Given(), temperature=0)
-    with pytest.raises(una_fast.InputError, match="tie_weight=-1"):
-        ViewsLoss(Given(), soft, tie_weight=-1)
+    with pytest.raises(una_fast.InputError, match="similarity_distillation=-1"):
+        ViewsLoss(Given(), soft, similarity_distillation=-1)
     with pytest.raises(una_fast.InputError, match="waight: soft takes views, temperature, weight"):
         ViewsLoss(Given(), soft, waight=1)
 

@@ -3,17 +3,16 @@
 import dataclasses
 import itertools
 import re
-import time
 
 import pytest
 
-from train.config.command import ELSEWHERE, Parser
-from train.config.options import Group, option, options_of
+from train.config.command import Parser
+from train.config.names import ANSWERS, OLD
+from train.config.options import Group, option, options_of, words_of
 from train.config.run import Run, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
-from train.generation.options import Job
 from train.record.checkpoint import check_identity
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
 DESIGN = {  # names and defaults of design.md, section 2
@@ -59,15 +58,16 @@ def test_seeds_are_numbers_with_commas_between_or_a_list_in_a_file(tmp_path):
 def test_every_field_is_an_option_with_help():
     help_text = " ".join(make_parser().format_help().split())
     for field in dataclasses.fields(Run):
-        one = options()[field.name]
-        assert f"{one.flag} " in help_text or f"{one.flag}," in help_text
-        assert " ".join(one.help.split()[:4]) in help_text
+        declared = options()[field.name]
+        assert f"{declared.flag} " in help_text or f"{declared.flag}," in help_text
+        assert " ".join(declared.help.split()[:4]) in help_text
 
 
 def test_help_shows_groups_defaults_and_limits():
     lines = make_parser().format_help().splitlines()
     groups = dict.fromkeys(option.group.title for option in options().values())
-    assert [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)] == [*groups] and len(groups) == 13
+    headings = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert headings == ["Many options at once", *groups] and len(groups) == 13
     help_text = " ".join(" ".join(lines).split())
     assert "[default 64, at least 2]" in help_text and "[default 0.1, at least 0 and below 1]" in help_text
 
@@ -87,11 +87,17 @@ def test_options_without_a_heading_stand_under_the_docstring():
         More about them.
         """
 
-        one: int = option(1, "the one")
-        two: int = own.option(2, "the other")
+        first: int = option(1)
+        """the first"""
+        second: int = own.option(2)
+        """the second"""
 
-    assert [one.group for one in options_of(Small).values()] == [Group("Small things", "More about them."), own]
-    assert [*options_of(Small, own)] == ["two"]
+    groups = [declared.group for declared in options_of(Small).values()]
+    assert groups == [
+        Group("Small things", "More about them."),
+        own,
+    ]
+    assert [*options_of(Small, own)] == ["second"]
     said = Parser("small", "About.", options_of(Small)).format_help()
     assert "Small things:\n  More about them.\n" in said and "Own:\n  Below it.\n" in said
 
@@ -99,16 +105,24 @@ def test_options_without_a_heading_stand_under_the_docstring():
 def test_an_option_is_what_stands_beside_its_field():
     @dataclasses.dataclass(frozen=True)
     class Small:
-        share: int | float | None = option(None, "a share", above=0, most=1, role="running")
+        share: int | float | None = option(None, above=0, most=1, role="running")
+        """a share,
+        of something"""
 
     (share,) = options_of(Small).values()
     given = [Parser("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
-    assert (share.flag, share.help, share.role, share.default) == ("--share", "a share", "running", None)
-    share.check(None)
-    for value in (0, 1.5, float("nan")):
-        with pytest.raises(InputError, match=f"--share is {value}: it must be above 0 and at most 1"):
-            share.check(value)
+    assert (share.flag, share.help, share.role, share.default) == ("--share", "a share, of something", "running", None)
+    assert share.read(None) is None
+    for value, bound in ((0, "above 0"), (1.5, "at most 1"), (float("nan"), "above 0"), (2**64, "at most 1")):
+        with pytest.raises(InputError, match=f"--share is {value}: it must be {bound}$"):
+            share.read(value)
+
+
+def test_words_of_a_run_are_its_command_line():
+    given = "--corpus a.txt b.txt --model=m --output=o --seeds=1,2 --no-lowercase --wise-ft 0.5 --dev=d".split()
+    words = words_of(options().values(), vars(parse(given)))
+    assert sorted(words) == sorted(given) and parse(words) == parse(given)
 
 
 def test_a_run_goes_on_only_with_the_settings_that_make_its_result():
@@ -146,22 +160,60 @@ def test_runs_are_compared_by_what_they_compute():
         ("--train_file", "did you mean --corpus?"),
         ("--eval_steps", "did you mean --eval-every?"),
         ("--fp16", "did you mean --precision fp16?"),
+        ("--warmup_ratio", "did you mean --warmup-steps 0.1, a share of all steps?"),
+        ("--lr_scheduler_type", "did you mean --schedule?"),
+        ("--gradient-accumulation-steps", "another loss, because a sentence's negatives are the other sentences"),
+        ("--use_mps_device", "give --device cpu"),
         ("--logging_steps", "it needs nothing: metrics.jsonl holds every step"),
+        ("--batch-sise", "did you mean --batch-size?"),
+        ("--zzz", "see --help"),
     ],
 )
 def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, here):
-    with pytest.raises(InputError, match=re.escape(here)):
+    with pytest.raises(InputError, match=f"^unknown option --.*{re.escape(here)}"):
         parse([*NEEDED, elsewhere])
     file = tmp_path / "run.yaml"
     file.write_text(f"{elsewhere.lstrip('-').split('=')[0]}: 1")
-    with pytest.raises(InputError, match="unknown key .*: (did you mean [a-z]|it needs nothing)"):
+    with pytest.raises(InputError, match="unknown key .*: "):
         parse([*NEEDED, "--config", str(file)])
 
 
 def test_what_is_suggested_is_there():
-    known = {*make_parser().flags, *(option.flag for option in options_of(Job).values())}
-    for meant in set(ELSEWHERE.values()) - {"--pooling"}:
-        assert not meant.startswith("--") or meant.split()[0].rstrip(",") in known
+    known = make_parser().flags
+    for answer in ANSWERS.values():
+        assert answer.split()[0].rstrip(",") in known or not answer.startswith("--")
+    assert {new.split()[0] for new in OLD.values()} <= {*known}
+    assert not {f"--{name}" for name in ANSWERS} & {*known} and not {*OLD} & {*known}
+
+
+def test_a_device_without_training_is_answered_with_what_works():
+    with pytest.raises(InputError, match="--device is 'mps': training runs on NVIDIA's cards and on the CPU: give --"):
+        parse([*NEEDED, "--device", "mps"])
+
+
+def test_accumulated_gradients_are_no_option_and_help_says_why():
+    assert "Accumulating gradients is no option" in options()["grad_cache"].help
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["--tie-weight", "2"], "similarity_distillation", 2.0),
+        (["--tie-weight=2"], "similarity_distillation", 2.0),
+        (["--blend", "0.5", "--dev", "d"], "wise_ft", (0.5,)),
+        (["--guard-sigma", "1"], "gate_sigma", 1.0),
+        (["--loss", "guarded"], "loss", "gated"),
+        (["--surface", "lower"], "surface", "kept"),
+        (["--compile", "auto"], "compile", "off"),
+    ],
+)
+def test_an_old_name_warns_and_means_the_new_one(tmp_path, words, name, value):
+    with pytest.warns(InputWarning, match=r"is an old name: write --"):
+        assert getattr(parse([*NEEDED, *words]), name) == value
+    if "=" not in words[0]:
+        (tmp_path / "run.yaml").write_text(f"{words[0].lstrip('-')}: {words[1]}\ndev: d\n")
+        with pytest.warns(InputWarning, match=r"is an old name: write --"):
+            assert getattr(parse([*NEEDED, "--config", str(tmp_path / "run.yaml")]), name) == value
 
 
 def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monkeypatch):
@@ -169,7 +221,7 @@ def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monke
     (tmp_path / "run.yaml").write_text("model: ~/model\n")
     words = [f"--config={tmp_path}/run.yaml", "--output=~/run", "--corpus", "~/a.txt", "b~.txt", "--column", "~/x"]
     assert option_values(words) == {
-        "model": "/home/me/model", "output": "/home/me/run", "corpus": ["/home/me/a.txt", "b~.txt"], "column": "~/x",
+        "model": "/home/me/model", "output": "/home/me/run", "corpus": ("/home/me/a.txt", "b~.txt"), "column": "~/x",
     }  # fmt: skip
 
 
@@ -193,20 +245,18 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     [
         ("batch_sise: 8", "unknown key batch_sise: did you mean batch_size?"),
         ("resume: true", "unknown key resume"),
-        ("beta: much", "--beta: 'much' is not a number"),
-        ("alpha: 2.5", "--alpha: '2.5' is not a whole number"),
+        ("beta: much", "--beta is 'much', and must be a number"),
+        ("alpha: 2.5", "--alpha is 2.5, and must be a whole number"),
         ("loss: triple", "--loss is 'triple': choose from pairs, "),
         ("temperature: -1", "--temperature is -1.0: it must be above 0"),
-        ("keep_punctuation: 1", "keep_punctuation is 1, and must be true or false"),
-        ("model: true", "model is True, and must be text"),
-        ("alpha: true", "alpha is True, and must be a whole number"),
-        ("beta: [1, 2]", "beta is [1, 2], and must be a number"),
-        ("loss: {pairs: 1}", "loss is {'pairs': 1}, and must be text"),
-        ("seeds: [1, x]", "seeds: '1,x' is not a list of whole numbers"),
+        ("keep_punctuation: 1", "--keep-punctuation is 1, and must be true or false"),
+        ("model: true", "--model is True, and must be text"),
+        ("alpha: true", "--alpha is True, and must be a whole number"),
+        ("beta: [1, 2]", "--beta is [1, 2], and must be a number"),
+        ("loss: {pairs: 1}", "--loss is {'pairs': 1}, and must be text"),
+        ("seeds: [1, x]", "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
         ("- beta", "holds a list: write one 'option: value' a line"),
         ("a: [", "not YAML"),
-        ("seed: " + "9" * 5000, "not YAML: Exceeds the limit"),
-        ("seed: 0x" + "f" * 5000, "Exceeds the limit"),
         ("synonyms: 2001-06-31", "not YAML: day is out of range"),
     ],
 )
@@ -218,27 +268,6 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
     assert str(file) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "\n".join(f"k{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" if i else "k0: &a0 [x]" for i in range(10)),
-        "\n".join(
-            f"k{i}: &a{i} {{<<: [{','.join([f'*a{i - 1}'] * 9)}]}}" if i else "k0: &a0 {x: 1}" for i in range(10)
-        ),
-        "seed: " + "[" * 5000,
-        "corpus: " + "[" * 5000 + "]" * 5000,
-        "{" * 100_000,
-    ],
-)
-def test_a_file_that_would_take_gigabytes_or_minutes(tmp_path, content):
-    file = tmp_path / "run.yaml"
-    file.write_text(content)
-    begun = time.process_time()
-    with pytest.raises(InputError, match=r"--config .*: has aliases \(\*name\) or deep nesting, which are not read"):
-        parse([*NEEDED, "--config", str(file)])
-    assert time.process_time() - begun < 2
-
-
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"--config .*none\.yaml: No such file"):
         parse([*NEEDED, "--config", str(tmp_path / "none.yaml")])
@@ -247,29 +276,27 @@ def test_a_file_that_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--batch-sise", "8"], "unknown option --batch-sise: did you mean --batch-size?"),
-        (["--zzz"], "unknown option --zzz: see --help"),
         (["text.txt"], "text.txt"),
         (["--loss", "triple"], "--loss is 'triple': choose from pairs, "),
-        (["--alpha", "five"], "--alpha: 'five' is not a whole number"),
-        (["--beta", "1.5"], "--beta is 1.5: it must be at least 0 and at most 1"),
-        (["--beta", "nan"], "--beta is nan: it must be at least 0 and at most 1"),
-        (["--seed", "9" * 400], "9999: it must be at least 0"),
+        (["--alpha", "five"], "--alpha is 'five', and must be a whole number"),
+        (["--beta", "1.5"], "--beta is 1.5: it must be at most 1"),
+        (["--beta", "nan"], "--beta is nan: it must be "),
+        (["--seed", "9" * 400], "9999: it must be below 1.84467e+19"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--max-length", "2"], "--max-length is 2: it must be at least 3"),
         (["--temperature", "0"], "--temperature is 0.0: it must be above 0"),
-        (["--temperature", "inf"], "--temperature is inf: it must be above 0"),
-        (["--dropout", "1"], "--dropout is 1.0: it must be at least 0 and below 1"),
+        (["--temperature", "inf"], "--temperature is inf: it must be below 1.84467e+19"),
+        (["--dropout", "1"], "--dropout is 1.0: it must be below 1"),
+        (["--learning-rate", "1e30"], "--learning-rate is 1e+30: it must be at most 1"),
         (["--learning-rate", "-1"], "--learning-rate is -1.0: it must be above 0"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
         (["--seeds", "42,0,42"], "--seeds: 42 is named twice"),
         (["--seeds", "42,-1"], "--seeds is -1: it must be at least 0"),
-        (["--seeds", "42,x"], "--seeds: '42,x' is not a list of whole numbers: write them as 42,0,1"),
-        (["--seeds", ""], "'' is not a list of whole numbers"),
+        (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
+        (["--seeds", ""], "--seeds is '', and must be a whole number"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
-        (["--loss", "simcse", "--augment", "una"], "--loss simcse has no place for negatives"),
-        (["--radius", "0.5"], "--radius is 0.5: a number of ranks must be whole; --window score takes a distance"),
-        (["--window", "score"], "--window score: give --radius too"),
+        (["--radius", "0.5"], "--radius=0.5: a number of ranks must be an integer of at least 1"),
+        (["--window", "score"], "--radius=None: a distance in score must be finite and above 0, such as 0.5"),
         (["--radius", "1 in 10"], "--radius='1 in 10': a share must be a percentage above 0 and up to 100"),
         (["--radius", "0%"], "--radius='0%': a share must be a percentage"),
         (["--radius", "1%", "--window", "score"], "--radius='1%': a distance in score"),

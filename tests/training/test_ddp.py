@@ -126,8 +126,8 @@ KINDS = {
     "negatives": {"augment": "una"},
     "plain": {"augment": "none"},
     "triplet": {"augment": "una", "loss": "triplet"},
-    "soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, "tie_weight": 3.0},
-    "gated": {"augment": "una", "loss": "gated", "guard_sigma": 4.0, "tie_weight": 3.0},
+    "soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, "similarity_distillation": 3.0},
+    "gated": {"augment": "una", "loss": "gated", "gate_sigma": 4.0, "similarity_distillation": 3.0},
 }
 
 

@@ -10,7 +10,6 @@ from train.encoder.encoder import SentenceEncoder, load_encoder, takes_ready_mas
 from train.launch import resolve
 from train.launch.resolve import resolve_options
 from train.loop.data import gpu_column_multiple
-from una_fast.errors import InputError
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 PADDING = 1
@@ -69,9 +68,3 @@ def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch,
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
     run = resolve_options(make_run(options(tmp_path, tiny_model, precision="auto", device=device)))
     assert run.precision == ("bf16" if has_bf16 else "fp32")
-
-
-@pytest.mark.parametrize("device", ["mps", "xpu"])
-def test_other_devices_get_a_sentence(tmp_path, tiny_model, device):
-    with pytest.raises(InputError, match=f"--device {device}: training runs on NVIDIA's cards and on the CPU"):
-        resolve_options(make_run(options(tmp_path, tiny_model, device=device)))

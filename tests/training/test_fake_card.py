@@ -51,12 +51,12 @@ def train(device, run, encoder, plan, batches):
 
 STEPS = 2
 KINDS = [
-    *({"loss": name, "guard_sigma": 4.0} for name in LOSSES),
+    *({"loss": name, "gate_sigma": 4.0} for name in LOSSES),
     *({"pooling": name} for name in OF_TRAINING),
     *({"noise": name} for name in NOISES),
     *({"precision": precision, "grad_cache": cache} for precision in ("fp32", "bf16", "fp16") for cache in (0, 5)),
     {"mlm_weight": 0.5},
-    {"tie_weight": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
+    {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
     {"precision": "fp16", "max_grad_norm": 0.1, "mlm_weight": 0.5},
 ]
 

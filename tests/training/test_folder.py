@@ -253,7 +253,7 @@ class TestResumeAlone:
         given = {**finished, **settings} if isinstance(settings, dict) else settings
         write_json(tmp_path / "run" / MARK, {"command": RUN, "settings": given})
         assert main(["--resume", "--output", str(tmp_path / "run")]) == 2
-        assert capsys.readouterr().err.startswith("error: --")
+        assert capsys.readouterr().err.startswith("error: ")
 
     def test_no_folder_asks_to_run_a_model_s_code(self, finished, tmp_path):
         settings = {**finished, "trust_remote_code": True}

@@ -36,7 +36,7 @@ class Part:
         return call
 
 
-def loop_of(calls, stop, steps=3, blend=(), patience=0, **answers):
+def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, **answers):
     """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
     scores = iter((0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1))
@@ -59,7 +59,7 @@ def loop_of(calls, stop, steps=3, blend=(), patience=0, **answers):
         return next(scores)
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
-    run = SimpleNamespace(eval_every=2, save_every=1, blend=blend, early_stopping_patience=patience)
+    run = SimpleNamespace(eval_every=2, save_every=1, wise_ft=wise_ft, early_stopping_patience=patience)
     trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device))
     trainer.blended, trainer.encoder = blended, torch.nn.Identity()
     return Loop(
@@ -134,7 +134,7 @@ def test_the_first_error_is_the_one_that_is_told(stop):
 def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     """Scores of steps 0, 2, ... are 0.5, 0.6, 0.1, 0.7, 0.65, 0.2 and 0.3."""
     calls = []
-    outcome = loop_of(calls, stop, steps=30, patience=patience, blend=(0.5,)).run()
+    outcome = loop_of(calls, stop, steps=30, patience=patience, wise_ft=(0.5,)).run()
     assert (outcome.status, outcome.progress.step) == ("finished", taken)
     assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
     assert calls.index("blend 0.5") > calls.index("telemetry.say")
@@ -148,7 +148,7 @@ def test_a_run_that_stopped_when_its_patience_was_over_takes_no_step(stop):
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
     calls = []
-    loop = loop_of(calls, Part("stop", calls, after_step=0, now=0), blend=(0.25, 0.5))
+    loop = loop_of(calls, Part("stop", calls, after_step=0, now=0), wise_ft=(0.25, 0.5))
     outcome = loop.run()
     at = calls.index("blend 0.25")
     own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop", "saves"))]

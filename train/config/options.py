@@ -1,51 +1,59 @@
-"""Options as dataclass fields: a field states the default, help text, limits, role and heading of its option."""
+"""Options as dataclass fields: a field states default, bounds, role and heading of its option, and below it its text.
+
+Python does not keep the text below a field, so `options_of` reads it in the source of the class.
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
+import textwrap
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import ge, gt, le, lt
+from os.path import expanduser
 from typing import Any, Literal
 
+from train.config.names import hint, today, why_not
 from una_fast.errors import InputError
 
-LARGEST = 2.0**64  # above any number that an option takes
+BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
+LARGEST = 2.0**64  # no number that an option takes is as large
+NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
 Role = Literal["result", "source", "running", "call"]
-"""How an option affects a run.
+"""What a change of an option means to --resume and to a report.
 
-result: the run computes something else if it changes, so --resume refuses another value.
-source: names a corpus, a model or a dev set. A checkpoint knows them by their content, so the name may change on
-    --resume (a folder that was moved); runs of different sources are different runs in a report.
-running: says where and how the run is carried out. It may change on --resume, and a report compares runs without it.
-call: concerns one call of the command, so a --config file must not hold it. It may change on --resume.
+result: the run computes something else, so --resume refuses it.
+source: a corpus, a model or a dev set has another name; --resume knows them by content, and a report compares them.
+running: the run is carried out elsewhere or otherwise; --resume accepts it, and a report compares runs without it.
+call: it concerns one call of the command, so a --config file must not hold it; else as running.
 """
 
 
 @dataclass(frozen=True)
 class Group:
-    """A heading of --help. about: what stands below it. role: of its options that state no other."""
+    """A heading of --help, what stands below it, and the role of its options that state no other."""
 
     title: str
     about: str = ""
     role: Role = "result"
 
-    def option(
-        self, default: Any, help: str, choices: Mapping[str, str] | Sequence[str] = (), own: str = "", **stated: Any
-    ) -> Any:
-        """A dataclass field that is an option under this heading; the further arguments are fields of `Option`.
+    def option(self, default: Any, *, choices: Mapping[str, str] | Sequence[str] = (), **stated: Any) -> Any:
+        """A dataclass field that is an option under this heading; the string below the field is its text in --help.
 
-        choices: a mapping from each value to its meaning, which --help then shows, or the values alone.
+        Args:
+            default: Its value where it is not given.
+            choices: The values of a text, or a mapping from each to its meaning.
+            stated: Further attributes of `Option`.
         """
-        if isinstance(choices, Mapping):
-            help += ": " + "; ".join(f"{name}: {meaning}" for name, meaning in choices.items())
-        if own:
-            help += f"; {own}: one of your own, by its import path"
-        stated = {"group": self, "role": self.role, **stated, "choices": (*choices,), "own": own}
-        return dataclasses.field(default=default, metadata={"option": Option(default, help, **stated)})
+        meanings = "; ".join(f"{name}: {choices[name]}" for name in choices) if isinstance(choices, Mapping) else ""
+        stated = {"group": self, "role": self.role, "help": meanings, **stated, "choices": (*choices,)}
+        return dataclasses.field(default=default, metadata={"option": Option(default, **stated)})
 
 
 option = Group("").option  # under the docstring of its dataclass
@@ -53,18 +61,22 @@ option = Group("").option  # under the docstring of its dataclass
 
 @dataclass(frozen=True)
 class Option:
-    """An option as its dataclass field states it; `name`, `kinds` and `many` come from the field.
+    """An option as its dataclass field states it.
 
-    least, above, most, below: bounds of a number, or of each of several numbers: it may equal `least` and `most`, but
-    not `above` and `below`.
-    metavar: the placeholder of the value in --help; if empty, a word for the type. choices: the values that a field
-    of type str takes, () for any; a Literal type lists its values itself. own: what may stand there besides the
-    choices, by its import path, as "MODULE:CLASS"; "" for nothing. required: it must not be empty. group: its heading
-    in --help; if none is stated, the first line of the dataclass' docstring, with the rest of it below.
+    Attributes:
+        least, above, most, below: Bounds of a number, or of each of several.
+        metavar: Placeholder of the value in --help; by default a word for the type.
+        choices: The values that are allowed, () for any; a Literal type lists them itself.
+        own: What may stand there besides the choices, by its import path, as "MODULE:CLASS".
+        required: It must not be empty.
+        positional: It stands on the command line without a name.
+        group: Its heading; by default the first line of the dataclass' docstring, with the rest of it below.
+        help: The text below the field, and what is stated here behind a colon.
+        name, many: Name of the field, and whether it is a tuple, which takes several values.
+        kinds: Types of the field; a text becomes the first that accepts it.
     """
 
     default: Any
-    help: str
     least: float | None = None
     above: float | None = None
     most: float | None = None
@@ -74,63 +86,124 @@ class Option:
     choices: tuple[str, ...] = ()
     own: str = ""
     required: bool = False
+    positional: bool = False
     group: Group = Group("")
     name: str = ""
-    kinds: tuple[type, ...] = ()  # some of str, int, float, bool; a text becomes the first that accepts it
-    many: bool = False  # takes one or several values
+    help: str = ""
+    many: bool = False
+    kinds: tuple[type, ...] = ()
 
     @property
     def flag(self) -> str:
         """The name on the command line."""
-        return "--" + self.name.replace("_", "-")
+        return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     @property
-    def limits(self) -> str:
-        """The bounds in words; "" if there are none."""
-        words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+    def listed(self) -> bool:
+        """Whether it takes whole numbers with commas between, as 42,0,1."""
+        return self.many and self.kinds == (int,)
 
-    def _allows(self, number: float) -> bool:
-        """Whether a number is within the bounds and below LARGEST; NaN never is."""
-        within = {ge: self.least, gt: self.above, le: self.most, lt: self.below}
-        return abs(number) < LARGEST and all(test(number, bound) for test, bound in within.items() if bound is not None)
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds that are stated, by name."""
+        return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
 
-    def check(self, value: Any) -> None:
-        """Refuse a value that is missing, of another type, outside the bounds or not among the choices.
+    def read(self, value: Any) -> Any:
+        """The value that a text, an entry of a YAML file or an argument of Python stands for; None is not given.
 
         Raises:
-            InputError: the message names the option, the value and what is allowed.
+            InputError: It has another type, breaks a bound or is no choice; the message says what is allowed.
         """
-        if self.required and not value:
-            raise InputError(f"{self.flag} is missing: give the {self.help.split(':')[0]}")
-        allowed = (int, *self.kinds) if float in self.kinds else self.kinds
-        for one in value if self.many and isinstance(value, (tuple, list)) else (value,):
-            if not isinstance(one, (*allowed, types.NoneType)):  # in a file that --resume reads
-                raise InputError(f"{self.flag} is {one!r}: give {' or '.join(kind.__name__ for kind in self.kinds)}")
-            if self.choices and one is not None and one not in self.choices and not (self.own and ":" in str(one)):
-                own = f", or name one of your own as {self.own}" if self.own else ""
-                raise InputError(f"{self.flag} is {one!r}: choose from {', '.join(self.choices)}{own}")
-            if isinstance(one, (int, float)) and not self._allows(one):
-                raise InputError(f"{self.flag} is {one}: it must be {self.limits or 'a finite number'}")
+        if not self.many or value is None:
+            return self._read(value)
+        values = value.split(",") if self.listed and isinstance(value, str) else value
+        return tuple(map(self._read, values if isinstance(values, (tuple, list)) else (values,)))
+
+    def _read(self, value: Any) -> Any:
+        if value is None or (isinstance(value, bool) and self.kinds == (bool,)):
+            return value
+        text = today(self.flag, str(value)) if self.choices else str(value)
+        if self.choices and text not in self.choices and not (self.own and ":" in text):
+            own = f", or name one of your own as {self.own}" if self.own else ""
+            answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}{own}"
+            raise InputError(f"{self.flag} is {text!r}: {answer}")
+        for kind in () if isinstance(value, (bool, dict, list)) or bool in self.kinds else self.kinds:
+            if kind is str:
+                return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
+            try:
+                number = kind(text)
+            except ValueError:
+                continue
+            return self._within_bounds(number)
+        several = ": write them as 42,0,1" if self.listed else ""
+        raise InputError(f"{self.flag} is {value!r}, and must be {NOUNS[self.kinds[-1]]}{several}")
+
+    def _within_bounds(self, number: float) -> float:
+        for name, bound in {**self.bounds, "below": self.below or LARGEST}.items():
+            allows, word = BOUNDS[name]
+            if not allows(number, bound):  # NaN never is
+                raise InputError(f"{self.flag} is {number}: it must be {word} {bound:g}")
+        return number
+
+    def words(self, value: Any) -> list[str]:
+        """The words of a command line that give this value; none for None."""
+        if value is None or isinstance(value, bool):
+            return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
+        texts = list(map(str, value)) if isinstance(value, (tuple, list)) else [str(value)]
+        return [self.flag, *texts] if self.many and not self.listed else [f"{self.flag}={','.join(texts)}"]
 
 
 def options_of(kind: type, *groups: Group) -> dict[str, Option]:
     """The option of each field of a dataclass, by field name and in their order; with groups, the options of these."""
+    source: Any = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    texts = {
+        ast.unparse(field.target): " ".join(ast.literal_eval(text.value).split())
+        for field, text in pairwise(source.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
     hints, (title, _, about) = typing.get_type_hints(kind), inspect.cleandoc(kind.__doc__ or "").partition("\n")
-    own = Group(title.rstrip("."), " ".join(about.split()))
-    found = {field.name: _option(field, hints[field.name], own) for field in dataclasses.fields(kind)}
-    return {name: option for name, option in found.items() if not groups or option.group in groups}
+    heading = Group(title.rstrip("."), " ".join(about.split()))
+    options = {}
+    for field in dataclasses.fields(kind):
+        stated: Option = field.metadata["option"]
+        own = stated.own and f"; {stated.own}: one of your own, by its import path"
+        text = ": ".join(filter(None, [texts[field.name], stated.help])) + own
+        group = stated.group if stated.group.title else heading
+        types_ = _typed(hints[field.name], stated.choices)
+        options[field.name] = dataclasses.replace(stated, name=field.name, help=text, group=group, **types_)
+    return {name: option for name, option in options.items() if not groups or option.group in groups}
 
 
-def _option(field: dataclasses.Field[Any], hint: Any, heading: Group) -> Option:
+def _typed(hint: Any, choices: tuple[str, ...]) -> dict[str, Any]:
+    """What the type of a field says of its option: `kinds`, `many` and `choices`."""
     arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     arms = tuple(arm for arm in arms if arm is not types.NoneType)
     many = typing.get_origin(arms[0]) is tuple
     if many:
         arms = typing.get_args(arms[0])[:1]
-    stated: Option = field.metadata["option"]
-    choices = stated.choices
     if typing.get_origin(arms[0]) is Literal:
         choices, arms = typing.get_args(arms[0]), (str,)
-    group = stated.group if stated.group.title else heading
-    return dataclasses.replace(stated, name=field.name, kinds=arms, many=many, choices=choices, group=group)
+    return {"kinds": arms, "many": many, "choices": choices}
+
+
+def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A checked value of every option by field name: the given one, else its default.
+
+    Raises:
+        InputError: A required value is missing, or a given one cannot be used.
+    """
+    if unknown := [*given.keys() - options.keys()]:
+        raise InputError(
+            f"unknown option {unknown[0]}: {hint(unknown[0], [option.flag for option in options.values()])}"
+        )
+    values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
+    for name, option in options.items():
+        if option.required and not values[name]:
+            raise InputError(f"{option.flag} is missing: give the {option.help.split(':')[0]}")
+    return values
+
+
+def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that gives the options, by field name, which are not at their default."""
+    changed = [option for option in options if option.read(values[option.name]) != option.default]
+    return [word for option in changed for word in option.words(values[option.name])]

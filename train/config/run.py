@@ -2,7 +2,7 @@
 
 A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
 augmentation is not given, `train.launch.resolve` chooses it. Beside each field stand its default, its help text, its
-limits, and its role where that is not "result" (`options.Role`).
+bounds, and its role where that is not "result" (`options.Role`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from train.config.command import Parser, file_values
-from train.config.options import Group, Option, options_of
+from train.config.options import Group, Option, complete, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
@@ -32,7 +31,7 @@ WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negati
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 # what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
 NEAR_MISS_SETTINGS: dict[str, Any] = {
-    **{"loss": "margin", "tie_weight": 10.0, "alpha": 1, "beta": 0.12, "select": "random"},
+    **{"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12, "select": "random"},
     **{"surface": "kept", "keep_punctuation": True},
 }
 
@@ -55,280 +54,180 @@ RUNNING = Group("Running", "Where and how the run is carried out. --resume accep
 class Run:
     """Every option of `python -m train.ddp`."""
 
-    corpus: tuple[str, ...] = DATA.option(
-        (),
-        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs",
-        required=True,
-        metavar="FILE",
-    )
-    paraphrases: str = DATA.option(
-        "", "file, folder or glob whose line i is the positive of line i; default: the sentence itself", metavar="FILE"
-    )
-    index: str = DATA.option(
-        "",
-        "folder of the index, which is built there unless it is there already; default OUTPUT/index",
-        role="running",
-        metavar="FOLDER",
-    )
+    corpus: tuple[str, ...] = DATA.option((), required=True, metavar="FILE")
+    """files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs"""
+    paraphrases: str = DATA.option("", metavar="FILE")
+    """file, folder or glob whose line i is the positive of line i; default: the sentence itself"""
+    index: str = DATA.option("", role="running", metavar="FOLDER")
+    """folder of the index, which is built if it is not there; default OUTPUT/index"""
 
-    column: str = FILES.option(
-        "text", "column of the sentences in .csv, .tsv, .jsonl, .json and .parquet files", metavar="NAME"
-    )
-    quoting: bool | None = FILES.option(
-        None,
-        "a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes in .csv, and no "
-        "in .tsv, where a quotation mark is an ordinary character",
-    )
-    max_document_bytes: int = FILES.option(
-        MAX_DOCUMENT_BYTES, "longest document, in bytes of UTF-8; 0: any length", least=0, role="running"
-    )
+    column: str = FILES.option("text", metavar="NAME")
+    """column of the sentences in all files but .txt"""
+    quoting: bool | None = FILES.option(None)
+    """a cell in quotation marks may hold line ends and delimiters; by default yes in .csv, and no in .tsv"""
+    max_document_bytes: int = FILES.option(MAX_DOCUMENT_BYTES, least=0, role="running")
+    """longest document, in bytes of UTF-8; 0: any length"""
 
-    word_tokenizer: str = WORDS.option(
-        "treebank",
-        "what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp "
-        "(Thai), or a function of your own by its import path, as module:function",
-        metavar="NAME",
-    )
-    lowercase: bool = WORDS.option(True, "lower-case sentences before they are split into words")
+    word_tokenizer: str = WORDS.option("treebank", metavar="NAME")
+    """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp (Thai),
+    or a function of your own by its import path, as module:function"""
+    lowercase: bool = WORDS.option(True)
+    """lower-case sentences before they are split into words"""
 
-    model: str = ENCODER.option(
-        "",
-        "Hugging Face encoder to start from: its name on the hub, or the folder that holds it",
-        role="source",
-        required=True,
-        metavar="NAME_OR_FOLDER",
-    )
+    model: str = ENCODER.option("", role="source", required=True, metavar="NAME_OR_FOLDER")
+    """Hugging Face encoder to start from: its name on the hub, or the folder that holds it"""
     pooling: str = ENCODER.option(
         AUTO,
-        "how the vectors of a sentence's tokens become its embedding",
         choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
         | {name: POOLINGS[known].meaning for name, known in OF_TRAINING.items()},
     )
-    head: Head = ENCODER.option(
-        "auto",
-        "layer that training puts on the embedding, and that best/ leaves out: mlp: Linear + tanh; none: no layer; "
-        "auto: mlp with --pooling cls, as in SimCSE, and none with any other pooling",
-    )
-    trust_remote_code: bool = ENCODER.option(
-        False, "run Python code that the model brings along; without it, such a model is refused", role="running"
-    )
-    max_length: int = ENCODER.option(
-        32, "sub-word tokens of a sentence, special tokens included; longer sentences are cut", least=3
-    )
-    dropout: float = ENCODER.option(0.1, "probability of dropout in hidden states and attention", least=0, below=1)
+    """how the vectors of a sentence's tokens become its embedding"""
+    head: Head = ENCODER.option("auto")
+    """layer on the embedding in training, which best/ leaves out: mlp: Linear + tanh; none: no layer; auto: mlp with
+    --pooling cls, as in SimCSE, and none with any other pooling"""
+    trust_remote_code: bool = ENCODER.option(False, role="running")
+    """run Python code that the model brings along; without it, such a model is refused"""
+    max_length: int = ENCODER.option(32, least=3)
+    """sub-word tokens of a sentence, special tokens included; longer sentences are cut"""
+    dropout: float = ENCODER.option(0.1, least=0, below=1)
+    """probability of dropout in hidden states and attention"""
 
     positives: str = POSITIVE.option(
         SAME,
-        "what the positive of a sentence is; all but the first are drawn anew in every epoch",
         choices={SAME: "the sentence itself, or its line of --paraphrases"}
         | {name: row.meaning for name, row in POSITIVES.items()},
         own="MODULE:CLASS",
     )
-    positives_strength: float = POSITIVE.option(
-        0.1, "share of a sentence's words that --positives changes", above=0, most=1
-    )
-    synonyms: str = POSITIVE.option(
-        "",
-        f"synonyms for {', '.join(WITH_SYNONYMS)}: lines of a word and its synonyms, between tabs; default: WordNet",
-        metavar="FILE",
-    )
+    """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
+    positives_strength: float = POSITIVE.option(0.1, above=0, most=1)
+    """share of a sentence's words that --positives changes"""
+    synonyms: str = POSITIVE.option("", metavar="FILE")
+    """synonyms for eda-synonym and eda-insert: lines of a word and its synonyms, between tabs; default: WordNet"""
 
     augment: str | None = NEGATIVES.option(
         None,
-        "what makes hard negatives, by default una, or none with a loss that takes none "
-        f"({', '.join(WITHOUT_NEGATIVES)})",
         choices={name: row.meaning for name, row in AUGMENTATIONS.items() if row.negative}
         | {"none": "train without them"},
         own="MODULE:CLASS",
     )
-    alpha: int = NEGATIVES.option(
-        1, "add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never", least=0
-    )
+    """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
+    alpha: int = NEGATIVES.option(1, least=0)
+    """add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never"""
 
-    beta: float = DRAWS.option(0.3, "mean probability that a word of a negative is replaced", least=0, most=1)
-    radius: int | float | str | None = DRAWS.option(
-        None,
-        "how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score "
-        "with --window score; default: 1%, or the paper's 4000 ranks where 1% is more",
-        above=0,
-        metavar="N_OR_X",
-    )
-    window: Literal["rank", "score"] = DRAWS.option(
-        "rank", "what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"
-    )
-    select: Literal["tfidf", "random"] = DRAWS.option(
-        "tfidf", "words to replace: tfidf: the important ones more often; random: each with probability beta"
-    )
-    replace: Literal["tfidf", "random"] = DRAWS.option(
-        "tfidf", "replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"
-    )
-    variant: Literal["paper", "released"] = DRAWS.option(
-        "paper", "make negatives as the paper says, or as the code that its authors released does"
-    )
-    surface: Literal["kept", "paper", "lower"] = DRAWS.option(
-        "kept",
-        "kept: a negative is the sentence as it is written, but for the words that are replaced; paper: it is words in "
-        "lower case with spaces between, with NLTK's `` and '' for quotation marks; lower: an old name of kept",
-    )
-    keep_punctuation: bool = DRAWS.option(
-        False, "words without a letter or digit are neither replaced nor drawn; not with --variant released"
-    )
+    beta: float = DRAWS.option(0.3, least=0, most=1)
+    """mean probability that a word of a negative is replaced"""
+    radius: int | float | str | None = DRAWS.option(None, above=0, metavar="N_OR_X")
+    """how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score with
+    --window score; default: 1%, or the paper's 4000 ranks where 1% is more"""
+    window: Literal["rank", "score"] = DRAWS.option("rank")
+    """what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"""
+    select: Literal["tfidf", "random"] = DRAWS.option("tfidf")
+    """words to replace: tfidf: the important ones more often; random: each with probability beta"""
+    replace: Literal["tfidf", "random"] = DRAWS.option("tfidf")
+    """replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"""
+    variant: Literal["paper", "released"] = DRAWS.option("paper")
+    """make negatives as the paper says, or as the code that its authors released does"""
+    surface: Literal["kept", "paper"] = DRAWS.option("kept")
+    """kept: a negative is the sentence as it is written, but for the words that are replaced; paper: it is words in
+    lower case with spaces between, with NLTK's `` and '' for quotation marks"""
+    keep_punctuation: bool = DRAWS.option(False)
+    """words without a letter or digit are neither replaced nor drawn; not with --variant released"""
 
     loss: str = OBJECTIVE.option(
-        "triplet",
-        "what the loss compares",
-        choices={name: row.meaning for name, row in LOSSES.items()},
-        own="MODULE:FUNCTION",
+        "triplet", choices={name: row.meaning for name, row in LOSSES.items()}, own="MODULE:FUNCTION"
     )
-    temperature: float = OBJECTIVE.option(0.05, "number by which cosine similarities are divided", above=0)
-    margin_weight: float = OBJECTIVE.option(
-        1e-3, "weight of the margin of --loss soft, as in SNCSE; 1 weighs it like the other part of the loss", least=0
-    )
-    margin_least: float = OBJECTIVE.option(
-        0.1,
-        "--loss soft and margin: push a negative's cosine with its anchor this much below the positive's, at least",
-        least=0,
-        most=2,
-    )
-    margin_most: float = OBJECTIVE.option(
-        0.3, "--loss soft and margin: pull it back if it is more than this much below", least=0, most=2
-    )
-    guard_sigma: float = OBJECTIVE.option(
-        0.17,
-        "--loss gated: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same "
-        "before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE",
-        above=0,
-        metavar="SIGMA",
-    )
-    tie_weight: float = OBJECTIVE.option(
-        0.0,
-        "weight of the mean squared change, since before training, of cosines between a step's anchors; 0: none",
-        least=0,
-    )
-    blend: tuple[float, ...] = OBJECTIVE.option(
-        (),
-        "after the last step, also score start + W (end - start) of the encoder's weights on --dev for each of these "
-        "numbers, such as 0.25 0.5 0.75; best/ is the best of all (WiSE-FT)",
-        above=0,
-        below=1,
-        metavar="W",
-    )
-    mlm_weight: float = OBJECTIVE.option(
-        0.0,
-        "weight of the masked-language-model loss of the sentences, which is added; SimCSE takes 0.1; 0: none",
-        least=0,
-    )
+    """what the loss compares"""
+    temperature: float = OBJECTIVE.option(0.05, above=0)
+    """number by which cosine similarities are divided"""
+    margin_weight: float = OBJECTIVE.option(1e-3, least=0)
+    """weight of the margin of --loss soft, as in SNCSE"""
+    margin_least: float = OBJECTIVE.option(0.1, least=0, most=2)
+    """--loss soft and margin: a negative's cosine is to be this much below the positive's"""
+    margin_most: float = OBJECTIVE.option(0.3, least=0, most=2)
+    """--loss soft and margin: and at most this much below it"""
+    gate_sigma: float = OBJECTIVE.option(0.17, above=0, metavar="SIGMA")
+    """--loss gated: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same
+    before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE"""
+    similarity_distillation: float = OBJECTIVE.option(0.0, least=0)
+    """weight of the mean squared change, since before training, of cosines between a step's anchors"""
+    wise_ft: tuple[float, ...] = OBJECTIVE.option((), above=0, below=1, metavar="W")
+    """after the last step, also score start + W (end - start) of the encoder's weights on --dev for each of these
+    numbers, such as 0.25 0.5 0.75; best/ is the best of all (WiSE-FT)"""
+    mlm_weight: float = OBJECTIVE.option(0.0, least=0)
+    """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
 
     noise: str = NOISE.option(
-        "none",
-        "how embeddings are moved before the loss",
-        choices={"none": "they stay as they are"} | {name: row.meaning for name, row in NOISES.items()},
+        "none", choices={"none": "they stay as they are"} | {name: row.meaning for name, row in NOISES.items()}
     )
-    noise_strength: float = NOISE.option(0.1, "how far --noise moves an embedding", above=0, most=1)
-    noise_view: str = NOISE.option("positive", "whose embeddings --noise moves", choices=tuple(NOISE_VIEWS))
+    """how embeddings are moved before the loss"""
+    noise_strength: float = NOISE.option(0.1, above=0, most=1)
+    """how far --noise moves an embedding"""
+    noise_view: str = NOISE.option("positive", choices=tuple(NOISE_VIEWS))
+    """whose embeddings --noise moves"""
 
-    batch_size: int = OPTIMISATION.option(64, "number of sentences in a step, over all ranks together", least=2)
-    learning_rate: float | None = OPTIMISATION.option(
-        None, "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", above=0
-    )
-    schedule: Schedule | None = OPTIMISATION.option(
-        None,
-        "learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it "
-        "falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family",
-    )
-    warmup_steps: float = OPTIMISATION.option(
-        0.0,
-        "steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1",
-        least=0,
-        metavar="N_OR_SHARE",
-    )
-    weight_decay: float = OPTIMISATION.option(
-        0.0, "AdamW's weight decay of all weights but biases and those of LayerNorm", least=0
-    )
-    max_grad_norm: float = OPTIMISATION.option(
-        0.0, "scale the gradient of a step down to this norm where it is longer; 0: never", least=0
-    )
-    epochs: int = OPTIMISATION.option(1, "passes over the corpus", least=1)
-    max_steps: int | None = OPTIMISATION.option(
-        None, "stop after this many optimiser steps if the epochs have more", least=1
-    )
-    seed: int = OPTIMISATION.option(42, "seed of the order of the data, the head, dropout and the negatives", least=0)
-    seeds: tuple[int, ...] = OPTIMISATION.option(
-        (),
-        "train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores",
-        least=0,
-        role="running",
-        metavar="N,N,...",
-    )
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = OPTIMISATION.option(
-        "auto",
-        "number format of the encoder's arithmetic (autocast), while the weights stay in fp32; auto: bf16 where the "
-        "device has instructions for it, else fp32",
-    )
-    grad_cache: int = OPTIMISATION.option(
-        0,
-        "texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once",
-        least=0,
-    )
+    batch_size: int = OPTIMISATION.option(64, least=2)
+    """number of sentences in a step, over all ranks together"""
+    learning_rate: float | None = OPTIMISATION.option(None, above=0, most=1)
+    """learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family"""
+    schedule: Schedule | None = OPTIMISATION.option(None)
+    """learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it
+    falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family"""
+    warmup_steps: float = OPTIMISATION.option(0.0, least=0, metavar="N_OR_SHARE")
+    """steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1"""
+    weight_decay: float = OPTIMISATION.option(0.0, least=0)
+    """AdamW's weight decay of all weights but biases and those of LayerNorm"""
+    max_grad_norm: float = OPTIMISATION.option(0.0, least=0)
+    """scale the gradient of a step down to this norm where it is longer; 0: never"""
+    epochs: int = OPTIMISATION.option(1, least=1)
+    """passes over the corpus"""
+    max_steps: int | None = OPTIMISATION.option(None, least=1)
+    """stop after this many optimiser steps if the epochs have more"""
+    seed: int = OPTIMISATION.option(42, least=0)
+    """seed of the order of the data, the head, dropout and the negatives"""
+    seeds: tuple[int, ...] = OPTIMISATION.option((), least=0, role="running", metavar="N,N,...")
+    """train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores"""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = OPTIMISATION.option("auto")
+    """number format of the encoder's arithmetic (autocast), while the weights stay in fp32; auto: bf16 where the device
+    has instructions for it, else fp32"""
+    grad_cache: int = OPTIMISATION.option(0, least=0)
+    """texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once.
+    Accumulating gradients is no option: of small batches it is another loss, with fewer negatives for a sentence"""
 
-    dev: str = EVALUATION.option(
-        "",
-        "scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence",
-        role="source",
-        metavar="FILE",
-    )
-    early_stopping_patience: int = EVALUATION.option(
-        0, "stop after this many dev evaluations in a row of which none is the best so far; 0: never", least=0
-    )
-    eval_every: int = EVALUATION.option(
-        100, "steps between two dev evaluations; one more evaluation follows the last step", least=1
-    )
-    evaluate: str = EVALUATION.option(
-        "",
-        "folder of SentEval's data, on which best/ is scored after the last step, into OUTPUT/evaluation.json",
-        role="running",
-        metavar="FOLDER",
-    )
-    tasks: str = EVALUATION.option(
-        "sts",
-        "tasks that --evaluate scores: sts, transfer, near-miss, full (sts and transfer), or names with commas between",
-        role="running",
-        metavar="NAMES",
-    )
+    dev: str = EVALUATION.option("", role="source", metavar="FILE")
+    """scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence"""
+    early_stopping_patience: int = EVALUATION.option(0, least=0)
+    """stop after this many dev evaluations in a row of which none is the best so far; 0: never"""
+    eval_every: int = EVALUATION.option(100, least=1)
+    """steps between two dev evaluations; one more evaluation follows the last step"""
+    evaluate: str = EVALUATION.option("", role="running", metavar="FOLDER")
+    """folder of SentEval's data, on which best/ is scored after the last step, into OUTPUT/evaluation.json"""
+    tasks: str = EVALUATION.option("sts", role="running", metavar="NAMES")
+    """tasks that --evaluate scores: sts, transfer, near-miss, full (sts and transfer), or names with commas between"""
 
-    push_to: str = HUB.option(
-        "",
-        "repository on the hub that gets best/ and its model card at the end; with --seeds NAME-seed-N",
-        metavar="NAME",
-    )
-    push_private: bool = HUB.option(False, "make the repository of --push-to a private one")
+    push_to: str = HUB.option("", metavar="NAME")
+    """repository on the hub that gets best/ and its card at the end; with --seeds NAME-seed-N"""
+    push_private: bool = HUB.option(False)
+    """make the repository of --push-to a private one"""
 
-    output: str = RUNNING.option(
-        "", "folder of the run: best/, last/, run.json, metrics.jsonl", required=True, metavar="FOLDER"
-    )
-    nproc: int = RUNNING.option(
-        1, "number of ranks on this machine: one for each GPU, or processes that share the CPU's cores", least=1
-    )
-    device: Literal["auto", "cpu", "cuda", "mps", "xpu"] = RUNNING.option(
-        "auto", "where to train; auto: on the GPUs if there are any; mps and xpu are answered by what works there"
-    )
+    output: str = RUNNING.option("", required=True, metavar="FOLDER")
+    """folder of the run: best/, last/, run.json, metrics.jsonl"""
+    nproc: int = RUNNING.option(1, least=1)
+    """number of ranks on this machine: one for each GPU, or processes that share the CPU's cores"""
+    device: Literal["auto", "cpu", "cuda"] = RUNNING.option("auto")
+    """where to train; auto: on the GPUs if there are any"""
     compile: str = RUNNING.option(
         "off",
-        "torch.compile of the encoder, which takes minutes before the first step",
         choices={"off": "PyTorch's own kernels", "on": "compiled", "graphs": "compiled, and on a GPU as CUDA graphs"},
     )
-    deterministic: bool = RUNNING.option(
-        True, "on a GPU, add in the same order every time, without which --resume ends with other bits"
-    )
-    save_every: int | None = RUNNING.option(
-        None, "steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth", least=1
-    )
-    resume: bool = RUNNING.option(
-        False, "go on from the checkpoint in OUTPUT/last; with --seeds, do what is left", role="call"
-    )
-    demo: bool = RUNNING.option(
-        False, "train offline: a packaged encoder, sentences of Python's documentation, a small dev set", role="call"
-    )
+    """torch.compile of the encoder, which takes minutes before the first step"""
+    deterministic: bool = RUNNING.option(True)
+    """on a GPU, add in the same order every time, without which --resume ends with other bits"""
+    save_every: int | None = RUNNING.option(None, least=1)
+    """steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth"""
+    resume: bool = RUNNING.option(False, role="call")
+    """go on from the checkpoint in OUTPUT/last; with --seeds, do what is left"""
+    demo: bool = RUNNING.option(False, role="call")
+    """train offline: a packaged encoder, sentences of Python's documentation, a small dev set"""
 
     def identity(self) -> dict[str, Any]:
         """The settings that --resume must find unchanged, by name."""
@@ -352,16 +251,22 @@ def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
+@dataclass(frozen=True)
+class Presets:
+    """Many options at once."""
+
+    config: str = option("", metavar="FILE.yaml")
+    """options in a file, by the names below; the command line wins"""
+    paper: bool = option(False)
+    """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
+
+
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
     """The parser of the command; its result lacks options that were not given."""
-    parser = Parser(prog, "Train a sentence encoder with UNA's hard negatives, on one rank or many.", options())
+    about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
+    parser = Parser(prog, about, options_of(Presets) | options())
     may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
     parser.epilog = f"On --resume these may differ from what was given at the start: {may_change}."
-    parser.add_argument(
-        "--config", metavar="FILE.yaml", help="options in a file, by the names below; the command line wins"
-    )
-    words = " ".join(f"{options()[name].flag} {value}" for name, value in PAPER_SETTINGS.items())
-    parser.add_argument("--paper", action="store_true", help=f"the paper's settings, where you give no others: {words}")
     return parser
 
 
@@ -371,15 +276,10 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
     Raises:
         InputError: an unknown option or key, a value of the wrong kind.
     """
-    parser = make_parser(prog)
-    given = parser.given(argv)
+    given = make_parser(prog).given(argv)
     config, paper = given.pop("config", None), given.pop("paper", False)
-    known = {name: option for name, option in options().items() if option.role != "call"}
-    return {
-        **(PAPER_SETTINGS if paper else {}),
-        **(file_values(parser, Path(config), known) if config else {}),
-        **given,
-    }
+    in_file = {name: option for name, option in options().items() if option.role != "call"}
+    return (PAPER_SETTINGS if paper else {}) | (file_values(config, in_file) if config else {}) | given
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
@@ -390,31 +290,22 @@ def make_run(values: Mapping[str, Any]) -> Run:
     """
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
-    values = dict(values)
-    if isinstance(corpus := values.get("corpus"), (str, list)):
-        values["corpus"] = (corpus,) if isinstance(corpus, str) else tuple(corpus)
-    run = Run(**values)
-    for name, option in options().items():
-        option.check(getattr(run, name))
+    run = Run(**complete(options(), values))
     check_radius(run.radius, run.window)
-    for message, is_so in contradictions(run).items():
+    for message, is_so in conflicts(run).items():
         if is_so:
             raise InputError(message)
     return run
 
 
-def contradictions(run: Run) -> dict[str, Any]:
-    """What is said of values that cannot stand together, and whether it is so in this run."""
-    others = ", ".join(name for name in LOSSES if name not in WITHOUT_NEGATIVES)
+def conflicts(run: Run) -> dict[str, Any]:
+    """Map each message about values that contradict each other to whether this run has the conflict."""
     without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
     twice = next((seed for seed in run.seeds if run.seeds.count(seed) > 1), None)
     return {
         f"--seeds: {twice} is named twice: give each seed once": twice is not None,
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it": (
             run.batch_size < run.nproc
-        ),
-        f"--loss {run.loss} has no place for negatives: choose --augment none, or one of {others}": (
-            run.augment not in (None, "none") and run.loss in WITHOUT_NEGATIVES
         ),
         f"--paraphrases and --positives {run.positives} both name the positives: give one of them": (
             run.positives != SAME and run.paraphrases
@@ -426,7 +317,7 @@ def contradictions(run: Run) -> dict[str, Any]:
             run.keep_punctuation and run.variant == "released"
         ),
         "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache is "
-        "there to avoid: leave one of them out": (run.mlm_weight and run.grad_cache),
+        "there to avoid: leave one of them out": run.mlm_weight and run.grad_cache,
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         "--noise-view negative: this run has no negatives: choose positive, anchor or all": (
             run.noise != "none" and run.noise_view == "negative" and without_negatives
@@ -439,10 +330,8 @@ def contradictions(run: Run) -> dict[str, Any]:
         f"--warmup-steps {run.warmup_steps:g}: a number of steps must be whole; a share of all steps is below 1": (
             run.warmup_steps > 1 and run.warmup_steps % 1
         ),
-        "--early-stopping-patience counts dev scores: give --dev FILE too": (
-            run.early_stopping_patience and not run.dev
-        ),
-        "--blend: the weights are chosen on dev pairs: give --dev FILE too": (run.blend and not run.dev),
+        "--early-stopping-patience counts dev scores: give --dev FILE too": run.early_stopping_patience and not run.dev,
+        "--wise-ft: the weights are chosen on dev pairs: give --dev FILE too": run.wise_ft and not run.dev,
     }
 
 
@@ -454,10 +343,6 @@ def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_radius(radius: int | float | str | None, window: str) -> None:
     """Refuse a radius that does not fit `window`; the InputError says which values do."""
-    if window == "score" and radius is None:
-        raise InputError("--window score: give --radius too, as a distance in highest tf-idf, such as 0.5")
-    if window == "rank" and isinstance(radius, float) and radius % 1:
-        raise InputError(f"--radius is {radius}: a number of ranks must be whole; --window score takes a distance")
     try:
         resolve_radius(radius, 1, window)
     except InputError as error:

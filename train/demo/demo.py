@@ -74,7 +74,7 @@ def score_table(encoders: dict[str, str | Path]) -> str:
 def negatives_table(run: Run, n: int = 3) -> str:
     """Short sentences of the run's corpus, and the negatives that they had in its first epoch."""
     index = load_index(run.index)
-    una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)  # type: ignore[arg-type]  # "lower" warns
+    una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
     rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:n]
     pairs = zip(rows, una.negatives(rows), strict=True)
     lines = [f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs]

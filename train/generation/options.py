@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.command import Parser, first_word
 from train.config.options import Group, options_of
 from una_fast.errors import InputError
 
@@ -27,10 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
     "opus-mt-fr": {"model": ("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")},
 }
-KINDS = {  # what each kind of text is, and how many models it takes
-    "paraphrase": ("Write a paraphrase of every sentence of a corpus, line by line, with a seq2seq model.", 1),
-    "back-translation": ("Translate every sentence of a corpus into another language and back, line by line.", 2),
-}
+N_MODELS = {"paraphrase": 1, "back-translation": 2}  # kinds of text, and how many models each takes
 FILES = Group("Input and output")
 SEARCH = Group("How text is made", "By beam search without sampling: a sentence gives the same text each time.")
 RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.", "running")
@@ -40,44 +36,40 @@ RUNNING = Group("Running", "Where and how the work is done. None of these change
 class Job:
     """The options of `python -m train.generate`."""
 
-    corpus: tuple[str, ...] = FILES.option(
-        (),
-        "files of sentences, of the kinds that training takes, in the order of its --corpus",
-        required=True,
-        metavar="FILE",
-    )
-    column: str = FILES.option("text", "column of the sentences in a table", metavar="NAME")
-    output: str = FILES.option(
-        "",
-        "file to write, a .txt: line i is made from sentence i of the corpus",
+    kind: str = FILES.option(
+        None,
+        choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two"},
         role="running",
         required=True,
-        metavar="FILE",
+        positional=True,
+        metavar="KIND",
     )
-    model: tuple[str, ...] = FILES.option(
-        (),
-        "pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq "
-        "models by name on the Hugging Face hub or by folder: for back-translations two, there and back",
-        metavar="NAME_OR_FOLDER",
-    )
-    prefix: str | None = SEARCH.option(
-        None, "text to put before each sentence, as T5 models want it; default: the preset's, else none"
-    )
-    beams: int | None = SEARCH.option(
-        None, f"beams of the search; default: the preset's, else {BEAMS}", least=1, most=100
-    )
-    max_source_length: int | None = SEARCH.option(
-        None, f"tokens of a sentence; longer ones are cut; default: the preset's, else {MAX_LENGTH}", least=3
-    )
-    max_target_length: int | None = SEARCH.option(
-        None, f"tokens that are written at most; default: the preset's, else {MAX_LENGTH}", least=3
-    )
-    precision: Literal["fp32", "bf16"] = SEARCH.option("fp32", "number format of the weights and of the arithmetic")
-    device: str = RUNNING.option("auto", "auto, cpu, cuda or cuda:N; auto: the first GPU if there is one")
-    batch_tokens: int | None = RUNNING.option(
-        None, "tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768", least=1
-    )
-    resume: bool = RUNNING.option(False, "go on with what an earlier call left in OUTPUT.part", role="call")
+    """kind of text that is written for every sentence"""
+    corpus: tuple[str, ...] = FILES.option((), required=True, metavar="FILE")
+    """files of sentences, of the kinds that training takes, in the order of its --corpus"""
+    column: str = FILES.option("text", metavar="NAME")
+    """column of the sentences in a table"""
+    output: str = FILES.option("", role="running", required=True, metavar="FILE")
+    """file to write, a .txt: line i is made from sentence i of the corpus"""
+    model: tuple[str, ...] = FILES.option((), metavar="NAME_OR_FOLDER")
+    """pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq models
+    by name on the Hugging Face hub or by folder: for back-translations two, there and back"""
+    prefix: str | None = SEARCH.option(None)
+    """text to put before each sentence, as T5 models want it; default: the preset's, else none"""
+    beams: int | None = SEARCH.option(None, least=1, most=100)
+    """beams of the search; default: the preset's, else 4"""
+    max_source_length: int | None = SEARCH.option(None, least=3)
+    """tokens of a sentence; longer ones are cut; default: the preset's, else 128"""
+    max_target_length: int | None = SEARCH.option(None, least=3)
+    """tokens that are written at most; default: the preset's, else 128"""
+    precision: Literal["fp32", "bf16"] = SEARCH.option("fp32")
+    """number format of the weights and of the arithmetic"""
+    device: str = RUNNING.option("auto")
+    """auto, cpu, cuda or cuda:N; auto: the first GPU if there is one"""
+    batch_tokens: int | None = RUNNING.option(None, least=1)
+    """tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768"""
+    resume: bool = RUNNING.option(False, role="call")
+    """go on with what an earlier call left in OUTPUT.part"""
 
     def settings(self) -> dict[str, Any]:
         """The settings that change the text, which --resume must find unchanged, besides corpus and models."""
@@ -88,24 +80,23 @@ class Job:
 OPTIONS = options_of(Job)
 
 
-def read_job(words: list[str], prog: str) -> Job:
-    """The job of a command line, with a value for every option.
+def read_job(values: dict[str, Any]) -> Job:
+    """The job of a command line, from a value for every option, where None stands for the preset's.
 
     Raises:
-        InputError: no such kind of text, an unknown option, a value that is missing or out of range.
+        InputError: too few or too many models, or an output that is no .txt.
     """
-    kind = first_word(words, prog, "kind", {name: about for name, (about, _) in KINDS.items()})
-    about, n_models = KINDS[kind]
-    values = Parser(f"{prog} {kind}", about, OPTIONS).checked(words[1:])
-    names = tuple(values["model"])
+    kind, names = values["kind"], values["model"]
     preset = PRESETS.get(names[0]) if len(names) == 1 else None
     preset = preset or {"model": names}
-    if len(preset["model"]) != n_models:
-        known = ", ".join(name for name, one in PRESETS.items() if len(one["model"]) == n_models)
+    if len(preset["model"]) != N_MODELS[kind]:
+        known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[kind])
         given = f"--model {' '.join(names)}" if names else "--model is missing"
-        wanted = "the name or folder of a seq2seq model" if n_models == 1 else "two seq2seq models, there and back"
+        wanted = (
+            "the name or folder of a seq2seq model" if N_MODELS[kind] == 1 else "two seq2seq models, there and back"
+        )
         raise InputError(f"{given}: a {kind} takes {known}, or {wanted}")
     if not values["output"].endswith(".txt"):
         raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
     given_values = {name: value for name, value in values.items() if value is not None}
-    return Job(**USUAL | preset | given_values | {"corpus": tuple(values["corpus"]), "model": preset["model"]})
+    return Job(**USUAL | preset | given_values | {"model": preset["model"]})

@@ -64,11 +64,6 @@ def resolve_options(run: Run) -> Run:
 
 def _device(run: Run) -> Literal["cpu", "cuda"]:
     """The device, cpu or cuda; InputError if this machine lacks the GPUs that the options ask for."""
-    if run.device in ("mps", "xpu"):
-        raise InputError(
-            f"--device {run.device}: training runs on NVIDIA's cards and on the CPU: give --device cpu (an AMD card "
-            "with PyTorch for ROCm is --device cuda, which nobody has tried)"
-        )
     device: Literal["cpu", "cuda"] = "cuda" if torch.cuda.is_available() else "cpu"
     if run.device != "auto":
         device = cast(Any, run.device)

@@ -97,8 +97,8 @@ class Loop:
                     if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
                         self._save()
             self._evaluate()
-            for weight in run.blend:
-                self._evaluate_blend(weight)
+            for weight in run.wise_ft:
+                self._evaluate_wise_ft(weight)
             return 0
         except _Left as left:
             return left.args[0]
@@ -129,12 +129,12 @@ class Loop:
         self._keep_if_best(score)
         self.telemetry.evaluation(before, self.progress)
 
-    def _evaluate_blend(self, weight: float) -> None:
+    def _evaluate_wise_ft(self, weight: float) -> None:
         """Score weights between the start and the end, and keep them if they are the best so far."""
         with self.trainer.blended(weight):
             score = self._dev_score()
-            self._keep_if_best(score, blend=weight)
-        self.telemetry.say(f"blend {weight:g}: dev score {score:.4f}")
+            self._keep_if_best(score, wise_ft=weight)
+        self.telemetry.say(f"wise-ft {weight:g}: dev score {score:.4f}")
 
     def _dev_score(self) -> float:
         """Spearman of the encoder on the dev pairs, by all ranks together; they may leave the loop meanwhile.

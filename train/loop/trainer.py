@@ -69,7 +69,7 @@ class Trainer:
         self.loss = partial(self.row.load(), temperature=run.temperature, **self.row.arguments(run))
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        if self.row.start or run.tie_weight or run.blend:
+        if self.row.start or run.similarity_distillation or run.wise_ft:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
@@ -221,12 +221,12 @@ class Trainer:
         of_views = cosines(views.detach())
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        start = self._embeddings_of_start(batch) if self.row.start or self.run.tie_weight else None
+        start = self._embeddings_of_start(batch) if self.row.start or self.run.similarity_distillation else None
         loss = self.loss(views, **({"start": start} if self.row.start else {}))
         if loss.ndim:
             raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
-        if start is not None and self.run.tie_weight:
-            loss = loss + self.run.tie_weight * similarity_distillation(views, start)
+        if start is not None and self.run.similarity_distillation:
+            loss = loss + self.run.similarity_distillation * similarity_distillation(views, start)
         return Step(loss, of_views)
 
     def _embeddings_of_start(self, batch: Batch) -> Tensor:

@@ -59,7 +59,7 @@ LOSSES = {
     "gated": LossRow(
         "triplet, but an anchor's own negative is spared if the encoder before training put it further away",
         "una_fast.losses:gated",
-        options={"sigma": "guard_sigma"},
+        options={"sigma": "gate_sigma"},
         start=True,
     ),
 }

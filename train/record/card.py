@@ -11,7 +11,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCardData
 
-from train.config.command import words_of
+from train.config.options import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
 from train.record.folder import BEST, EVALUATION, SCORES, is_own_page, read_object, read_summary, write_page

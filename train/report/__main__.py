@@ -7,12 +7,11 @@ and `page` fills page.html. The page needs no other file and no network.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Parser, run_command
+from train.config.command import Command
 from train.config.options import option, options_of
 from train.record.folder import write_page
 from train.report.runs import find_runs, group_runs
@@ -28,18 +27,12 @@ EPILOG = (
 class Page:
     """The page."""
 
-    output: str = option("report.html", "file of the page", metavar="FILE")
-    baseline: str | None = option(
-        None, "folder of the run, or of the seeds, that the others are compared with, seed by seed", metavar="RUN"
-    )
-
-
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.report") -> int:
-    """Run the command and return its exit code."""
-    parser = Parser(prog, "Show runs as one HTML page.", options_of(Page))
-    parser.usage, parser.epilog = "%(prog)s RUN [RUN ...] [options]", EPILOG
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, of several, or of bench.paper")
-    return run_command(lambda: _run(parser.checked(arguments)), "report")
+    runs: tuple[str, ...] = option((), required=True, positional=True, metavar="RUN")
+    """folders of runs, of several runs, or of bench.paper"""
+    output: str = option("report.html", metavar="FILE")
+    """file of the page"""
+    baseline: str | None = option(None, metavar="RUN")
+    """folder of the run, or of the seeds, that the others are compared with, seed by seed"""
 
 
 def _run(values: dict[str, Any]) -> int:
@@ -59,6 +52,8 @@ def _run(values: dict[str, Any]) -> int:
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
     return 0
 
+
+main = Command("python -m train.report", "Show runs as one HTML page.", options_of(Page), _run, "report", EPILOG)
 
 if __name__ == "__main__":
     sys.exit(main())

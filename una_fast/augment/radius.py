@@ -6,12 +6,12 @@ import math
 import re
 import warnings
 from numbers import Real
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from una_fast._kernels import csr
-from una_fast.arrays import ID
 from una_fast.errors import InputError, InputWarning
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PAPER_RADIUS = 4000  # of 451,691 terms, 0.9 %
 TERMS_PER_RANK = 100  # the default radius is one rank for so many terms, PAPER_RADIUS at most
@@ -32,7 +32,7 @@ def resolve_radius(radius: int | float | str | None, n_terms: int, window: str =
     """
     if window == "score":
         if not is_number(radius) or not 0 < radius < math.inf:  # type: ignore[operator]
-            raise InputError(f"radius={radius!r}: a distance in score must be finite and above 0")
+            raise InputError(f"radius={radius!r}: a distance in score must be finite and above 0, such as 0.5")
         return float(radius)  # type: ignore[arg-type]
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
@@ -65,6 +65,11 @@ def score_windows(scores: np.ndarray, distance: float) -> tuple[np.ndarray, np.n
         start, stop: int32 (V,); the candidates of term i are the ids ``start[i] .. stop[i] - 1``, i among them.
 
     """
+    import numpy as np  # here, because --help of training checks no window, and should not wait for it
+
+    from una_fast._kernels import csr
+    from una_fast.arrays import ID
+
     start, stop = np.empty((2, len(scores)), dtype=ID)
     csr.score_windows(scores, distance, start, stop)
     ids = np.arange(len(scores), dtype=ID)

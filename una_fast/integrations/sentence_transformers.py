@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -73,15 +74,15 @@ class ViewsLoss(nn.Module):
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
         negative_views: how often a negative is encoded, each time under another dropout mask; by default as the
             attribute `negative_views` of `loss` says (2 for `pairs` and `decoupled`), else once.
-        tie_weight: weight of `una_fast.losses.similarity_distillation` that is added, which keeps similarities near
-            those of the frozen copy; 0 for none.
+        similarity_distillation: weight of `una_fast.losses.similarity_distillation` that is added, which keeps
+            similarities near those of the frozen copy; 0 for none. `tie_weight` is its name of before version 0.3.
         gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
             of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
         options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` or `tie_weight` below 0, a `temperature` that is not above 0, or an option that `loss` does
-            not take.
+        InputError: `alpha` or `similarity_distillation` below 0, a `temperature` that is not above 0, or an option
+            that `loss` does not take.
 
     """
 
@@ -92,17 +93,20 @@ class ViewsLoss(nn.Module):
         temperature: float = 0.05,
         alpha: int = 1,
         negative_views: int | None = None,
-        tie_weight: float = 0.0,
+        similarity_distillation: float = 0.0,
         gather_across_devices: bool = False,
         **options: Any,
     ):
         super().__init__()
+        if "tie_weight" in options:
+            warnings.warn("ViewsLoss: tie_weight is now similarity_distillation", FutureWarning, stacklevel=2)
+            similarity_distillation = options.pop("tie_weight")
         if not temperature > 0:
             raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
-        if not tie_weight >= 0:
-            raise InputError(f"tie_weight={tie_weight}: must be at least 0, where 0 is without a tie")
+        if not similarity_distillation >= 0:
+            raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
         known = inspect.signature(loss).parameters
         if unknown := [name for name in options if name not in known]:
             raise InputError(f"{unknown[0]}: {loss.__name__} takes {', '.join(known)}")
@@ -111,12 +115,12 @@ class ViewsLoss(nn.Module):
         self.temperature = temperature
         self.alpha = alpha
         self.negative_views = getattr(loss, "negative_views", 1) if negative_views is None else negative_views
-        self.tie_weight = tie_weight
+        self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
         self._loss_takes_start = "start" in known
         # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
-        starts = [copy.deepcopy(model)] if self._loss_takes_start or tie_weight else []
+        starts = [copy.deepcopy(model)] if self._loss_takes_start or similarity_distillation else []
         self._start = [start.eval().requires_grad_(False) for start in starts]
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
@@ -136,9 +140,8 @@ class ViewsLoss(nn.Module):
         with torch.no_grad():
             start = self._encode(frozen.to(views.device), [anchor, negative] if with_negatives else [anchor])
         own = {"start": start} if self._loss_takes_start else {}
-        return self.loss(views, self.temperature, **own, **self.options) + self.tie_weight * similarity_distillation(
-            views, start
-        )
+        loss = self.loss(views, self.temperature, **own, **self.options)
+        return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
         """Embeddings (V, B, D) of views; a pass for each, so that equal texts get different dropout masks."""
@@ -169,7 +172,7 @@ class ViewsLoss(nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""
-        names = ("temperature", "alpha", "tie_weight", "gather_across_devices")
+        names = ("temperature", "alpha", "similarity_distillation", "gather_across_devices")
         return {"loss": self.loss.__name__, **{name: getattr(self, name) for name in names}, **self.options}
 
     @property
