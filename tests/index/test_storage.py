@@ -182,8 +182,10 @@ def test_cached_arrays_are_made_once_and_made_again_where_they_cannot_be_used(tm
     file = file_of(tmp_path / "cache", "a")
     file.write_bytes(file.read_bytes()[:-1])
     assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 4
+    (tmp_path / "cache" / "manifest.json").write_bytes(b"{")
+    assert cached(version=3).tolist() == cached(version=3).tolist() == [0, 1, 2] and len(made) == 5
     cached(None)
     monkeypatch.setattr(folder, "new_file", None)  # fails if anything is written
-    assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 5
+    assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 6
     (tmp_path / "file").touch()
     assert cached(tmp_path / "file").tolist() == [0, 1, 2] and not (tmp_path / "file").read_bytes()

@@ -81,7 +81,7 @@ def remote_files(address: str) -> list[RemoteFile]:
             above = place.rstrip("/")
             places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
         is_hidden = re.compile(r"/\.")
-        return [RemoteFile(address, found) for found in sorted(places) if not is_hidden.search(found, len(above))]
+        return [RemoteFile(address, name) for name in sorted(places) if not is_hidden.search(name, len(above))]
 
 
 @contextmanager

@@ -215,7 +215,9 @@ def cached_arrays(folder: Path | None, kind: str, version: int, made_from: str, 
         if saved.meta == meta:
             return saved.arrays
     arrays = make()
-    with suppress(InputError):
+    with suppress(InputError, OSError):
+        if find_manifest(folder) is None:
+            (folder / MANIFEST).unlink(missing_ok=True)  # a damaged one
         save_arrays(folder, kind, version, meta, arrays)
         saved = load_arrays(folder, kind, version)
         if saved.meta == meta:

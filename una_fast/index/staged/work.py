@@ -49,7 +49,7 @@ def open_work(folder: Path) -> Iterator[Path]:
 
 
 class State:
-    """How far a build has come: what each finished stage has told, in the file STATE.
+    """How far a build has come: the result of each finished stage, in the file STATE.
 
     It begins anew if the file is of another build, or if a file of a task is damaged; then these are deleted.
     """
@@ -72,9 +72,9 @@ class State:
     def __getitem__(self, stage: str) -> Any:
         return self._finished[stage]
 
-    def finish(self, stage: str, told: Any, *outdated: str) -> None:
-        """Note what a finished stage has told, and delete the files of the patterns `outdated`."""
-        self._finished[stage] = told
+    def finish(self, stage: str, result: Any, *outdated: str) -> None:
+        """Note the result of a finished stage, and delete the files of the patterns `outdated`."""
+        self._finished[stage] = result
         write_pack(self._work / STATE, self._finished, {})
         delete_files(self._work, *outdated)
 
