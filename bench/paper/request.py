@@ -103,9 +103,14 @@ class Request:
     def cells(self) -> list[Cell]:
         """The cells that --rows and --columns name. InputError if there is no such row or column."""
         cells = cells_of(self.table, self.seeds, self.given.get("model", ""))
-        rows = _named("--rows", self.given.get("rows", ""), [cell.row for cell in cells])
-        columns = _named("--columns", self.given.get("columns", ""), [cell.column for cell in cells])
-        return [cell for cell in cells if cell.row in rows and cell.column in columns]
+        for part in ("row", "column"):
+            names = dict.fromkeys(getattr(cell, part) for cell in cells)
+            wanted = [name.strip() for name in self.given.get(f"{part}s", "").split(",") if name.strip()]
+            for name in wanted:
+                if name not in names:
+                    raise InputError(f"--{part}s: the table has no {name!r}: choose from {', '.join(names)}")
+            cells = [cell for cell in cells if not wanted or getattr(cell, part) in wanted]
+        return cells
 
     def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
@@ -117,15 +122,6 @@ class Request:
             "seeds": self.seeds,
             "note": f"Measured with {shlex.join(changed)}, which the paper's figures are not." if changed else "",
         }
-
-
-def _named(flag: str, text: str, names: Sequence[str]) -> list[str]:
-    """The names in the value `text` of the option `flag`; if it is empty, all `names`."""
-    wanted = [name.strip() for name in text.split(",") if name.strip()]
-    for name in wanted:
-        if name not in names:
-            raise InputError(f"{flag}: the table has no {name!r}: choose from {', '.join(dict.fromkeys(names))}")
-    return wanted or list(names)
 
 
 def read_request(words: Sequence[str], prog: str) -> Request:

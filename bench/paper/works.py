@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from train.config.options import words_of
 from train.config.run import Run, options
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
-from train.launch.corpus import build_index_of, open_index, sources
+from train.launch.corpus import build_index_of
 from train.launch.finish import is_scored
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
@@ -23,7 +24,8 @@ from train.record.checkpoint import check_identity
 from train.record.folder import RUNS, SCORES, is_finished, is_own, read_object, read_summary
 from train.report.runs import old_names, read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
-from una_fast.storage import is_saved
+
+index_of = functools.cache(build_index_of)  # three sentences share it
 
 
 class Work(NamedTuple):
@@ -102,27 +104,24 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
 
 def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     """The size of the test set of a task, which is counted each time."""
-
-    def scores() -> Scores:
-        return {request.seeds[0]: {source.kind: read_task(request.downstream, source.name).sizes["test"]}}
-
-    return Work(source.name, f"count the pairs of {source.name}", lambda: True, scores)
+    return Work(
+        name=source.name,
+        command=f"count the pairs of {source.name}",
+        done=lambda: True,
+        scores=lambda: {request.seeds[0]: {source.kind: read_task(request.downstream, source.name).sizes["test"]}},
+    )
 
 
 def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """A negative of a sentence for each seed, by an index of the corpus, which is the work."""
-    run = Run(**request.base | {"corpus": request.corpus, "seeds": (), "index": str(request.output / "index")})
+    """A negative of a sentence for each seed, by an index of the corpus."""
+    run = Run(**request.base | {"corpus": request.corpus, "seeds": ()})
 
-    def build() -> int:
-        build_index_of(run).save(run.index)
-        return 0
+    def draw(seed: int) -> str:
+        return make_augmentation("una", index_of(run), **{**vars(run), "seed": seed}).augment([source.name])[0]
 
-    def scores() -> Scores:
-        if not is_saved(Path(run.index)):
-            return {}
-        index = open_index(run, sources(run))
-        augmenters = {seed: make_augmentation("una", index, **{**vars(run), "seed": seed}) for seed in request.seeds}
-        return {seed: {source.kind: one.augment([source.name])[0]} for seed, one in augmenters.items()}
-
-    command = shlex.join(["una-fast", "index", *request.corpus, "--output", run.index])
-    return Work(run.index, command, lambda: is_saved(Path(run.index)), scores, build)
+    return Work(
+        name=source.name,
+        command=f"draw negatives of {source.name!r}",
+        done=lambda: True,
+        scores=lambda: {seed: {source.kind: draw(seed)} for seed in request.seeds},
+    )

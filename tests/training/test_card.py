@@ -71,7 +71,7 @@ def test_it_says_how_the_model_was_trained(output: Path) -> None:
         "- steps: 300 of 400, after which the dev score was best", "- seed: 42", "- ranks: 2",
         "- dev score before training: 70.00", "- dev score after the last step: 74.00",
         "- hard negatives: una, in every step", "- beta: 0.25", "- radius: 235",
-        "- surface: lower",
+        "- surface: kept",
     ):  # fmt: skip
         assert expected in text
 
@@ -103,11 +103,6 @@ def test_its_command_is_the_run(output: Path) -> None:
     assert make_run(given) == make_run({**SETTINGS, "output": str(output)})
 
 
-def test_a_readme_of_the_users_stays(output: Path) -> None:
-    (output / "best" / "README.md").write_text("mine")
-    assert finished(output) == "mine"
-
-
 def test_a_card_that_would_say_the_same_is_left_as_it_is(output: Path) -> None:
     finished(output)
     before = (output / "best").stat().st_mtime_ns
@@ -115,14 +110,7 @@ def test_a_card_that_would_say_the_same_is_left_as_it_is(output: Path) -> None:
     assert (output / "best").stat().st_mtime_ns == before
 
 
-def test_a_card_that_the_user_edited_stays(output: Path) -> None:
-    edited = finished(output).replace("# my-run", "# The best model")
-    (output / "best" / "README.md").write_text(edited, encoding="utf-8")
-    write_evaluation(output, 0.8)
-    assert finished(output) == edited
-
-
-def test_a_card_that_was_not_edited_gets_new_scores(output: Path) -> None:
+def test_a_card_gets_new_scores(output: Path) -> None:
     assert "STSBenchmark" not in finished(output)
     write_evaluation(output, 0.8)
     assert "| STSBenchmark | 80.00 |" in finished(output)

@@ -602,23 +602,6 @@ class TestChangesOfTheUser:
         assert "run.json: is not as this program wrote it, and stays: move it away" in capsys.readouterr().err
         assert (output / "best" / "README.md").read_text() == card and (output / "run.json").read_text() == content
 
-    def test_no_card_is_written_into_a_folder_behind_a_link(self, finished, capsys, tmp_path):
-        output = tmp_path / "copy"
-        shutil.copytree(finished["output"], output)
-        (output / "best" / "README.md").unlink(missing_ok=True)
-        (output / "best").rename(tmp_path / "elsewhere")
-        (output / "best").symlink_to(tmp_path / "elsewhere")
-        before = content(tmp_path / "elsewhere")
-        assert main(["--resume", "--output", str(output)]) == 0
-        assert content(tmp_path / "elsewhere") == before
-
-    def test_the_card_of_a_finished_run(self, finished, capsys):
-        card = Path(finished["output"]) / "best" / "README.md"
-        assert main(["--resume", "--output", finished["output"]]) == 0
-        card.write_text(edited := card.read_text().replace("# run", "# My encoder"))
-        assert main(["--resume", "--output", finished["output"]]) == 0
-        assert card.read_text() == edited and edited.startswith("---") and "# My encoder" in edited
-
 
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_file_that_comes_while_best_is_written_stays(tmp_path, tiny_model, monkeypatch, saved):

@@ -20,10 +20,7 @@ from una_fast.errors import InputError
 
 EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
-REMEDIES = {
-    401: "the hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
-    403: "the token may not write there: take one with write access, or another name",
-}
+LOG_IN = "log in with `hf auth login` as somebody who may write there, or set HF_TOKEN"
 
 
 def check_evaluation(run: Run) -> None:
@@ -88,37 +85,31 @@ def check_push(name: str) -> None:
     if constants.HF_HUB_OFFLINE:
         raise InputError("--push-to: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network: unset it")
     if get_token() is None:
-        raise InputError("--push-to: there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
+        raise InputError(f"--push-to: there is no token for the hub: {LOG_IN}")
 
 
 def push_best(run: Run) -> None:
     """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
 
     Raises:
-        InputError: best/ holds a link, or the hub did not accept the upload; `run.output` is complete all the same.
+        InputError: the hub did not accept the upload; `run.output` is complete all the same.
     """
-    best = Path(run.output) / BEST
-    if links := [path for path in (best, *best.rglob("*")) if path.is_symlink()]:
-        raise InputError(
-            f"--push-to {run.push_to}: {links[0]} is a link, and what it leads to would be public: remove it"
-        )
-    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT)
-    hub = HfApi(endpoint=endpoint)
+    output, hub = Path(run.output), HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
         repository = hub.create_repo(run.push_to, private=run.push_private or None, exist_ok=True)
-        write_card(Path(run.output), repository.repo_id)  # which names the owner, if --push-to does not
+        write_card(output, repository.repo_id)  # which names the owner, if --push-to does not
         commit = hub.upload_folder(
             repo_id=repository.repo_id,
-            folder_path=best,
+            folder_path=output / BEST,
             commit_message="Trained with una_fast",
             ignore_patterns=[".*"],  # partial files of a killed process
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        if isinstance(error, HfHubHTTPError):
-            reason = REMEDIES.get(error.response.status_code, reason)
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
+            reason = f"the hub does not let the token write there: {LOG_IN}"
         raise InputError(
-            f"--push-to {run.push_to}: {reason} ({endpoint}); {best} is complete, and the "
+            f"--push-to {run.push_to}: {reason} ({hub.endpoint}); {output / BEST} is complete, and the "
             "same command with --resume pushes it again"
         ) from error
     tell_user(f"pushed: {commit.commit_url}")

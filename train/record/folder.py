@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +32,6 @@ RUN, RUNS, GENERATION = "train.ddp", "train.ddp --seeds", "train.generate"  # as
 COMPARISON = "train.compare"
 SCORES, PROBED = "scores", "probe"  # what files of JSON that a user names are about
 PARTS = ("settings", "resolved", "corpus", "identity", "progress", "scores")  # of run.json
-PAGE_SEAL = re.compile(rb"<!-- una_fast ([0-9a-f]{32}) -->\n\Z")
 
 
 class OutputFolder:
@@ -246,29 +244,11 @@ def check_json(path: Path, about: str = "") -> bool:
     return True
 
 
-def write_page(path: Path, text: str, about: str = "") -> None:
-    """Write HTML or Markdown that ends with its seal, whole or not at all. about: what the page shows.
-
-    Raises:
-        InputError: a file is there that is not as it was written, or about something else; or none can be written.
-    """
-    is_there = os.path.lexists(path)
-    if is_there and not is_own_page(path, about):
-        raise _changed(path)
-    content = text.encode("utf-8", "xmlcharrefreplace")  # a run's JSON may hold surrogates, which UTF-8 cannot encode
-    content += b"<!-- una_fast %s -->\n" % _checksum(os.fsencode(about) + content)
-    if not is_there or read_bytes(path) != content:
-        write_file(path, content, replace=is_there)
-
-
-def is_own_page(path: Path, about: str = "") -> bool:
-    """True for a file that is as `write_page` wrote it."""
-    try:
-        content = read_bytes(path)
-    except OSError:
-        return False
-    seal = PAGE_SEAL.search(content)
-    return bool(seal and seal[1] == _checksum(os.fsencode(about) + content[: seal.start()]))
+def write_page(path: Path, text: str) -> None:
+    """Write HTML or Markdown that is not there yet, whole or not at all. Raises InputError as `write_file` does."""
+    content = text.encode("utf-8", "xmlcharrefreplace")  # JSON may hold surrogates, which are no UTF-8
+    if not path.is_file() or read_bytes(path) != content:
+        write_file(path, content)
 
 
 @contextmanager
