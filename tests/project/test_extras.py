@@ -52,7 +52,7 @@ sys.exit(main(sys.argv[1:]))
 MODULE = """
 import runpy
 sys.argv = sys.argv[1:]
-runpy.run_module(sys.argv[0], run_name="__main__")
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 CALLS = {
     "train": ["--corpus", "README.md", "--model", "m", "--output", "o"],
