@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here
@@ -78,6 +79,14 @@ class TestBadInput:
         (folder / "tokenizer_config.json").write_text(json.dumps({**settings, **change}))
         said = refusal(capsys, {**values, "model": str(folder)})
         assert "its tokenizer has no padding token, or a model_max_length that is no number" in said
+
+    def test_tokenizer_larger_than_the_embeddings(self, capsys, values, tmp_path, tiny_model):
+        folder = shutil.copytree(tiny_model, tmp_path / "grown")
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens(["<new>", "<newer>"])
+        tokenizer.save_pretrained(folder)
+        said = refusal(capsys, {**values, "model": str(folder)})
+        assert f"has {len(tokenizer):,} entries, and the model embeddings of {len(tokenizer) - 2:,} tokens" in said
 
     def test_more_ranks_than_gpus(self, capsys, values, monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

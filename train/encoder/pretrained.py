@@ -76,3 +76,13 @@ def load_tokenizer(name: str, trust: bool = False) -> Any:
             "mend its tokenizer_config.json"
         )
     return tokenizer
+
+
+def check_embeddings(name: str, tokenizer: Any, trust: bool = False) -> None:
+    """Refuse a tokenizer with more entries than the model has token embeddings."""
+    entries, embeddings = len(tokenizer), from_pretrained("configuration", AutoConfig, name, trust).vocab_size
+    if entries > embeddings:
+        raise InputError(
+            f"model {name}: its tokenizer has {entries:,} entries, and the model embeddings of {embeddings:,} tokens: "
+            f"take the model's own tokenizer, or call model.resize_token_embeddings({entries}) and save the model"
+        )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import una_fast
 from train.config.run import Run, reading_arguments
 from train.demo.demo import prepare_demo
-from train.encoder.pretrained import load_tokenizer
+from train.encoder.pretrained import check_embeddings, load_tokenizer
 from train.loop.data import Plan, usable_rows
 from train.record.folder import INDEX, check_inside
 from train.signals import tell_user
@@ -102,6 +102,7 @@ def make_index(run: Run) -> tuple[Index, Index | None]:
     check_inside(Path(run.index))
     prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
+    check_embeddings(run.model, tokenizer, run.trust_remote_code)
     if not is_saved(Path(run.index)):
         check_own(Path(run.index), KIND, unused=True)
         tell_user(f"indexing {', '.join(map(str, sources(run)))}")
