@@ -209,9 +209,10 @@ def negative(
     select="tfidf",
     replace="tfidf",
     fixed=frozenset(),
+    others_of=lambda term: frozenset(),
 ):
     """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z);
-    fixed: those of both that are neither replaced nor drawn."""
+    fixed: those of both that are neither replaced nor drawn; others_of(term): the ids that never replace a term."""
     p = probabilities(ids, idf_of, unseen, beta, variant, select, fixed)
     z = tfidf(ids, idf_of, unseen)
     out, drawn = [], {}
@@ -223,8 +224,9 @@ def negative(
                 known = term if not isinstance(term, str) else None
                 excluded = term if variant == "paper" else None
                 window = (0, len(scores)) if replace == "random" else window_of(known, z[term])
+                never = fixed | others_of(term)
                 new = draw_replacement(
-                    scores, window, excluded, replace, lambda n, at=position: draw64(seed, epoch, row, at, n), fixed
+                    scores, window, excluded, replace, lambda n, at=position: draw64(seed, epoch, row, at, n), never
                 )
             drawn[position] = new
         out.append(drawn[position])

@@ -132,6 +132,9 @@ class Run:
     lower case with spaces between, with NLTK's `` and '' for quotation marks"""
     keep_punctuation: bool = DRAWS.option(False)
     """words without a letter or digit are neither replaced nor drawn; not with --variant released"""
+    same_script: bool = DRAWS.option(True)
+    """with --surface kept: a word of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) is
+    replaced by words of that script alone, and no other word by such"""
 
     loss: str = OBJECTIVE.option(
         "triplet", choices={name: row.meaning for name, row in LOSSES.items()}, own="MODULE:FUNCTION"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from una_fast._kernels.draws.law import Law
+from una_fast._kernels.draws.law import ANY, Law
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextRows
@@ -82,9 +82,18 @@ class Explanation:
 
 
 def explain_words(
-    index: Index, law: Law, text: TextRows, weights: Weights, new: np.ndarray, draws: DrawSet
+    index: Index,
+    law: Law,
+    text: TextRows,
+    weights: Weights,
+    new: np.ndarray,
+    draws: DrawSet,
+    unseen_scripts: np.ndarray | None,
 ) -> list[WordExplanation]:
-    """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,)."""
+    """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,).
+
+    unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script.
+    """
     terms = text.terms.values.tolist()
     told = []
     words = [text.word(term, index.terms) for term in terms]
@@ -95,8 +104,9 @@ def explain_words(
         bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
         replacement = text.word(int(new[k]), index.terms) if draw < p else None
-        window = law.window(term, z)
-        ids = law.candidates(window, -1 if law.released else term)  # without those that cannot be drawn
+        script = ANY if unseen_scripts is None else law.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
+        window = law.window(term, z, script)
+        ids = law.candidates(window, -1 if law.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         reason = _reason(law, weights, fixed, k)

@@ -12,6 +12,7 @@ from una_fast.arrays import ID
 from una_fast.augment.punctuation import as_bits, punctuation_terms
 from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
 from una_fast.augment.row_draws import integer
+from una_fast.augment.same_script import term_scripts
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
@@ -29,6 +30,7 @@ def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
     check_index(index)
     fixed = _fixed_terms(index, settings["variant"]) if settings["keep_punctuation"] else None
+    keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
     resolved = resolve_radius(radius, index.n_terms, settings["window"])
     bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
     if radius is not None and settings["replace"] != "random":
@@ -46,12 +48,13 @@ def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
         released=settings["variant"] == "released",
         random_select=settings["select"] == "random",
         random_replace=settings["replace"] == "random",
-        fixed=fixed,
+        fixed=None if fixed is None else as_bits(fixed),
+        scripts=term_scripts(index.terms, fixed) if keeps_script else None,
     )
 
 
 def _fixed_terms(index: Index, variant: str) -> np.ndarray:
-    """The bits of the terms that `keep_punctuation` keeps, as `Law` takes them."""
+    """The terms that `keep_punctuation` keeps: bool (V,)."""
     if variant == "released":
         raise InputError('keep_punctuation=True: the released code replaces punctuation too: give variant="paper"')
     fixed = punctuation_terms(index.terms)
@@ -60,7 +63,7 @@ def _fixed_terms(index: Index, variant: str) -> np.ndarray:
             f"keep_punctuation=True: {n_words} of the {counted(index.n_terms, 'term')} has a letter or digit, so "
             "nothing can replace it: give a larger corpus"
         )
-    return as_bits(fixed)
+    return fixed
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:

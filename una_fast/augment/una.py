@@ -18,6 +18,7 @@ from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.same_script import ANY, scripts_of
 from una_fast.augment.settings import check_choices, make_law
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
@@ -46,13 +47,16 @@ class Augmenter(KernelAugmentation):
         window: the unit of `radius`, "rank" or "score".
         surface: "kept": the sentence as it is written, except for replaced words, which take the case of the word that
             they replace; or "paper": the words as the index has them, joined by spaces, quotation marks as NLTK's ``
-            and '', as in the paper and its code. The draws are the same. variant="released" always has "paper".
+            and '', as in the paper and its code. variant="released" always has "paper".
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
             the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
             (equation 2) and the windows stay as they are; a window without any other word is widened, rank by rank on
             either side, until it holds one. A sentence of punctuation alone stays as it is. Not with
             variant="released".
+        same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
+            Burmese, Khmer) is replaced by words of that script alone, and no other word by such; a window without one
+            is widened as above. False: a replacement is of any script; then both surfaces have the same draws.
         keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is kept beside
             the index, 4 bytes a word, mapped by all processes, so that `negative_ids` need not compute it; not where
             that takes more than half of the free memory. False: it is computed in each call. The draws are the same.
@@ -82,6 +86,7 @@ class Augmenter(KernelAugmentation):
         window: Literal["rank", "score"] = "rank",
         surface: Literal["kept", "paper"] = "kept",
         keep_punctuation: bool = False,
+        same_script: bool = True,
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
@@ -96,15 +101,17 @@ class Augmenter(KernelAugmentation):
             "replace": replace,
             "variant": variant,
             "window": window,
+            "surface": surface,
             "keep_punctuation": keep_punctuation,
+            "same_script": same_script,
         }
-        check_choices(Augmenter.__init__, {**law, "surface": surface})
+        check_choices(Augmenter.__init__, law)
         self._law, self.keeps_punctuation = make_law(index, law), keep_punctuation
         super().__init__(
             index,
             tokenizer,
             n_jobs,
-            {**law, "surface": surface, "keep_probabilities": keep_probabilities},
+            {**law, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" else surface,
         )
 
@@ -139,7 +146,8 @@ class Augmenter(KernelAugmentation):
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         drawn, unseen = self._draw_text(text, draws)
-        words = explain_words(self.index, self._law, text, self._weigh(text), drawn.values, draws)
+        scripts = self._unseen_scripts(text)
+        words = explain_words(self.index, self._law, text, self._weigh(text), drawn.values, draws, scripts)
         return Explanation(words, *self._detokenizer.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
@@ -151,7 +159,8 @@ class Augmenter(KernelAugmentation):
         return Negatives(self.index.word_ids, self._law, detokenizer.term_tokens, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
-        kernel = Negatives(text.terms, self._law, numbers=text.keys, fixed_unseen=self._fixed_unseen(text))
+        unseen = {"fixed_unseen": self._fixed_unseen(text), "unseen_scripts": self._unseen_scripts(text)}
+        kernel = Negatives(text.terms, self._law, numbers=text.keys, **unseen)
         return Ragged(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
@@ -163,3 +172,10 @@ class Augmenter(KernelAugmentation):
     def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
         """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
         return is_punctuation(list(text.unseen)).astype(np.uint8) if self._law.fixes else None
+
+    def _unseen_scripts(self, text: TextRows) -> np.ndarray | None:
+        """uint8, the script of each unseen word of `text`, ANY if no term has it; None: all are of any."""
+        if not self._law.by_script:
+            return None
+        scripts = scripts_of([*text.unseen])
+        return np.where(np.isin(scripts, [*self._law.known_scripts]), scripts, np.uint8(ANY))

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef enum:
@@ -7,6 +7,7 @@ cdef enum:
     TABLE_LENGTHS = 128
     # 64 scores share one entry of `blocks`, so it has 88 KB at V = 700,000 and stays in the second-level cache.
     BLOCK_BITS = 6
+    ANY_SCRIPT = 255
 
 
 cdef struct Window:
@@ -20,6 +21,7 @@ cdef class Law:
     cdef const double[::1] blocks
     cdef double[:, ::1] tf_table
     cdef const uint64_t[::1] fixed
+    cdef const uint8_t[::1] scripts
     cdef const int32_t[::1] starts
     cdef const int32_t[::1] stops
     cdef readonly double unseen_idf
@@ -31,9 +33,11 @@ cdef class Law:
     cdef readonly bint random_select
     cdef readonly bint random_replace
     cdef readonly bint fixes
+    cdef readonly bint by_script
+    cdef readonly object known_scripts
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
-    cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil
+    cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil
 
 
 cdef inline bint is_fixed(Law law, int64_t term) noexcept nogil:
@@ -41,6 +45,7 @@ cdef inline bint is_fixed(Law law, int64_t term) noexcept nogil:
     return law.fixes and law.fixed[term >> 6] >> (term & 63) & 1
 
 
-cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded) noexcept nogil:
-    """Whether a term of the index may be drawn: it is neither `excluded` nor fixed."""
-    return term != excluded and not is_fixed(law, term)
+cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded, uint8_t script) noexcept nogil:
+    """Whether a term of the index may be drawn: it is neither `excluded` nor fixed, and of the script."""
+    return (term != excluded and not is_fixed(law, term)
+            and (not law.by_script or script == ANY_SCRIPT or law.scripts[term] == script))

@@ -1,11 +1,13 @@
 """The scores of the terms and the settings of one augmenter, from which the probabilities of its draws follow."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
 from una_fast._kernels.draws.random cimport draw64, row_key, stream_key
 from una_fast._kernels.logarithm cimport log1p_rounded
+
+ANY = ANY_SCRIPT
 
 
 cdef class Law:
@@ -19,13 +21,14 @@ cdef class Law:
     draws; released: whether to draw as the released code does instead of as the paper says; random_select: every term
     is replaced with probability `beta`; random_replace: replacements are uniform over the vocabulary.
     fixed: uint64 (V // 64 + 1,), bit ``i % 64`` of number ``i // 64`` says that term i is neither replaced nor drawn;
-    None if there is no such term.
+    None if there is no such term. scripts: uint8 (V,), of each term; it is replaced by terms of its script alone, or by
+    any where the number is ANY; None: by any.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, const int32_t[::1] starts,
                  const int32_t[::1] stops, *, double unseen_idf, double beta, double radius, uint64_t seed,
                  bint by_score, bint released, bint random_select, bint random_replace,
-                 const uint64_t[::1] fixed=None):
+                 const uint64_t[::1] fixed=None, const uint8_t[::1] scripts=None):
         cdef int64_t count, length
         self.idf, self.scores, self.starts, self.stops = idf, scores, starts, stops
         # Scores never increase, so blocks[j >> BLOCK_BITS] >= scores[j] >= blocks[(j >> BLOCK_BITS) + 1].
@@ -39,6 +42,9 @@ cdef class Law:
         self.random_select, self.random_replace = random_select, random_replace
         self.fixes = fixed is not None
         self.fixed = fixed if self.fixes else np.empty(0, dtype=np.uint64)
+        self.by_script = scripts is not None
+        self.known_scripts = frozenset(np.unique(scripts).tolist()) if self.by_script else frozenset()
+        self.scripts = scripts if self.by_script else np.empty(0, dtype=np.uint8)
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
         """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
@@ -68,32 +74,37 @@ cdef class Law:
                 window.start, window.stop = max(0, place - ranks), min(n_terms, place + ranks)
         return 0
 
-    cdef int reach_candidate(self, int64_t excluded, Window *window) except -1 nogil:
+    cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil:
         """Widen a window without a candidate by one rank on either side until it holds one; there is one somewhere."""
         cdef int64_t j
         for j in range(window.start, window.stop):
-            if is_candidate(self, j, excluded):
+            if is_candidate(self, j, excluded, script):
                 return 0
         while True:
             window.start, window.stop = max(0, window.start - 1), min(self.scores.shape[0], window.stop + 1)
-            if is_candidate(self, window.start, excluded) or is_candidate(self, window.stop - 1, excluded):
+            if (is_candidate(self, window.start, excluded, script)
+                    or is_candidate(self, window.stop - 1, excluded, script)):
                 return 0
 
-    def window(self, int64_t term, double score=0.0):
+    def script(self, int64_t term):
+        """The script of a term; ANY if it is replaced by terms of any."""
+        return self.scripts[term] if self.by_script else ANY
+
+    def window(self, int64_t term, double score=0.0, uint8_t script=ANY):
         """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
 
-        For an unseen word, `term` is -1 and `score` is its tf-idf.
+        For an unseen word, `term` is -1, `score` is its tf-idf, and `script` its script.
         """
         cdef Window window
         self.find_window(term, score, &window)
-        if self.fixes:
-            self.reach_candidate(term, &window)
+        if self.fixes or self.by_script:
+            self.reach_candidate(term, self.script(term) if term >= 0 else script, &window)
         return window.start, window.stop
 
-    def candidates(self, window, int64_t excluded):
-        """int64: the terms of `window`, (start, stop), that may be drawn when `excluded` is replaced."""
+    def candidates(self, window, int64_t excluded, uint8_t script=ANY):
+        """int64: the terms of `window`, (start, stop), of a script that may be drawn when `excluded` is replaced."""
         cdef int64_t j, start = window[0], stop = window[1]
-        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded)], dtype=np.int64)
+        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, script)], dtype=np.int64)
 
     def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t draw_set=0):
         """uint64, the random bits of draw `number` for the word at `position` of `row`."""

@@ -12,12 +12,12 @@ its lower bound accepts the candidate nor its upper bound rejects it. Binary sea
 misses a draw.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.draws.law cimport BLOCK_BITS, Law, Window, is_candidate, is_fixed
+from una_fast._kernels.draws.law cimport ANY_SCRIPT, BLOCK_BITS, Law, Window, is_candidate
 from una_fast._kernels.draws.probability cimport fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
@@ -36,18 +36,20 @@ cdef class Negatives(RowKernel):
     words, tokens, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
     computed, which makes the same draws. fixed_unseen: uint8, for each unseen word 1 if it is never replaced; needed if
-    the law has fixed terms.
+    the law has fixed terms. unseen_scripts: uint8, the script of each unseen word, if the law knows scripts.
     """
 
     cdef readonly Law law
     cdef const uint32_t[::1] weighted
     cdef const unsigned char[::1] fixed_unseen
+    cdef const uint8_t[::1] unseen_scripts
     cdef int id_bits
 
-    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None, numbers=None, fixed_unseen=None):
+    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None, numbers=None, fixed_unseen=None,
+                 unseen_scripts=None):
         RowKernel.__init__(self, words, law.seed, tokens, numbers)
         self.law, self.id_bits = law, id_bits(law.scores.shape[0])
-        self.fixed_unseen, self.weighted = fixed_unseen, weighted
+        self.fixed_unseen, self.weighted, self.unseen_scripts = fixed_unseen, weighted, unseen_scripts
         if weighted is not None:
             self.read_first = weighted.view(np.int32)
 
@@ -61,13 +63,13 @@ cdef class Negatives(RowKernel):
         if self.weighted is not None and n <= LONGEST_CHOICE:
             n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
             if n_chosen >= 0:
-                replace_chosen(self.law, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out)
+                replace_chosen(self.law, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
         fill_probabilities(self.law, work.places, ids, self.indptr[row + 1] - self.indptr[row], &work.first[0],
                            &work.z[0], &work.p[0], self.fixed_unseen)
         n_chosen = choose_exactly(self.law.released, key, &work.first[0], &work.p[0], n, chosen)
-        replace_chosen(self.law, records, key, ids, n, &work.z[0], chosen, n_chosen, out)
+        replace_chosen(self.law, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
         if not self.law.released:
             for k in range(n):
                 out[k] = out[work.first[k]]
@@ -112,7 +114,8 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 
 
 cdef int replace_chosen(Law law, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n, const double* z,
-                        const int32_t* chosen, int64_t n_chosen, int32_t* out) except -1 nogil:
+                        const int32_t* chosen, int64_t n_chosen, int32_t* out,
+                        const uint8_t[::1] unseen_scripts) except -1 nogil:
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
     The positions in the draws count from the row's first word. records: of `TermTokens`, or NULL; the records that will
@@ -123,16 +126,19 @@ cdef int replace_chosen(Law law, const int32_t* records, uint64_t key, const int
     cdef int64_t n_terms = law.scores.shape[0], radius = <int64_t>law.radius, i, j, k, start
     cdef bint by_rank = not (law.by_score or law.random_replace), released = law.released
     cdef int32_t new
+    cdef uint8_t script = ANY_SCRIPT
     for i in range(n_chosen):
         k = chosen[i] >> 1
         new = -1
+        if law.by_script:
+            script = law.scripts[ids[k]] if ids[k] >= 0 else unseen_scripts[-1 - ids[k]]
         if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
-            if new >= 0 and ((new == ids[k] and not released) or is_fixed(law, new)):
+            if new >= 0 and not is_candidate(law, new, -1 if released else ids[k], script):
                 new = -1
         if new < 0:
-            new = <int32_t>draw_term(law, key, k, ids[k], z[k])
+            new = <int32_t>draw_term(law, key, k, ids[k], z[k], script)
         if records != NULL:
             una_prefetch(records + RECORD * <int64_t>new)
         out[k] = new
@@ -154,11 +160,12 @@ cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_
     return -1
 
 
-cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score) except -1 nogil:
+cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score,
+                       uint8_t script) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
     The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
-    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window.
+    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window; script: of the word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if law.released else term, number, candidate
@@ -172,31 +179,32 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
             candidate = window.start + below(bits, width)
         else:
             candidate = accepted(&law.blocks[0], &law.scores[0], bits, window.start, width)
-        if candidate >= 0 and is_candidate(law, candidate, excluded):
+        if candidate >= 0 and is_candidate(law, candidate, excluded, script):
             return candidate
-    return invert_weights(law, window, excluded, draw64(key, position, LAST_NUMBER))
+    return invert_weights(law, window, excluded, script, draw64(key, position, LAST_NUMBER))
 
 
-cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint64_t bits) except -1 nogil:
+cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint8_t script,
+                            uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
 
-    It is for windows where one score is far above the others, or where nearly all terms are fixed, so that all TRIES
-    candidates were rejected.
+    It is for windows where one score is far above the others, or where nearly all terms are fixed or of other scripts,
+    so that all TRIES candidates were rejected.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight
     cdef bint uniform
-    if law.fixes:
-        law.reach_candidate(excluded, &window)
+    if law.fixes or law.by_script:
+        law.reach_candidate(excluded, script, &window)
     for j in range(window.start, window.stop):
-        if is_candidate(law, j, excluded):
+        if is_candidate(law, j, excluded, script):
             total += law.scores[j]
             n_candidates += 1
     uniform = total == 0.0 or law.random_replace
     target = below(bits, n_candidates) if uniform else unit(bits) * total
     for j in range(window.start, window.stop):
         weight = 1.0 if uniform else law.scores[j]
-        if weight > 0.0 and is_candidate(law, j, excluded):
+        if weight > 0.0 and is_candidate(law, j, excluded, script):
             last = j
             target -= weight
             if target < 0.0:
