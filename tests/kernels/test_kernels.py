@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import checks, reference
-from support.checks import law, ragged, ranked, reference_negatives, score, weigh
+from support.checks import ragged, ranked, reference_negatives, sampling_config, score, weigh
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast.arrays import Ragged
 from una_fast.index.scores import rank
@@ -88,7 +88,7 @@ def test_a_long_document_of_few_terms_needs_no_other_path():
     row = np.random.default_rng(0).integers(0, 50, 20_000).tolist()
     rows = ranked([row, list(range(50)), [3]])
     scores = score(rows)
-    first, _, p = weigh(law(scores, 3), ragged(rows))
+    first, _, p = weigh(sampling_config(scores, 3), ragged(rows))
     assert first[:20_000].tolist() == [rows[0].index(t) for t in rows[0]]
     assert p[:20_000].tolist() == reference.probabilities(rows[0], dict(enumerate(scores.idf)), 0.0, 0.5)
 
@@ -98,7 +98,7 @@ def test_a_row_is_the_same_in_every_batch(batch):
     rng = np.random.default_rng(1)
     rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
     words, scores = ragged(rows), score(rows)
-    kernel = Negatives(words, law(scores, 100, window=("rank", 5)))
+    kernel = Negatives(words, sampling_config(scores, 100, window=("rank", 5)))
     order, work = rng.permutation(100), kernel.workspace()
     found = {}
     for start in range(0, 100, batch):

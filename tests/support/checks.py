@@ -9,10 +9,10 @@ import numpy as np
 
 from support import reference
 from una_fast._kernels import csr
-from una_fast._kernels.draws.law import Law
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
+from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, Ragged
@@ -38,7 +38,7 @@ def score(rows) -> TermScores:
     return score_terms(ragged(rows), 1 + max(term for row in rows for term in row))
 
 
-def law(
+def sampling_config(
     scores,
     n_documents,
     *,
@@ -49,10 +49,10 @@ def law(
     select="tfidf",
     replace="tfidf",
     fixed=frozenset(),
-) -> Law:
+) -> SamplingConfig:
     kind, radius = window
     bounds = score_windows(scores.max_tfidf, radius) if kind == "score" else (np.empty(0, ID),) * 2
-    return Law(
+    return SamplingConfig(
         scores.idf,
         scores.max_tfidf,
         *bounds,
@@ -133,7 +133,7 @@ def check_probabilities(rows, setting):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
-    first, z, p = weigh(law(scores, len(rows), **setting), words)
+    first, z, p = weigh(sampling_config(scores, len(rows), **setting), words)
     idf = dict(enumerate(scores.idf))
     for i, row in enumerate(rows):
         part = slice(*words.indptr[i : i + 2])
@@ -150,7 +150,7 @@ def check_negatives(rows, setting, window, seed, epoch):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
-    rules = law(scores, len(rows), seed=seed, window=window, **setting)
+    rules = sampling_config(scores, len(rows), seed=seed, window=window, **setting)
     numbers = np.arange(len(rows))
     out, bounds = Negatives(words, rules).terms(numbers, epoch)
     expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
@@ -181,7 +181,7 @@ def check_unseen(rows, text, setting, window):
     text = [[t if isinstance(t, str) else t % n_terms for t in row] for row in text]
     words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
     setting = with_fixed(setting, n_terms)
-    rules = law(scores, len(rows), window=window, **setting)
+    rules = sampling_config(scores, len(rows), window=window, **setting)
     fixed = np.array([word in setting["fixed"] for word in "abc"], dtype=np.uint8)
     numbers = np.arange(len(text))
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number

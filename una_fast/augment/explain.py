@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from una_fast._kernels.draws.law import ANY, Law
+from una_fast._kernels.draws.sampling_config import ANY, SamplingConfig
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextRows
@@ -83,7 +83,7 @@ class Explanation:
 
 def explain_words(
     index: Index,
-    law: Law,
+    config: SamplingConfig,
     text: TextRows,
     weights: Weights,
     new: np.ndarray,
@@ -97,32 +97,32 @@ def explain_words(
     terms = text.terms.values.tolist()
     told = []
     words = [text.word(term, index.terms) for term in terms]
-    fixed = is_punctuation(words) & law.fixes
+    fixed = is_punctuation(words) & config.fixes
     for k, (term, word) in enumerate(zip(terms, words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
-        position = k if law.released else int(weights.first[k])
-        bits = law.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
+        position = k if config.released else int(weights.first[k])
+        bits = config.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
         replacement = text.word(int(new[k]), index.terms) if draw < p else None
-        script = ANY if unseen_scripts is None else law.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
-        window = law.window(term, z, script)
-        ids = law.candidates(window, -1 if law.released else term, script)  # without those that cannot be drawn
+        script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
+        window = config.window(term, z, script)
+        ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        reason = _reason(law, weights, fixed, k)
+        reason = _reason(config, weights, fixed, k)
         told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
     return told
 
 
-def _reason(law: Law, weights: Weights, fixed: np.ndarray, k: int) -> str:
+def _reason(config: SamplingConfig, weights: Weights, fixed: np.ndarray, k: int) -> str:
     """Why word `k` has its replacement probability. fixed: bool (T,), the words that are never replaced."""
     if fixed[k]:
         return "punctuation is kept"
     z, p = np.where(fixed, np.nan, weights.z), float(weights.p[k])
     highest = int(np.nanargmax(z))  # the first of them
-    if law.random_select:
+    if config.random_select:
         return "select is random: beta"
-    if (k if law.released else weights.first[k]) == highest:
+    if (k if config.released else weights.first[k]) == highest:
         return "highest tf-idf"
     if np.nanmin(z) == z[highest]:
         return "all tf-idf equal: beta"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from una_fast._kernels.draws.law import ANY
+from una_fast._kernels.draws.sampling_config import ANY
 from una_fast.arrays import StringTable
 from una_fast.corpus.scripts import PUNCTUATION, SCRIPTS
 

@@ -1,4 +1,4 @@
-"""Checks the settings of an augmenter, and puts them with the scores of its index into the `Law` of its kernels."""
+"""Checks the settings of an augmenter, and makes the `SamplingConfig` of its kernels of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from una_fast._kernels.draws.law import Law
+from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast.arrays import ID
 from una_fast.augment.punctuation import as_bits, punctuation_terms
 from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
@@ -18,7 +18,7 @@ from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 
 
-def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
+def make_config(index: Index, settings: Mapping[str, Any]) -> SamplingConfig:
     """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
 
     Raises:
@@ -36,7 +36,7 @@ def make_law(index: Index, settings: Mapping[str, Any]) -> Law:
     if radius is not None and settings["replace"] != "random":
         widest = int((bounds[1] - bounds[0]).max()) if by_score else min(2 * int(resolved) + 1, index.n_terms)
         warn_if_wide(radius, widest, index.n_terms)
-    return Law(
+    return SamplingConfig(
         index.idf,
         index.max_tfidf,
         *bounds,

@@ -19,7 +19,7 @@ from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.same_script import ANY, scripts_of
-from una_fast.augment.settings import check_choices, make_law
+from una_fast.augment.settings import check_choices, make_config
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -93,7 +93,7 @@ class Augmenter(KernelAugmentation):
         if surface == "lower":
             warnings.warn('surface="lower" means "kept": give that, or "paper"', FutureWarning, stacklevel=2)
             surface = "kept"
-        law: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "beta": beta,
             "radius": radius,
             "seed": seed,
@@ -105,13 +105,13 @@ class Augmenter(KernelAugmentation):
             "keep_punctuation": keep_punctuation,
             "same_script": same_script,
         }
-        check_choices(Augmenter.__init__, law)
-        self._law, self.keeps_punctuation = make_law(index, law), keep_punctuation
+        check_choices(Augmenter.__init__, settings)
+        self._config, self.keeps_punctuation = make_config(index, settings), keep_punctuation
         super().__init__(
             index,
             tokenizer,
             n_jobs,
-            {**law, "keep_probabilities": keep_probabilities},
+            {**settings, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" else surface,
         )
 
@@ -122,7 +122,7 @@ class Augmenter(KernelAugmentation):
     @property
     def radius(self) -> int | float:
         """The setting `radius` as a number: of ranks on either side of a term, or with window="score" a distance."""
-        return self._law.radius if self._law.by_score else int(self._law.radius)
+        return self._config.radius if self._config.by_score else int(self._config.radius)
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
@@ -140,14 +140,14 @@ class Augmenter(KernelAugmentation):
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else operator.index(term)
         if not 0 <= term_id < self.index.n_terms:
             raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
-        return self._law.window(term_id)
+        return self._config.window(term_id)
 
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         drawn, unseen = self._draw_text(text, draws)
         scripts = self._unseen_scripts(text)
-        words = explain_words(self.index, self._law, text, self._weigh(text), drawn.values, draws, scripts)
+        words = explain_words(self.index, self._config, text, self._weigh(text), drawn.values, draws, scripts)
         return Explanation(words, *self._detokenizer.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
@@ -155,27 +155,27 @@ class Augmenter(KernelAugmentation):
 
     def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
-        weighted = kept_probabilities(self.index, self._law, self._n_jobs) if is_kept else None
-        return Negatives(self.index.word_ids, self._law, detokenizer.term_tokens, weighted)
+        weighted = kept_probabilities(self.index, self._config, self._n_jobs) if is_kept else None
+        return Negatives(self.index.word_ids, self._config, detokenizer.term_tokens, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
         unseen = {"fixed_unseen": self._fixed_unseen(text), "unseen_scripts": self._unseen_scripts(text)}
-        kernel = Negatives(text.terms, self._law, numbers=text.keys, **unseen)
+        kernel = Negatives(text.terms, self._config, numbers=text.keys, **unseen)
         return Ragged(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)
         z, p = np.empty((2, len(terms.values)), dtype=SCORE)
-        replacement_probabilities(self._law, terms.values, terms.indptr, first, z, p, self._fixed_unseen(text))
+        replacement_probabilities(self._config, terms.values, terms.indptr, first, z, p, self._fixed_unseen(text))
         return Weights(first, z, p)
 
     def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
         """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
-        return is_punctuation(list(text.unseen)).astype(np.uint8) if self._law.fixes else None
+        return is_punctuation(list(text.unseen)).astype(np.uint8) if self._config.fixes else None
 
     def _unseen_scripts(self, text: TextRows) -> np.ndarray | None:
         """uint8, the script of each unseen word of `text`, ANY if no term has it; None: all are of any."""
-        if not self._law.by_script:
+        if not self._config.by_script:
             return None
         scripts = scripts_of([*text.unseen])
-        return np.where(np.isin(scripts, [*self._law.known_scripts]), scripts, np.uint8(ANY))
+        return np.where(np.isin(scripts, [*self._config.known_scripts]), scripts, np.uint8(ANY))

@@ -34,7 +34,7 @@ from una_fast.tokens.binding import encode_chunks
 from una_fast.tokens.ids import TokenIds
 from una_fast.tokens.subwords import SubwordEncoder
 
-VERSION = 4  # of the layout of the forms
+VERSION = 5  # of the layout of the forms
 MOST_BYTES = 2**25  # of the strings whose ids are remembered, and their ids: some 500,000 strings
 BYTES_A_STRING = 48  # of its places in the table
 

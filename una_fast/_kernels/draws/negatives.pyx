@@ -3,13 +3,12 @@
 A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
 probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
 After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
-the sum of the window's scores (in the paper's variant, neither the term to replace nor a term that the law fixes is a
-candidate, and the sum leaves them out). Scores differ little inside a window, so the first candidate is nearly always
-accepted.
+the sum of the window's scores (in the paper's variant, neither the term to replace nor a fixed term is a candidate, and
+the sum leaves them out). Scores differ little inside a window, so the first candidate is nearly always accepted.
 
-`Law.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only if neither
-its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights takes 13 cache
-misses a draw.
+`SamplingConfig.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only
+if neither its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights
+takes 13 cache misses a draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -17,7 +16,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.draws.law cimport ANY_SCRIPT, BLOCK_BITS, Law, Window, is_candidate
+from una_fast._kernels.draws.sampling_config cimport ANY_SCRIPT, BLOCK_BITS, SamplingConfig, Window, is_candidate
 from una_fast._kernels.draws.probability cimport fill_probabilities
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
@@ -31,24 +30,24 @@ cdef enum:
 
 
 cdef class Negatives(RowKernel):
-    """Makes the negatives of rows of words with the scores and settings in `law`.
+    """Makes the negatives of rows of words with the scores and settings in `config`.
 
     words, tokens, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
     computed, which makes the same draws. fixed_unseen: uint8, for each unseen word 1 if it is never replaced; needed if
-    the law has fixed terms. unseen_scripts: uint8, the script of each unseen word, if the law knows scripts.
+    the config has fixed terms. unseen_scripts: uint8, the script of each unseen word, if the config knows scripts.
     """
 
-    cdef readonly Law law
+    cdef readonly SamplingConfig config
     cdef const uint32_t[::1] weighted
     cdef const unsigned char[::1] fixed_unseen
     cdef const uint8_t[::1] unseen_scripts
     cdef int id_bits
 
-    def __init__(self, words, Law law, TermTokens tokens=None, weighted=None, numbers=None, fixed_unseen=None,
-                 unseen_scripts=None):
-        RowKernel.__init__(self, words, law.seed, tokens, numbers)
-        self.law, self.id_bits = law, id_bits(law.scores.shape[0])
+    def __init__(self, words, SamplingConfig config, TermTokens tokens=None, weighted=None, numbers=None,
+                 fixed_unseen=None, unseen_scripts=None):
+        RowKernel.__init__(self, words, config.seed, tokens, numbers)
+        self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.fixed_unseen, self.weighted, self.unseen_scripts = fixed_unseen, weighted, unseen_scripts
         if weighted is not None:
             self.read_first = weighted.view(np.int32)
@@ -63,14 +62,14 @@ cdef class Negatives(RowKernel):
         if self.weighted is not None and n <= LONGEST_CHOICE:
             n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
             if n_chosen >= 0:
-                replace_chosen(self.law, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
+                replace_chosen(self.config, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
-        fill_probabilities(self.law, work.places, ids, self.indptr[row + 1] - self.indptr[row], &work.first[0],
+        fill_probabilities(self.config, work.places, ids, self.indptr[row + 1] - self.indptr[row], &work.first[0],
                            &work.z[0], &work.p[0], self.fixed_unseen)
-        n_chosen = choose_exactly(self.law.released, key, &work.first[0], &work.p[0], n, chosen)
-        replace_chosen(self.law, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
-        if not self.law.released:
+        n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
+        replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
+        if not self.config.released:
             for k in range(n):
                 out[k] = out[work.first[k]]
         return n
@@ -113,32 +112,32 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
     return n_chosen
 
 
-cdef int replace_chosen(Law law, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n, const double* z,
-                        const int32_t* chosen, int64_t n_chosen, int32_t* out,
+cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
+                        const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
                         const uint8_t[::1] unseen_scripts) except -1 nogil:
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
     The positions in the draws count from the row's first word. records: of `TermTokens`, or NULL; the records that will
     be copied are prefetched; z: tf-idf of each word, which only unseen words need; chosen: as `choose` fills it.
     """
-    cdef const double* blocks = &law.blocks[0]
-    cdef const double* scores = &law.scores[0]
-    cdef int64_t n_terms = law.scores.shape[0], radius = <int64_t>law.radius, i, j, k, start
-    cdef bint by_rank = not (law.by_score or law.random_replace), released = law.released
+    cdef const double* blocks = &config.blocks[0]
+    cdef const double* scores = &config.scores[0]
+    cdef int64_t n_terms = config.scores.shape[0], radius = <int64_t>config.radius, i, j, k, start
+    cdef bint by_rank = not (config.by_score or config.random_replace), released = config.released
     cdef int32_t new
     cdef uint8_t script = ANY_SCRIPT
     for i in range(n_chosen):
         k = chosen[i] >> 1
         new = -1
-        if law.by_script:
-            script = law.scripts[ids[k]] if ids[k] >= 0 else unseen_scripts[-1 - ids[k]]
+        if config.by_script:
+            script = config.scripts[ids[k]] if ids[k] >= 0 else unseen_scripts[-1 - ids[k]]
         if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
-            if new >= 0 and not is_candidate(law, new, -1 if released else ids[k], script):
+            if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], script):
                 new = -1
         if new < 0:
-            new = <int32_t>draw_term(law, key, k, ids[k], z[k], script)
+            new = <int32_t>draw_term(config, key, k, ids[k], z[k], script)
         if records != NULL:
             una_prefetch(records + RECORD * <int64_t>new)
         out[k] = new
@@ -160,7 +159,7 @@ cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_
     return -1
 
 
-cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, double score,
+cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, int64_t term, double score,
                        uint8_t script) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
@@ -168,23 +167,23 @@ cdef int64_t draw_term(Law law, uint64_t key, int64_t position, int64_t term, do
     row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window; script: of the word.
     """
     cdef Window window
-    cdef int64_t excluded = -1 if law.released else term, number, candidate
+    cdef int64_t excluded = -1 if config.released else term, number, candidate
     cdef uint64_t bits, width
-    law.find_window(term, score, &window)
+    config.find_window(term, score, &window)
     width = window.stop - window.start
-    cdef bint uniform = law.random_replace or law.blocks[window.start >> BLOCK_BITS] == 0.0  # all scores are 0
+    cdef bint uniform = config.random_replace or config.blocks[window.start >> BLOCK_BITS] == 0.0  # all scores are 0
     for number in range(1, TRIES + 1):
         bits = draw64(key, position, number)
         if uniform:
             candidate = window.start + below(bits, width)
         else:
-            candidate = accepted(&law.blocks[0], &law.scores[0], bits, window.start, width)
-        if candidate >= 0 and is_candidate(law, candidate, excluded, script):
+            candidate = accepted(&config.blocks[0], &config.scores[0], bits, window.start, width)
+        if candidate >= 0 and is_candidate(config, candidate, excluded, script):
             return candidate
-    return invert_weights(law, window, excluded, script, draw64(key, position, LAST_NUMBER))
+    return invert_weights(config, window, excluded, script, draw64(key, position, LAST_NUMBER))
 
 
-cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint8_t script,
+cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t excluded, uint8_t script,
                             uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
 
@@ -194,17 +193,17 @@ cdef int64_t invert_weights(Law law, Window window, int64_t excluded, uint8_t sc
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight
     cdef bint uniform
-    if law.fixes or law.by_script:
-        law.reach_candidate(excluded, script, &window)
+    if config.fixes or config.by_script:
+        config.reach_candidate(excluded, script, &window)
     for j in range(window.start, window.stop):
-        if is_candidate(law, j, excluded, script):
-            total += law.scores[j]
+        if is_candidate(config, j, excluded, script):
+            total += config.scores[j]
             n_candidates += 1
-    uniform = total == 0.0 or law.random_replace
+    uniform = total == 0.0 or config.random_replace
     target = below(bits, n_candidates) if uniform else unit(bits) * total
     for j in range(window.start, window.stop):
-        weight = 1.0 if uniform else law.scores[j]
-        if weight > 0.0 and is_candidate(law, j, excluded, script):
+        weight = 1.0 if uniform else config.scores[j]
+        if weight > 0.0 and is_candidate(config, j, excluded, script):
             last = j
             target -= weight
             if target < 0.0:

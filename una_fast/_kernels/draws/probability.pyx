@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
-from una_fast._kernels.draws.law cimport Law, is_fixed
+from una_fast._kernels.draws.sampling_config cimport SamplingConfig, is_fixed
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
@@ -55,24 +55,24 @@ cdef int64_t table_size(int64_t n) noexcept nogil:
     return size
 
 
-cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t* ids, int64_t n, int32_t* first, double* z,
-                            double* p, const unsigned char[::1] fixed_unseen) except -1 nogil:
+cdef int fill_probabilities(SamplingConfig config, FirstPlaces places, const int32_t* ids, int64_t n, int32_t* first,
+                            double* z, double* p, const unsigned char[::1] fixed_unseen) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n words, at least 1.
 
     Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1 at all its places.
     Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
-    Words that the law fixes get p = 0, and the equations are applied to the other words.
+    Words that the config fixes get p = 0, and the equations are applied to the other words.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
     cdef bint uniform, fixed = False
     for k in range(n):
-        una_prefetch(&law.idf[max(ids[k], 0)])
+        una_prefetch(&config.idf[max(ids[k], 0)])
     places.fill(ids, n, first)
-    fill_tfidf(law, &places.repeats[0], ids, n, first, z, p)
+    fill_tfidf(config, &places.repeats[0], ids, n, first, z, p)
     for k in range(n):
-        if law.fixes:
-            fixed = is_fixed(law, ids[k]) if ids[k] >= 0 else <bint>fixed_unseen[-1 - ids[k]]
+        if config.fixes:
+            fixed = is_fixed(config, ids[k]) if ids[k] >= 0 else <bint>fixed_unseen[-1 - ids[k]]
         p[k] = FIXED if fixed else 0.0
         if not fixed:
             lowest = min(lowest, z[k])
@@ -80,36 +80,36 @@ cdef int fill_probabilities(Law law, FirstPlaces places, const int32_t* ids, int
                 top, highest = z[k], k
     for k in range(n):
         if p[k] != FIXED:
-            counts = law.released or first[k] == k
+            counts = config.released or first[k] == k
             total += counts * (z[k] - lowest)
             n_averaged += counts
     # If all z are equal, as in a row of one distinct term, equation 3 is 0 / 0: each term gets the mean, beta.
-    uniform = total == 0.0 or law.random_select
-    scale = 0.0 if uniform else law.beta / (total / n_averaged)
+    uniform = total == 0.0 or config.random_select
+    scale = 0.0 if uniform else config.beta / (total / n_averaged)
     for k in range(n):
         if p[k] == FIXED:
             p[k] = 0.0
         else:
-            p[k] = law.beta if uniform else min(scale * (z[k] - lowest), 1.0)
-    if highest >= 0 and not law.random_select:
+            p[k] = config.beta if uniform else min(scale * (z[k] - lowest), 1.0)
+    if highest >= 0 and not config.random_select:
         p[highest] = 1.0  # in the released code too: if another p reaches 1, the highest does
-        for k in range(highest, highest if law.released else n):
+        for k in range(highest, highest if config.released else n):
             if first[k] == highest:
                 p[k] = 1.0
     return 0
 
 
-cdef int fill_tfidf(Law law, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first, double* z,
-                    double* count) except -1 nogil:
+cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
+                    double* z, double* count) except -1 nogil:
     """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words.
 
     The first loop scores each word as if it occurred once; the other loops correct the words that occur several times.
     In one loop for both, the branch for repeated words would be mispredicted at each of them. repeats, count: scratch.
     """
     cdef int64_t k, i, n_repeats = 0
-    cdef double once = law.tf(1, n)
+    cdef double once = config.tf(1, n)
     for k in range(n):
-        z[k] = once * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+        z[k] = once * (config.idf[ids[k]] if ids[k] >= 0 else config.unseen_idf)
         count[k] = 1.0
         repeats[n_repeats] = <int32_t>k
         n_repeats += first[k] != k
@@ -117,18 +117,19 @@ cdef int fill_tfidf(Law law, int32_t* repeats, const int32_t* ids, int64_t n, co
         count[first[repeats[i]]] += 1.0
     for i in range(n_repeats):
         k = first[repeats[i]]
-        z[k] = law.tf(<int64_t>count[k], n) * (law.idf[ids[k]] if ids[k] >= 0 else law.unseen_idf)
+        z[k] = config.tf(<int64_t>count[k], n) * (config.idf[ids[k]] if ids[k] >= 0 else config.unseen_idf)
         z[repeats[i]] = z[k]
     return 0
 
 
-def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, int32_t[::1] first,
-                              double[::1] z, double[::1] p, const unsigned char[::1] fixed_unseen=None):
+def replacement_probabilities(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr,
+                              int32_t[::1] first, double[::1] z, double[::1] p,
+                              const unsigned char[::1] fixed_unseen=None):
     """Fill `first` (int32), `z` and `p` (float64), all (T,), for the rows ``ids[indptr[i]:indptr[i + 1]]``.
 
     ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: for each word the first place of its term
     in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4); fixed_unseen:
-    uint8, for each unseen word 1 if it is never replaced, needed if the law has fixed terms.
+    uint8, for each unseen word 1 if it is never replaced, needed if the config has fixed terms.
     """
     cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
     cdef int64_t row, at, n
@@ -136,7 +137,7 @@ def replacement_probabilities(Law law, const int32_t[::1] ids, const int64_t[::1
         for row in range(indptr.shape[0] - 1):
             at, n = indptr[row], indptr[row + 1] - indptr[row]
             if n > 0:
-                fill_probabilities(law, places, &ids[at], n, &first[at], &z[at], &p[at], fixed_unseen)
+                fill_probabilities(config, places, &ids[at], n, &first[at], &z[at], &p[at], fixed_unseen)
 
 
 def id_bits(int64_t n_terms):
@@ -144,7 +145,7 @@ def id_bits(int64_t n_terms):
     return (n_terms - 1).bit_length()
 
 
-def fill_weighted(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
+def fill_weighted(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
                   const double[::1] p, uint32_t[::1] out):
     """Fill `out`, uint32 (T,), with each word and its probability, by which `negatives.choose` decides without p.
 
@@ -155,14 +156,14 @@ def fill_weighted(Law law, const int32_t[::1] ids, const int64_t[::1] indptr, co
     `replacement_probabilities` fills them.
     """
     cdef int64_t row, k, at
-    cdef int b = id_bits(law.scores.shape[0])
+    cdef int b = id_bits(config.scores.shape[0])
     cdef uint32_t most = (<uint32_t>1 << (31 - b)) - 1
     with nogil:
         for row in range(indptr.shape[0] - 1):
             for k in range(indptr[row], indptr[row + 1]):
                 at = indptr[row] + first[k]
                 out[k] = <uint32_t>ids[k]
-                if law.released or at == k:
+                if config.released or at == k:
                     out[k] |= min(<uint32_t>(p[k] * (<double>most + 1.0)), most) << (b + 1)
                 else:
                     out[at] |= <uint32_t>1 << b

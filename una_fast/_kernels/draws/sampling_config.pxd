@@ -15,7 +15,7 @@ cdef struct Window:
     int64_t stop
 
 
-cdef class Law:
+cdef class SamplingConfig:
     cdef readonly const double[::1] idf
     cdef readonly const double[::1] scores
     cdef const double[::1] blocks
@@ -40,12 +40,12 @@ cdef class Law:
     cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil
 
 
-cdef inline bint is_fixed(Law law, int64_t term) noexcept nogil:
+cdef inline bint is_fixed(SamplingConfig config, int64_t term) noexcept nogil:
     """Whether a term of the index is neither replaced nor drawn."""
-    return law.fixes and law.fixed[term >> 6] >> (term & 63) & 1
+    return config.fixes and config.fixed[term >> 6] >> (term & 63) & 1
 
 
-cdef inline bint is_candidate(Law law, int64_t term, int64_t excluded, uint8_t script) noexcept nogil:
+cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t excluded, uint8_t script) noexcept nogil:
     """Whether a term of the index may be drawn: it is neither `excluded` nor fixed, and of the script."""
-    return (term != excluded and not is_fixed(law, term)
-            and (not law.by_script or script == ANY_SCRIPT or law.scripts[term] == script))
+    return (term != excluded and not is_fixed(config, term)
+            and (not config.by_script or script == ANY_SCRIPT or config.scripts[term] == script))

@@ -10,7 +10,7 @@ from una_fast._kernels.logarithm cimport log1p_rounded
 ANY = ANY_SCRIPT
 
 
-cdef class Law:
+cdef class SamplingConfig:
     """Scores of the terms and settings of one augmenter. The kernels read this object and never change it.
 
     idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, never
