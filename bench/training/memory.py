@@ -1,13 +1,15 @@
-"""The memory of a training step on paper: FakeTensors have shapes and no bytes, so no card is needed.
+"""A training step on paper: its memory, launches and traffic, by FakeTensors, which have shapes and no bytes.
 
-``python -m bench.training.memory`` prints the table of docs/recipes.md. What PyTorch allocates is added up kernel by
-kernel; the CUDA context (about 0.5 GiB) and what the allocator leaves unused are not in it.
+``python -m bench.training.memory`` prints the table of docs/recipes.md and the counts of docs/gpu.md. What PyTorch
+allocates is added up kernel by kernel; the CUDA context (about 0.5 GiB) and what the allocator leaves unused are not
+in it.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import BertConfig, BertModel
 
+from bench.training.utilisation import step_flops
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.loop.data import Batch, Plan
@@ -40,19 +43,29 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 class LiveBytes(TorchDispatchMode):
-    """Adds up the bytes of the tensors that are alive. peak: the highest sum so far."""
+    """Adds up the bytes of the tensors that are alive. peak: the highest sum so far.
+
+    launches: by name, kernels that compute (views do not). moved: bytes that these read and write, by name.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.live = self.peak = 0
+        self.moved: Counter[str] = Counter()
+        self.launches: Counter[str] = Counter()
         self._known: set[int] = set()
 
     def __torch_dispatch__(self, kernel: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a kernel, and count what it allocates."""
         result = kernel(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor):
-                self.add(leaf)
+        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        name = kernel._schema.name
+        if name.startswith("aten::") and not (kernel.is_view or "empty" in name):
+            self.launches[name] += 1
+            given = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
+            self.moved[name] += sum(tensor.nbytes for tensor in (*given, *made))
+        for tensor in made:
+            self.add(tensor)
         return result
 
     def add(self, tensor: Tensor) -> None:
@@ -135,14 +148,34 @@ def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Ba
     return Batch(step, 0, np.arange(batch_size), VIEWS, parts, torch.arange(len(ids)))
 
 
+def counted_step(config: BertConfig, batch_size: int) -> LiveBytes:
+    """The launches and the traffic of the second step in bf16; the first one makes the optimiser's moments too."""
+    with fake_trainer(config, batch_size, precision="bf16") as (trainer, counted):
+        for step in range(2):
+            counted.launches.clear()
+            counted.moved.clear()
+            trainer.step(fake_batch(step, batch_size, TOKENS, 0))
+    return counted
+
+
 def main() -> int:
-    """Print the table."""
+    """Print the tables."""
     lines = [["encoder", "batch", "fp32", "bf16", "bf16, `--grad-cache 256`"], ["---", *["---:"] * 4]]
     for name, config in (("BERT-base", BERT_BASE), ("BERT-large", BERT_LARGE)):
         for batch_size in BATCHES:
             sizes = [peak_of_step(config, batch_size, **way) / 2**30 for way in WAYS]
             lines.append([name, f"{batch_size:,}", *(f"{size:.1f}" for size in sizes)])
     print(*(f"| {' | '.join(line)} |" for line in lines), sep="\n")
+    for batch_size in (64, 512):
+        counted = counted_step(BERT_BASE, batch_size)
+        flops = step_flops(BERT_BASE, np.full(VIEWS * batch_size, TOKENS))
+        products = sum(counted.moved[name] for name in ("aten::mm", "aten::addmm"))
+        sums = (
+            f"{flops / 1e12:.2f} TFLOP, {counted.moved.total() / 1e9:.0f} GB read and written, "
+            f"{(counted.moved.total() - products) / 1e9:.0f} GB of it outside matrix products"
+        )
+        print(f"\nBERT-base, batch {batch_size}: {sums}, {counted.launches.total():,} launches, most of them:")
+        print(*(f"{count:6} {name}" for name, count in counted.launches.most_common(12)), sep="\n")
     return 0
 
 
