@@ -217,10 +217,10 @@ def measure(
     """Seconds of a step by contender, {"plain": [...], "negatives": [...]}, one figure for each round.
 
     Contenders take turns within each round, so that other load slows down all alike. A turn is `negatives` steps with
-    negatives, then `plain` ones without.
+    negatives, then `plain` ones without. warm_up: steps that each takes first, not measured.
     """
     found: dict[str, dict[str, list[float]]] = {}
-    for contender in contenders:
+    for contender in contenders if warm_up else ():
         contender.take(warm_up)
     for turn in range(rounds):
         first = turn * max(negatives, plain)

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,32 +131,39 @@ def random_bert(folder: Path, tokenizer_folder: str | None) -> Path:
 def measure_steps(options: argparse.Namespace, corpus: str, model: str, folder: Path) -> dict[str, Any]:
     """The step of every contender."""
     bench = Bench(corpus, model, str(folder / "run"), options.device, options.batch_size, time.perf_counter)
-    contenders = list(all_contenders(bench, options))
-    if not contenders:
-        raise InputError(f"--contenders {options.contenders}: no contender has that in its name")
     plain = options.steps
     warm_up = range(2 * ALPHA) if plain > 2 * ALPHA else range(2)  # every shape is captured and compiled here
-    found = measure(contenders, options.rounds, plain, max(1, plain // 4), warm_up)
+    contenders = []
+    for name, make in all_contenders(bench, options):
+        try:
+            contenders.append(make())
+            contenders[-1].take(warm_up)
+        except (torch.OutOfMemoryError, RuntimeError) as error:  # a small card, or one that lacks a kernel
+            contenders = [contender for contender in contenders if contender.name != name]
+            print(f"{name} is left out: {str(error).partition(chr(10))[0]}", file=sys.stderr)
+    if not contenders:
+        raise InputError(f"--contenders {options.contenders}: no contender has that in its name, or none runs here")
+    found = measure(contenders, options.rounds, plain, max(1, plain // 4), warm_up=())
     return summarise(found, bench, contenders)
 
 
-def all_contenders(bench: Bench, options: argparse.Namespace) -> Iterator[Contender]:
-    """The contenders whose name contains --contenders and whose packages are installed."""
+def all_contenders(bench: Bench, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Contender]]]:
+    """The names that contain --contenders, of packages that are installed, and what makes these contenders."""
 
     def wanted(name: str) -> bool:
         return (options.contenders or "") in name
 
     on_gpu = options.device == "cuda"
     for precision, compile, n_parts in VARIANTS:
-        how = "" if compile == "off" else f", --compile {compile}"
+        name = f"una_fast, {precision}{'' if compile == 'off' else f', --compile {compile}'}"
         if on_gpu and precision == "bf16" and not torch.cuda.is_bf16_supported(False):
             continue
-        if (on_gpu or compile == "off") and wanted(f"una_fast, {precision}{how}"):
-            yield bench.ours(precision, compile, n_parts)
+        if (on_gpu or compile == "off") and wanted(name):
+            yield f"{name}{f', {n_parts} parts' if n_parts else ''}", partial(bench.ours, precision, compile, n_parts)
     if wanted("(batches alone)"):
-        yield bench.batches_alone()
+        yield "(batches alone)", bench.batches_alone
     if options.released and wanted("released code, fp32"):
-        yield bench.released(options.released)
+        yield "released code, fp32", partial(bench.released, options.released)
     missing = [
         name for name in ("sentence_transformers", "datasets", "accelerate") if not importlib.util.find_spec(name)
     ]
@@ -163,8 +171,8 @@ def all_contenders(bench: Bench, options: argparse.Namespace) -> Iterator[Conten
         print(f"sentence-transformers is left out: {', '.join(missing)} not installed", file=sys.stderr)
         return
     for precision in ("fp32", "bf16"):
-        if wanted(f"sentence-transformers, {precision}"):
-            yield bench.sentence_transformers(precision)
+        if wanted(name := f"sentence-transformers, {precision}"):
+            yield name, partial(bench.sentence_transformers, precision)
 
 
 def measure_epoch(options: argparse.Namespace, corpus: str, model: str, compile: str) -> dict[str, Any]:

@@ -55,6 +55,19 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert list(json.loads(path.read_text())["measured"]["steps"]) == ["(batches alone)"]  # another batch
 
 
+def test_a_contender_that_does_not_fit_is_left_out(corpus, tiny_model, tmp_path, capsys, monkeypatch):
+    def full(bench):
+        raise torch.OutOfMemoryError("CUDA out of memory.\nmore")
+
+    monkeypatch.setattr(train_gpu.Bench, "batches_alone", full)
+    monkeypatch.setattr(train_gpu, "VARIANTS", (("fp32", "off", None),))
+    path = tmp_path / "train_gpu.json"
+    assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "a") == 0
+    assert "(batches alone) is left out: CUDA out of memory.\n" in capsys.readouterr().err
+    steps = json.loads(path.read_text())["measured"]["steps"]
+    assert "una_fast, fp32" in steps and "(batches alone)" not in steps
+
+
 def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tmp_path, capsys):
     pytest.importorskip("accelerate")
     path = tmp_path / "train_cpu.json"
