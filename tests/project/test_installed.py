@@ -36,13 +36,14 @@ DRAWN = [
     "the paid café café paid an for the garden",
 ]
 UNSEEN = "an opens naïve on the tonight"
+SETTINGS = ["--beta", "0.5", "--radius", "3", "--surface", "paper"]
 
 
 @pytest.fixture(scope="module")
 def una(tmp_path_factory: pytest.TempPathFactory) -> una_fast.Augmenter:
     folder = tmp_path_factory.mktemp("installed") / "index"
     una_fast.build_index(SENTENCES).save(folder)
-    return una_fast.Augmenter(una_fast.load_index(folder), radius=3)
+    return una_fast.Augmenter(una_fast.load_index(folder), beta=0.5, radius=3, surface="paper")
 
 
 def test_negatives_are_those_of_every_machine(una: una_fast.Augmenter) -> None:
@@ -71,7 +72,7 @@ def test_the_commands_of_the_library(tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     calls = (
         ["index", "sentences.txt", "--output", "index"],
-        ["negatives", "--index", "index", "--radius", "3", "--epoch", "3", "--output", "negatives.jsonl"],
+        ["negatives", "--index", "index", *SETTINGS, "--epoch", "3", "--output", "negatives.jsonl"],
         ["explain", "--index", "index", "the castle"],
     )
     command = [sys.executable, "-c", RUN, json.dumps(calls)]
