@@ -11,7 +11,7 @@ from train.config.command import Command
 from train.config.options import option, options_of
 from train.evaluation.files import downstream_folder
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, task_names
-from train.record.folder import SCORES, check_json, read_sealed, write_json
+from train.record.folder import read_object, write_json
 from una_fast.errors import InputError
 
 
@@ -40,23 +40,23 @@ def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
-    if file and check_json(file, SCORES):
-        other = read_sealed(file, SCORES).get("model", model)
-        if Path(other).resolve() != Path(model).resolve():
-            raise InputError(f"--json {file}: holds the scores of {other}: choose another name")
+    if file and file.exists():
+        other = read_object(file).get("model")
+        if other is None or Path(other).resolve() != Path(model).resolve():
+            raise InputError(
+                f"--json {file}: holds {f'the scores of {other}' if other else 'no scores'}: choose another name"
+            )
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
     from train.evaluation.scoring import format_results, score_model
-    from train.record.best import check_saved
 
-    check_saved(Path(model))
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
     n_tasks = sum(len(results[kind]) for kind in KINDS)
     print(f"\n{n_tasks} of {len(names)} tasks in {results['seconds']:.1f} s on {torch.get_num_threads()} threads")
     if file:
-        write_json(file, results, SCORES)
+        write_json(file, results)
     return 0
 
 

@@ -34,18 +34,18 @@ class Probe:
 
 def _probe(values: dict[str, Any]) -> None:
     import una_fast  # here, so that --help and errors of the command line do not wait for torch
-    from train.record.folder import PROBED, check_json, write_json
+    from train.record.folder import read_object, write_json
 
     model, corpus, file = values["model"], values["corpus"], values["json"] and Path(values["json"])
-    about = "\n".join((PROBED, model, corpus))  # figures of other text are not replaced
-    if file:
-        check_json(file, about)
+    source = {"model": model, "corpus": corpus}
+    if file and file.exists() and not source.items() <= read_object(file).items():
+        raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
     words = {"word_tokenizer": values["word_tokenizer"], "lowercase": values["lowercase"]}
     index = una_fast.build_index(Path(corpus), **words, **reading_arguments(values))
     probe = una_fast.probe(load_encode(model), index, values["n"], values["share"], values["seed"])
     sys.stdout.write(f"{model}, {counted(len(probe.usual), 'sentence')} of {corpus}\n{probe}\n")
     if file:
-        write_json(file, {"model": model, "corpus": corpus, **probe.to_dict()}, about)
+        write_json(file, source | probe.to_dict())
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:

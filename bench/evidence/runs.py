@@ -19,7 +19,7 @@ from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config.run import options
-from train.record.folder import RUN, check_inside, is_finished, is_own
+from train.record.folder import RUN, is_finished, is_own
 from train.record.resources import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
@@ -64,7 +64,6 @@ class Workplace:
         """The index of these sentences, built where it is not there yet."""
         folder = self.folder / self._sentences("index", condition)
         if not is_saved(folder):
-            check_inside(folder)
             una_fast.build_index(self.corpus(condition)).save(folder)
         return folder
 

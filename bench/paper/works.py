@@ -20,8 +20,8 @@ from train.launch.corpus import build_index_of
 from train.launch.finish import is_scored
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
-from train.record.checkpoint import check_identity
-from train.record.folder import RUNS, SCORES, is_finished, is_own, read_object, read_summary
+from train.record.checkpoint import check_resumed, flags_of
+from train.record.folder import RUNS, is_finished, is_own, read_object, read_summary
 from train.report.runs import old_names, read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 
@@ -69,7 +69,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
         identity = resolve_options(dataclasses.replace(runs[folder], dev="", evaluate="")).identity()
-        check_identity(folder, {"settings": read_summary(folder)["settings"]}, {"settings": identity})
+        check_resumed(folder, flags_of(read_summary(folder)["settings"]), flags_of(identity))
         return True
 
     return Work(
@@ -95,7 +95,7 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
-        done=lambda: {*task_names(values["tasks"])} <= {*read_object(path, SCORES).get("sts", {})},
+        done=lambda: {*task_names(values["tasks"])} <= {*read_object(path).get("sts", {})},
         scores=lambda: {request.seeds[0]: read_evaluation(path)} if path.is_file() else {},  # they have no seed
         do=lambda: evaluate.main(words),
         check=lambda: load_config(source.name, 0.0, values["trust_remote_code"]),

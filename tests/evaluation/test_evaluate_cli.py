@@ -13,7 +13,7 @@ from bench.parity.senteval import Batcher, prepare
 from train.evaluate import main
 from train.evaluation.model import load_model, pick_device
 from train.evaluation.tasks.registry import task_names
-from train.record.folder import SCORES, write_json
+from train.record.folder import write_json
 from una_fast.errors import InputError
 
 WORDS = "a man is playing the guitar while two dogs run in rain near old stone bridge".split()
@@ -206,7 +206,7 @@ def test_bad_models_and_options_are_refused(
     (broken / "model.safetensors").write_bytes(b"cut")
     common = ("--data", data, "--tasks", "STSBenchmark")
     kept = tmp_path / "scores.json"
-    write_json(kept, {"model": "another"}, SCORES)
+    write_json(kept, {"model": "another"})
     summary = tmp_path / "run.json"  # of a run, and no scores
     write_json(summary, {"status": "finished"})
     for arguments, message in (
@@ -220,7 +220,7 @@ def test_bad_models_and_options_are_refused(
         (("--model", tiny_model, *common, "--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--model", tiny_model, *common, "--json", tmp_path), "choose another name"),
         (("--model", tiny_model, *common, "--json", kept), "holds the scores of another: choose another name"),
-        (("--model", tiny_model, *common, "--json", summary), "run.json: is not as this program wrote it, and stays"),
+        (("--model", tiny_model, *common, "--json", summary), "run.json: holds no scores: choose another name"),
     ):
         code, _, err = run(capsys, *arguments)
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)

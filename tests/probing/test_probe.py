@@ -125,12 +125,12 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     assert "25% of such near-misses pass a threshold of" in capsys.readouterr().out
     other = shutil.copy(corpus, tmp_path / "other.txt")
     assert main(["probe", *map(str, [*words[:3], other, *words[4:]])]) == 2
-    assert "probe.json: is not as this program wrote it, and stays" in capsys.readouterr().err
+    assert "probe.json: holds something else than figures" in capsys.readouterr().err
     kept.unlink()
     write_json(kept, {"status": "finished"})
     before = kept.read_bytes()
     assert main(["probe", *map(str, words)]) == 2
-    assert "probe.json: is not as this program wrote it, and stays" in capsys.readouterr().err
+    assert "probe.json: holds something else than figures" in capsys.readouterr().err
     assert kept.read_bytes() == before
 
 

@@ -24,7 +24,7 @@ def output(tmp_path: Path) -> Path:
     folder = write_run(tmp_path / "my-run", 0.75, **{**SETTINGS, "output": str(tmp_path / "my-run")})
     (folder / "best").mkdir()
     summary = json.loads((folder / "run.json").read_text())
-    summary |= {"identity": {"corpus": {"fingerprint": "0123abcd"}}, "corpus": {"trained_on": 12345}}
+    summary |= {"resume_fingerprint": {"corpus": "0123abcd"}, "corpus": {"trained_on": 12345}}
     (folder / "run.json").write_text(json.dumps(summary))
     return folder
 

@@ -11,7 +11,7 @@ from train.config.names import ANSWERS, OLD
 from train.config.options import Group, option, options_of, words_of
 from train.config.run import Run, compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
-from train.record.checkpoint import check_identity
+from train.record.checkpoint import check_resumed, flags_of
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -134,10 +134,10 @@ def test_a_run_goes_on_only_with_the_settings_that_make_its_result():
 
 def test_a_checkpoint_from_before_an_option_has_its_default(tmp_path):
     before = {name: value for name, value in parse(NEEDED).identity().items() if name != "window"}
-    check_identity(tmp_path, {"settings": before}, {"settings": parse(NEEDED).identity()})
+    check_resumed(tmp_path, flags_of(before), flags_of(parse(NEEDED).identity()))
     changed = parse([*NEEDED, "--window", "score", "--radius", "0.5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|window) was (None|rank)"):
-        check_identity(tmp_path, {"settings": before}, {"settings": changed})
+        check_resumed(tmp_path, flags_of(before), flags_of(changed))
 
 
 def test_runs_are_compared_by_what_they_compute():

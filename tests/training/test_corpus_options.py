@@ -16,7 +16,7 @@ from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import TrainingRows
 from train.launch.resolve import resolve_options
 from train.launch.run import prepare
-from train.launch.worker import Job, batch_maker, encoder_of, identify
+from train.launch.worker import Job, batch_maker, encoder_of, resume_fingerprint
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import make_augmentation
@@ -108,7 +108,7 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
         assert train_here(values).status == "finished"
     summary = json.loads((Path(values["output"]) / "run.json").read_text())
     corpus, words = (una_fast.build_index(Path(values["corpus"][0])), una_fast.load_index(tmp_path / "big"))
-    assert summary["identity"]["corpus"]["fingerprint"] == f"{corpus.fingerprint}, negatives from {words.fingerprint}"
+    assert summary["resume_fingerprint"]["corpus"] == f"{corpus.fingerprint}, negatives from {words.fingerprint}"
     assert summary["corpus"]["sources"] == corpus.sources and summary["negatives_from"]["sources"] == words.sources
     job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
     rows = np.array([4, 0, 17])
@@ -130,8 +130,8 @@ def test_ranks_take_no_other_index_than_the_one_that_was_compared_with_the_corpu
 
 
 @pytest.fixture
-def identified(tmp_path, tiny_model):
-    """The option values of a run with synonyms, whose model has modules; and a function that gives its identity."""
+def fingerprinted(tmp_path, tiny_model):
+    """The option values of a run with synonyms, whose model has modules; and a function that gives its fingerprint."""
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     (folder / "modules.json").write_text("[]")
     settings = json.loads((folder / "tokenizer_config.json").read_text())  # BERT's own class sets the case itself
@@ -142,24 +142,24 @@ def identified(tmp_path, tiny_model):
     values = options(tmp_path, folder, positives="eda-synonym", synonyms=str(tmp_path / "s.tsv"))
     index = una_fast.build_index(Path(values["corpus"][0]))
 
-    def identity():
+    def fingerprint():
         run = resolve_options(make_run(values))
-        return identify(run, (index, None), encoder_of(run), load_tokenizer(run.model))
+        return resume_fingerprint(run, (index, None), encoder_of(run), load_tokenizer(run.model))
 
-    return tmp_path, identity
+    return tmp_path, fingerprint
 
 
 @pytest.mark.parametrize(
     ("name", "change", "what"),
     [
-        ("s.tsv", ("stream", "flow"), "synonyms (xxh3_64)"),
-        ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model (xxh3_128 of its tokenizer)"),
-        ("model/sentence_bert_config.json", ("64", "6"), "embeddings (max_length)"),
+        ("s.tsv", ("stream", "flow"), "synonyms"),
+        ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
+        ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
     ],
 )
-def test_what_makes_the_result_is_in_the_identity(identified, name, change, what):
-    folder, identity = identified
-    before = identity()
-    assert first_difference(before, identity()) is None
+def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change, what):
+    folder, fingerprint = fingerprinted
+    before = fingerprint()
+    assert first_difference(before, fingerprint()) is None
     (folder / name).write_text((folder / name).read_text().replace(*change))
-    assert first_difference(before, identity())[0] == what
+    assert first_difference(before, fingerprint())[0] == what

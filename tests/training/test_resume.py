@@ -158,7 +158,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, mon
     last = Path(values["output"]) / "last"
 
     def fill_disk(trainer):
-        while [path.name[:14] for path in last.glob("state-*")] != ["state-00000004"]:
+        while read_pointer(last.parent).progress.step < 4 or len([*last.glob("*.pt")]) > 1:
             time.sleep(0.01)
         monkeypatch.setattr(checkpoint.torch, "save", lambda state, file: no_space())
 
@@ -170,33 +170,6 @@ def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, mon
     monkeypatch.undo()
     train_here({**values, "resume": True})
     assert_same_run(values["output"], whole)
-
-
-@pytest.mark.parametrize("put", ["nothing", "folder", "link"])
-def test_a_folder_that_is_moved_away_gets_the_rest_by_resume(folder, tiny_model, whole, put):
-    """What the user puts in its place stays as it is, and so does what a link there leads to."""
-    values = options(folder, tiny_model, output=str(folder / f"moved-{put}"))
-    output, moved, mine = (Path(f"{values['output']}{end}") for end in ("", "-away", "-mine"))
-
-    def move(trainer):
-        output.rename(moved)
-        if put != "nothing":
-            (output if put == "folder" else mine).mkdir()
-        if put == "link":
-            output.symlink_to(mine)
-
-    with at_step(5, move):
-        outcome = train_here(values)
-    assert outcome.status == "failed" and "is no longer the folder that this command began to write" in outcome.message
-    assert not output.exists() or not [*output.iterdir()]
-    assert train_here({**values, "output": str(moved), "resume": True}).status == "finished"
-    assert_same_run(moved, whole)
-
-
-def test_events_that_cannot_be_written(folder, tiny_model, monkeypatch):
-    monkeypatch.setattr("socket.gethostname", lambda: "x" * 300)
-    outcome = train_here(options(folder, tiny_model, output=str(folder / "events")))
-    assert outcome.status == "failed" and "cannot be written (File name too long)" in outcome.message
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, monkeypatch):
@@ -251,7 +224,7 @@ class TestRefusals:
     def test_another_corpus(self, stopped, tmp_path):
         other = training.write_corpus(tmp_path / "other.txt", seed=1)
         said = refusal({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
-        assert "--resume: corpus (fingerprint) was" in said
+        assert "--resume: corpus was" in said
 
     def test_another_model(self, stopped, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
@@ -267,18 +240,18 @@ class TestRefusals:
         first, second = list(words)[-2:]
         words[first], words[second] = words[second], words[first]
         (other / "tokenizer.json").write_text(json.dumps(content))
-        assert "--resume: model (xxh3_128 of its tokenizer) was" in refusal({**stopped, "model": str(other)})
+        assert "--resume: model's tokenizer was" in refusal({**stopped, "model": str(other)})
 
     def test_another_configuration(self, stopped, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
         content = (other / "config.json").read_text()
         (other / "config.json").write_text(content.replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
-        assert "--resume: model (xxh3_64 of its config.json) was" in refusal({**stopped, "model": str(other)})
+        assert "--resume: model's config.json was" in refusal({**stopped, "model": str(other)})
 
     def test_other_pairs(self, stopped, tmp_path):
         lines = Path(stopped["dev"]).read_text().splitlines(keepends=True)
         (tmp_path / "dev.tsv").write_text("".join(lines[:-1]))
-        assert "--resume: dev pairs (xxh3_64) was" in refusal({**stopped, "dev": str(tmp_path / "dev.tsv")})
+        assert "--resume: dev pairs was" in refusal({**stopped, "dev": str(tmp_path / "dev.tsv")})
 
     def test_a_checkpoint_cut_short(self, stopped):
         state = next((Path(stopped["output"]) / "last").glob("state-*.pt"))
@@ -296,7 +269,7 @@ class TestRefusals:
             train_here({**stopped, "resume": False})
 
     def test_no_checkpoint(self, stopped, tmp_path):
-        with pytest.raises(InputError, match=r"holds no run of train.ddp .*: start without --resume"):
+        with pytest.raises(InputError, match=r"holds no run of train.ddp: start without --resume"):
             train_here({**stopped, "output": str(tmp_path)})
 
 

@@ -227,6 +227,9 @@ class Run:
     """on a GPU, add in the same order every time, without which --resume ends with other bits"""
     save_every: int | None = RUNNING.option(None, least=1)
     """steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth"""
+    report_to: str = RUNNING.option("tensorboard", metavar="NAMES")
+    """what shows the figures of the run, with commas between: tensorboard, wandb, trackio, mlflow, none, or
+    MODULE:CLASS, one of your own"""
     resume: bool = RUNNING.option(False, role="call")
     """go on from the checkpoint in OUTPUT/last; with --seeds, do what is left"""
     demo: bool = RUNNING.option(False, role="call")

@@ -16,7 +16,7 @@ from train.config.run import Run, reading_arguments
 from train.demo.demo import prepare_demo
 from train.encoder.pretrained import check_embeddings, load_tokenizer
 from train.loop.data import Plan, usable_rows
-from train.record.folder import INDEX, check_inside
+from train.record.folder import INDEX
 from train.signals import tell_user
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
@@ -99,7 +99,6 @@ def make_index(run: Run) -> tuple[Index, Index | None]:
         InputError: the index is damaged, was made with other options, or from files of the corpus' names with other
             content.
     """
-    check_inside(Path(run.index))
     prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     check_embeddings(run.model, tokenizer, run.trust_remote_code)
@@ -109,7 +108,6 @@ def make_index(run: Run) -> tuple[Index, Index | None]:
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         TokenIds(index, tokenizer)
-        check_inside(Path(run.index))
         index.save(run.index)
     index, other = open_indexes(run)
     if other is None:

@@ -13,7 +13,7 @@ from train.evaluation.files import downstream_folder
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, task_names
 from train.record.card import write_card
-from train.record.folder import BEST, EVALUATION, LAST, SCORES, check_json, read_object, read_summary, write_json
+from train.record.folder import BEST, EVALUATION, LAST, read_object, read_summary, write_json
 from train.report.runs import read_evaluation, title
 from train.signals import tell_user
 from una_fast.errors import InputError
@@ -47,7 +47,7 @@ def finish(run: Run) -> int:
 
 def is_scored(run: Run) -> bool:
     """True if the run's folder holds scores of all tasks that it is to be scored on."""
-    scores = read_object(Path(run.output) / EVALUATION, SCORES)
+    scores = read_object(Path(run.output) / EVALUATION)
     names = (name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind])
     return {*task_names(run.tasks)} <= {*names}
 
@@ -55,10 +55,9 @@ def is_scored(run: Run) -> bool:
 def score_best(run: Run) -> None:
     """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
     output = Path(run.output)
-    check_json(output / EVALUATION, SCORES)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
-    write_json(output / EVALUATION, results, SCORES)
+    write_json(output / EVALUATION, results)
     for note in results["notes"]:
         tell_user(f"note: {note}")
     if read_summary(output)["progress"].get("best_step") == 0:

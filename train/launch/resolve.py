@@ -20,6 +20,7 @@ from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import check_evaluation, check_push
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
+from train.record.trackers import make_trackers
 from una_fast.augment.registry import load_augmentation
 from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
@@ -85,6 +86,7 @@ def _precision(precision: str, device: str) -> Literal["fp32", "bf16", "fp16"]:
 def _check_inputs(run: Run) -> None:
     """Refuse files that cannot be read, and a push that would fail, before hours are spent on the corpus."""
     _check_own(run)
+    make_trackers(run.report_to)
     if run.dev:
         load_dev(run.dev)
     if run.positives in WITH_SYNONYMS:

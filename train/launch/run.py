@@ -21,9 +21,17 @@ from train.launch.ranks import MODELS, RankProcesses, start_fork_server
 from train.launch.resolve import resolve_options
 from train.launch.worker import fingerprint_of, work, work_under_torchrun
 from train.loop.loop import Outcome
-from train.record.best import check_saved, with_best
-from train.record.checkpoint import Progress, load_checkpoint
-from train.record.folder import BEST, LAST, POINTER, RUN, OutputFolder, is_finished, is_own, read_sealed
+from train.record.checkpoint import Progress, check_resumed, flags_of
+from train.record.folder import (
+    BEST,
+    POINTER,
+    RUN,
+    OutputFolder,
+    is_finished,
+    is_own,
+    read_object,
+    read_summary,
+)
 from train.report.__main__ import main as write_report
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.errors import InputError, counted
@@ -39,10 +47,7 @@ def launch(run: Run) -> int:
         with handled(raise_stopped):
             if run.resume and is_own(output, RUN) and is_finished(output):
                 run = resolve_options(run)
-                with OutputFolder(output, RUN, resume=True):  # removes what killed processes left
-                    progress, _ = load_checkpoint(output, {"settings": run.identity()})
-                    with_best(output, progress)  # refuses another encoder
-                    check_saved(output / LAST)
+                check_resumed(output, read_summary(output)["resume_fingerprint"], flags_of(run.identity()))
                 tell_user(f"{output}: already finished")
             else:
                 run, checked = prepare(run)
@@ -97,7 +102,7 @@ def report(run: Run, outcome: Outcome) -> int:
             show_results(run)
             write_report([str(output), "--output", str(output / "report.html")])
         return 0
-    saved = read_sealed(output / POINTER).get("progress", {"step": 0})["step"]
+    saved = read_object(output / POINTER).get("progress", {"step": 0})["step"]
     advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
     if outcome.status == "stopped":
         tell_user(f"stopped by {signal.Signals(outcome.code).name}: {advice}")

@@ -16,8 +16,8 @@ from train.launch.corpus import make_index
 from train.launch.finish import EXIT_NOT_PUSHED
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
-from train.launch.worker import encoder_of, identify
-from train.record.checkpoint import check_identity, has_checkpoint, read_pointer
+from train.launch.worker import encoder_of, resume_fingerprint
+from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
 from train.report.runs import Group, kept_start, old_names, read_run
 from train.report.table import score_table
@@ -99,10 +99,11 @@ def of_seed(run: Run, seed: int) -> Run:
 
 def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
-    identity = {}
+    fingerprint = {}
     if runs:
         indexes, first = make_index(runs[0]), runs[0]
-        identity = identify(first, indexes, encoder_of(first), load_tokenizer(first.model, first.trust_remote_code))
+        tokenizer = load_tokenizer(first.model, first.trust_remote_code)
+        fingerprint = resume_fingerprint(first, indexes, encoder_of(first), tokenizer)
     for one in runs:
-        output = Path(one.output)
-        check_identity(output, read_pointer(output).identity, {**identity, "settings": one.identity()})
+        given = {**fingerprint, **flags_of(one.identity())}
+        check_resumed(Path(one.output), read_pointer(Path(one.output)).resume_fingerprint, given)

@@ -37,9 +37,9 @@ from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.objective.registry import loss_row
-from train.record.best import check_encoder, with_best
-from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
-from train.record.folder import LAST, RUN, SUMMARY, OutputFolder, is_own, write_json
+from train.record.best import with_best
+from train.record.checkpoint import Progress, first_difference, flags_of, has_checkpoint, load_checkpoint
+from train.record.folder import RUN, SUMMARY, OutputFolder, is_own, write_json
 from train.record.resources import machine, peak_memory, versions
 from train.signals import handled
 from una_fast.augment.radius import resolve_radius
@@ -104,14 +104,14 @@ def _train(run: Run, ranks: Ranks, checked: str | None, started: Callable[[], No
     stop = StopConsensus(ranks)
     with handled(stop.note):
         telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))
-        saves = Saves(trainer, job.tokenizer, job.identity, stop)
+        saves = Saves(trainer, job.tokenizer, job.fingerprint, stop)
         loop = Loop(trainer, maker, job.progress, job.scorer, saves, telemetry, stop)
         started()
         outcome = loop.run()
     if ranks.first:
         progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
         scores = {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score}
-        ended = {"progress": vars(progress), "scores": scores, "metrics": telemetry.written, "this_process": used}
+        ended = {"progress": vars(progress), "scores": scores, "this_process": used}
         write_summary(job, outcome.status, **ended)
     return outcome
 
@@ -120,7 +120,6 @@ def _open(run: Run, ranks: Ranks, checked: str | None) -> Job:
     """Load the job of this rank; rank 0 then writes run.json with status "running"."""
     job, output = Job.load(run, ranks, checked), Path(run.output)
     if ranks.first:
-        check_encoder(output, LAST)
         job = dataclasses.replace(job, progress=with_best(output, job.progress))
         write_summary(job, "running")
     return job
@@ -144,13 +143,13 @@ def agreed(ranks: Ranks, job: Job) -> Job:
     Raises:
         InputError: machines would train on different sentences, from different weights, or with different settings.
     """
-    found = of_all_ranks(ranks, (job.identity, job.progress))
-    identity, start = found[0]
+    found = of_all_ranks(ranks, (job.fingerprint, job.progress))
+    first, start = found[0]
     for rank, (other, _) in enumerate(found):
-        if different := first_difference(identity, other):
-            what, first, value = different
+        if different := first_difference(first, other):
+            what, of_first, value = different
             raise InputError(
-                f"rank {rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the same "
+                f"rank {rank} has {what} {value}, and rank 0 {of_first}: give all machines the same options, the same "
                 "model, and the same index: copy one folder, or build it on each from the same corpus"
             )
     if all(progress == start for _, progress in found):
@@ -171,7 +170,7 @@ def write_summary(job: Job, status: str, **ended: Any) -> None:
         "ranks": job.ranks.world,
         "corpus": {**job.rows.counts, "sources": job.index.sources},
         **({"negatives_from": {"sources": job.other_index.sources}} if job.other_index else {}),
-        "identity": job.identity,
+        "resume_fingerprint": job.fingerprint,
     }
     write_json(Path(job.run.output) / SUMMARY, {"status": status, **content, **ended})
 
@@ -185,22 +184,22 @@ def encoder_of(run: Run) -> SentenceEncoder:
     return encoder
 
 
-def identify(run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
-    """The identity of a run, which its checkpoints store. run: a run with all options resolved."""
+def resume_fingerprint(
+    run: Run, indexes: tuple[Index, Index | None], encoder: SentenceEncoder, tokenizer: Any
+) -> dict[str, Any]:
+    """What --resume must find unchanged, by name; a checkpoint stores it. run: a run with all options resolved."""
     vocabulary = sorted(tokenizer.get_vocab().items())
     tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
     config = cast(str, cached_file(run.model, "config.json"))
     return {
-        "settings": run.identity(),
-        "corpus": {"fingerprint": fingerprint_of(indexes)},
-        "model": {
-            "xxh3_128 of its weights": weights_digest(encoder.backbone),
-            "xxh3_128 of its tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
-            "xxh3_64 of its config.json": file_checksum(Path(config)),
-        },
-        "embeddings": dataclasses.asdict(encoder.layout),
-        "dev pairs": {"xxh3_64": file_checksum(Path(run.dev)) if run.dev else None},
-        "synonyms": {"xxh3_64": file_checksum(Path(run.synonyms)) if run.synonyms else None},
+        **flags_of(run.identity()),
+        "corpus": fingerprint_of(indexes),
+        "model": weights_digest(encoder.backbone),
+        "model's tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
+        "model's config.json": file_checksum(Path(config)),
+        **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
+        "dev pairs": file_checksum(Path(run.dev)) if run.dev else None,
+        "synonyms": file_checksum(Path(run.synonyms)) if run.synonyms else None,
     }
 
 
@@ -220,7 +219,7 @@ class Job:
     rows: TrainingRows
     encoder: SentenceEncoder
     scorer: PairScorer | None
-    identity: dict[str, Any]  # of the run, see `identify`
+    fingerprint: dict[str, Any]  # see `resume_fingerprint`
     progress: Progress
     state: dict[str, Any] | None  # of the checkpoint to go on from, if there is one
     other_index: Index | None = None  # the one of the negatives, if that is not `index`
@@ -237,7 +236,7 @@ class Job:
             raise InputError(f"{run.index}: another index was saved there, or the corpus changed, while the run began")
         tokenizer = load_tokenizer(run.model, run.trust_remote_code)
         encoder = encoder_of(run)
-        identity = identify(run, indexes, encoder, tokenizer)
+        fingerprint = resume_fingerprint(run, indexes, encoder, tokenizer)
         rows = TrainingRows.of(run, index)
         scorer, layout = None, encoder.layout
         if run.dev:
@@ -247,8 +246,8 @@ class Job:
         # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
         # may be missing too, and rank 0 sends its own (`agreed`)
         if run.resume and has_checkpoint(output):
-            progress, state = load_checkpoint(output, identity)
-        return cls(run, ranks, index, tokenizer, rows, encoder, scorer, identity, progress, state, other_index)
+            progress, state = load_checkpoint(output, fingerprint)
+        return cls(run, ranks, index, tokenizer, rows, encoder, scorer, fingerprint, progress, state, other_index)
 
 
 def batch_maker(job: Job) -> BatchMaker:

@@ -81,7 +81,7 @@ class Loop:
                 self._evaluate()
             if self.progress.step == 0:
                 self.telemetry.flush()  # from the first step on there is a checkpoint to go on from
-                self.saves.last(self.progress, self.telemetry.written)
+                self.saves.last(self.progress)
             with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
                 for batch in self.telemetry.timed(batches):
                     if self._is_patience_over():
@@ -168,7 +168,7 @@ class Loop:
         if not self.scorer:
             self.saves.encoder(BEST, {"step": self.progress.step})
         self.telemetry.flush()
-        self.saves.last(self.progress, self.telemetry.written, finished)
+        self.saves.last(self.progress, finished)
         if finished:
             self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
 
@@ -180,8 +180,8 @@ class Saves:
     write that fails is an error of `stop`, after which all ranks stop, and nothing more is written.
     """
 
-    def __init__(self, trainer: Trainer, tokenizer: Any, identity: dict[str, Any], stop: StopConsensus) -> None:
-        self._trainer, self._tokenizer, self._identity, self._stop = trainer, tokenizer, identity, stop
+    def __init__(self, trainer: Trainer, tokenizer: Any, fingerprint: dict[str, Any], stop: StopConsensus) -> None:
+        self._trainer, self._tokenizer, self._fingerprint, self._stop = trainer, tokenizer, fingerprint, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
         self._pending: Future[None] | None = None
@@ -192,9 +192,9 @@ class Saves:
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(encoder.backbone.state_dict, write)
 
-    def last(self, progress: Progress, metrics: dict[str, Any], finished: bool = False) -> None:
+    def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
-        pointer = Pointer(progress, vars(self._trainer.run), self._identity, metrics)
+        pointer = Pointer(progress, vars(self._trainer.run), self._fingerprint)
         write = partial(write_checkpoint, self._output, pointer)
         self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
 

@@ -14,6 +14,7 @@ from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.metrics import AsyncLossReader, Recorder
+from train.record.trackers import start_trackers
 from una_fast.errors import counted
 
 LITTLE, LITTLE_STEPS = 0.01, 10  # a loss below which there is little to learn, and the steps that must be below it
@@ -25,7 +26,10 @@ class Telemetry:
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
         self._run, self._watch, self._n_steps, self._stop = trainer.run, trainer.watch, trainer.plan.n_steps, stop
         ranks, output = trainer.ranks, Path(trainer.run.output)
-        self._recorder = Recorder(output, start, self._n_steps) if ranks.first else None
+        self._recorder: Recorder | None = None
+        if ranks.first:
+            trackers = start_trackers(self._run.report_to, vars(self._run), start.step)
+            self._recorder = Recorder(output, start, self._n_steps, trackers)
         self._losses = AsyncLossReader(ranks.device)
         self._steps = 0  # taken by this process
         self._easy: int | None = 0  # plain steps with a loss below LITTLE so far; None once one was above, or told
@@ -56,14 +60,18 @@ class Telemetry:
     def catch_up(self, all_of_them: bool = True) -> None:
         """Record the losses that are due, or of all steps so far, which waits for the device."""
         for record in self._losses.due(all_of_them):
-            self._recorded("step", **record)
+            if self._recorder:
+                with self._stop.guard():
+                    self._recorder.step(**record)
             self._notice_little(record["loss"], record["negatives"])
 
     def evaluation(self, before: Progress, after: Progress) -> None:
         """Record the dev score by which two states of the run differ, and warn if it has fallen below the start."""
         score, earlier, start = after.last_score, before.last_score, after.start_score
         assert score is not None
-        self._recorded("evaluation", after.step, score, best=after.best_step == after.step)
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.evaluation(after.step, score, best=after.best_step == after.step)
         if start is not None and score < start and (earlier is None or earlier >= start):
             self.say(
                 f"warning: the dev score has fallen below the start's {start:.4f}: if it does not "
@@ -72,20 +80,20 @@ class Telemetry:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._recorded("say", message)
+        if self._recorder:
+            self._recorder.say(message)
 
     def flush(self) -> None:
         """Flush all metrics to the operating system, so that they survive a killed process."""
-        self._recorded("flush")
-
-    @property
-    def written(self) -> dict[str, Any]:
-        """How much of metrics.jsonl there is, see `Recorder.written`; {} on a rank that writes none."""
-        return self._recorder.written if self._recorder else {}
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.flush()
 
     def close(self) -> None:
         """Close the metrics and the bar."""
-        self._recorded("close")
+        if self._recorder:
+            with self._stop.guard():
+                self._recorder.close()
 
     def times(self) -> dict[str, Any]:
         """Where the time of this process went in the loop, for run.json. Waits for the device."""
@@ -94,12 +102,6 @@ class Telemetry:
         shares = {name: spent / seconds for name, spent in self._watch.seconds.items()}
         idle = self._watch.idle_share(seconds)
         return {"steps": self._steps, "seconds": seconds, "share_of_time": shares, "idle_share": idle}
-
-    def _recorded(self, method: str, *values: Any, **named: Any) -> None:
-        """Call a method of the recorder, on the rank that has one; an error stops all ranks."""
-        if self._recorder:
-            with self._stop.guard():
-                getattr(self._recorder, method)(*values, **named)
 
     def _notice_little(self, loss: float, negatives: bool) -> None:
         """Tell the user once if the first plain steps have a loss near 0: the encoder tells dropout positives apart."""

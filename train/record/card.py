@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from train.config.options import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
-from train.record.folder import BEST, EVALUATION, SCORES, read_object, read_summary, write_page
+from train.record.folder import BEST, EVALUATION, read_object, read_summary, write_page
 from una_fast.errors import counted
 from una_fast.version import CITATION
 
@@ -60,7 +60,7 @@ def write_card(output: Path, repository: str = "") -> None:
         model=Path(settings["model"]).name,
         files=[Path(file).name for file in settings["corpus"]],
         sentences=counted(trained_on, "sentence") if trained_on else "",
-        fingerprint=(summary["identity"].get("corpus") or {}).get("fingerprint"),
+        fingerprint=summary["resume_fingerprint"].get("corpus"),
         negatives=negatives,
         settings=settings,
         progress=summary["progress"],
@@ -90,7 +90,7 @@ def _command(settings: Mapping[str, Any]) -> str:
 
 def _scores(output: Path, dev: str, scores: Mapping[str, Any]) -> dict[str, float]:
     """The dev score by which best/ was chosen, and Spearman correlations of STS tasks; those that are defined."""
-    evaluation = read_object(output / EVALUATION, SCORES)
+    evaluation = read_object(output / EVALUATION)
     how = (evaluation.get("protocol") or {}).get("aggregate")
     all_scores = {f"dev ({Path(dev).name})": scores.get("stsb_dev")}
     all_scores |= {task: of["spearman"].get(how) for task, of in (evaluation.get("sts") or {}).items()}

@@ -1,16 +1,16 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json names the newest state file, the progress of the run, its identity, and how much of metrics.jsonl
-there was, under a seal: a file with another step or another score in it is refused. It is replaced after the state file
-is on the disk, so at any moment it names a complete one. The name of a state file ends with its checksum: one that was
-changed is neither loaded nor deleted. The state holds no random generator: dropout is seeded from (seed, step, rank)
-and the data order from (seed, epoch), so both can start at any step.
+last/checkpoint.json, the pointer, names the newest state file and its checksum, and holds the progress of the run, its
+settings and its resume fingerprint. It is replaced after the state file is on the disk, so at any moment it names a
+complete one. The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from
+(seed, epoch), so both can start at any step.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,88 +26,19 @@ from train.record.folder import (
     METRICS,
     POINTER,
     SEEDS,
-    folder_id,
+    read_json,
     read_mark,
-    read_sealed,
+    read_object,
     subfolder,
     write_json,
 )
-from train.record.old_files import link, partial_of
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, sync_file, unwritable
 
-STATE = r"(state|weights)-\d{8}-%s-[0-9a-f]{16}\.pt"  # with the folder's id, which no file of another run has
-
-
-def snapshot(state: Any) -> Any:
-    """A copy of nested state on the CPU, which later steps do not change."""
-    # from a GPU into pinned memory, at full speed
-    copy = tree_map_only(torch.Tensor, lambda one: one.detach().to("cpu", non_blocking=True, copy=True), state)
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()  # waits for the copies, which are asynchronous
-    return copy
-
-
-def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer, which gets its name, and delete earlier states.
-
-    A state without an optimiser, as a finished run needs it, gets a name that begins with "weights".
-
-    Raises:
-        InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
-    """
-    folder, kind = subfolder(output, LAST), "state" if "optimizer" in state else "weights"
-    own = folder_id(output / POINTER) or ""
-    partial = partial_of(folder / kind)
-    try:
-        with partial.open("xb") as file:
-            torch.save(state, file)
-            sync_file(file)
-        with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
-            sync_file(file)
-        path = folder / f"{kind}-{pointer.progress.step:08d}-{own}-{file_checksum(partial)}.pt"
-        if not _is_intact(path):
-            link(partial, path)
-    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
-        raise unwritable(folder, error) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=path.name))})
-    for old in folder.iterdir():  # the one before, and what a killed process left
-        if re.fullmatch(STATE % own, old.name) and old != path and _is_intact(old):
-            old.unlink(missing_ok=True)
-
-
-def load_checkpoint(output: Path, identity: dict[str, Any]) -> tuple[Progress, dict[str, Any]]:
-    """The newest complete checkpoint of the run that `identity` describes.
-
-    Raises:
-        InputError: there is none, it is cut short or altered, or it is another run's (the first difference is named).
-    """
-    pointer = read_pointer(output)
-    check_identity(output, pointer.identity, identity)
-    path = output / LAST / pointer.state
-    if not _is_intact(path):
-        raise InputError(
-            f"{path}: the checkpoint is cut short or altered: start again without --resume in a new --output"
-        )
-    return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
-
-
-def checksum_at(path: Path) -> str | None:
-    """xxh3_64 of a file; None for what cannot be read."""
-    with suppress(OSError):
-        return file_checksum(path)
-    return None
-
-
-def _is_intact(path: Path) -> bool:
-    """True for a state file whose name ends with its checksum, as it was written."""
-    return checksum_at(path) == path.stem[-16:]
-
-
-VERSION = 6
+VERSION = 7
 AGAIN = "start again without --resume in a new --output"
+STATES = ("state-0.pt", "state-1.pt")  # in last/, by turns: the one before stays until the pointer names the next
+PARTIAL = ".state.partial"  # of either, until it is complete
 
 
 @dataclass(frozen=True)
@@ -124,20 +55,76 @@ class Progress:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The content of last/checkpoint.json. settings: every option; identity: what --resume must find unchanged.
+    """The content of last/checkpoint.json.
 
-    metrics: the "bytes" of metrics.jsonl by then, and their "xxh3_64". state: name of the state file in last/.
+    Attributes:
+        progress: where the run stands.
+        settings: every option.
+        resume_fingerprint: what --resume must find unchanged, see `check_resumed`.
+        state: name of the state file in last/.
+        xxh3_64: its checksum.
     """
 
     progress: Progress
     settings: dict[str, Any]
-    identity: dict[str, Any]
-    metrics: dict[str, Any]
+    resume_fingerprint: dict[str, Any]
     state: str = ""
+    xxh3_64: str = ""
+
+
+def snapshot(state: Any) -> Any:
+    """A copy of nested state on the CPU, which later steps do not change."""
+    # from a GPU into pinned memory, at full speed
+    copy = tree_map_only(torch.Tensor, lambda one: one.detach().to("cpu", non_blocking=True, copy=True), state)
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()  # waits for the copies, which are asynchronous
+    return copy
+
+
+def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:
+    """Write the state into last/, then the pointer, which gets its name and checksum; delete the state before.
+
+    Raises:
+        InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
+    """
+    folder = subfolder(output, LAST)
+    before = read_object(output / POINTER).get("state")
+    name, other = STATES[::-1] if before == STATES[0] else STATES
+    try:
+        with (folder / PARTIAL).open("wb") as file:
+            torch.save(state, file)
+            sync_file(file)
+        with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
+            sync_file(file)
+        checksum = file_checksum(folder / PARTIAL)
+        os.replace(folder / PARTIAL, folder / name)  # noqa: PTH105  tests replace this function
+    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
+        (folder / PARTIAL).unlink(missing_ok=True)
+        raise unwritable(folder, error) from error
+    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=name, xxh3_64=checksum))})
+    (folder / other).unlink(missing_ok=True)
+
+
+def load_checkpoint(output: Path, given: Mapping[str, Any]) -> tuple[Progress, dict[str, Any]]:
+    """The newest complete checkpoint of the run with the resume fingerprint `given`.
+
+    Raises:
+        InputError: there is none, it is cut short or altered, or it is another run's (the first difference is named).
+    """
+    pointer = read_pointer(output)
+    check_resumed(output, pointer.resume_fingerprint, given)
+    path = output / LAST / pointer.state
+    try:
+        intact = file_checksum(path) == pointer.xxh3_64
+    except OSError as error:
+        raise InputError(f"{path}: the checkpoint cannot be read ({error.strerror or error}): {AGAIN}") from error
+    if not intact:
+        raise InputError(f"{path}: the checkpoint is cut short or altered: {AGAIN}")
+    return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds last/checkpoint.json; its content is not checked. Raises InputError if nobody may look."""
+    """True if `output` holds last/checkpoint.json. Raises InputError if permission is denied."""
     try:
         return (output / POINTER).is_file()
     except OSError as error:  # Python 3.11 raises it for a folder without rights
@@ -153,17 +140,24 @@ def read_pointer(output: Path) -> Pointer:
     path = output / POINTER
     if not has_checkpoint(output):
         raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
-    content = read_sealed(path)
-    if content.pop("version", None) != VERSION:
+    content = read_json(path)
+    try:
+        if content.pop("version") != VERSION:
+            raise ValueError("another version")
+        return Pointer(**content | {"progress": Progress(**content["progress"])})
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: cannot be read: it was changed, or another version of the program wrote it, or it is of another "
-            f"run: go on with that version, or {AGAIN}"
-        )
-    return Pointer(**content | {"progress": Progress(**content["progress"])})
+            f"{path}: cannot be read: another version of the program wrote it: go on with that version, or {AGAIN}"
+        ) from error
 
 
-def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting, naming the first that differs."""
+def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names of their options, as a resume fingerprint holds them."""
+    return {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+
+
+def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse to go on with another corpus, model or setting, by two resume fingerprints; name the first difference."""
     if different := first_difference(saved, given):
         what, before, value = different
         raise InputError(
@@ -172,18 +166,18 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
         )
 
 
-def first_difference(saved: dict[str, Any], given: dict[str, Any]) -> tuple[str, Any, Any] | None:
-    """The name, the saved and the given value of the first entry of an identity that differs; None if none does.
+def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The name, the saved and the given value of the first entry of `given` that differs; None if none does.
 
-    A setting that `saved` lacks is an option that was added later: the run used its default.
+    An option that `saved` lacks was added later: the run used its default.
     """
-    earlier = json.loads(json.dumps({**saved, "settings": {**defaults(), **saved.get("settings", {})}}))
-    for group in given:
-        for name, value in given[group].items():
-            before = earlier.get(group, {}).get(name)
-            if before != json.loads(json.dumps(value)):
-                return (f"--{name.replace('_', '-')}" if group == "settings" else f"{group} ({name})"), before, value
-    return None
+    earlier = _as_json({**flags_of(defaults()), **saved})
+    names = (name for name, value in given.items() if earlier.get(name) != _as_json(value))
+    return next(((name, earlier.get(name), given[name]) for name in names), None)
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 def saved_options(output: Path) -> dict[str, Any]:
@@ -201,7 +195,7 @@ def saved_options(output: Path) -> dict[str, Any]:
         kept -= {"index"}  # it moves with the folder
     values = {name: settings[name] for name in kept}
     if settings.get("seeds"):  # and those that were added later
-        added = map(int, read_sealed(output / SEEDS).get("seeds", ()))
+        added = map(int, read_object(output / SEEDS).get("seeds", ()))
         values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
         values.pop("seed", None)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

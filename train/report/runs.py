@@ -12,7 +12,7 @@ from typing import Any
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS, suite
-from train.record.folder import EVALUATION, METRICS, SCORES, SUMMARY, read_json
+from train.record.folder import EVALUATION, METRICS, SUMMARY, read_json
 from train.report.intervals import Comparison, compare
 from una_fast.errors import InputError
 
@@ -110,7 +110,7 @@ def read_evaluation(path: Path) -> dict[str, float]:
     Raises:
         InputError: the file cannot be read.
     """
-    content = read_json(path, SCORES)
+    content = read_json(path)
     try:
         aggregate = content["protocol"]["aggregate"]
         accuracy = "dev_accuracy" if content["protocol"]["split"] == "dev" else "accuracy"

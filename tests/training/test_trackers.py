@@ -1,0 +1,97 @@
+"""--report-to: TensorBoard's files, a tracker of the user's own, one that fails, and a sentence for what is missing."""
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from support.small_runs import at_step, metrics, options, train_here
+from train.record.trackers import TRACKERS, make_trackers, start_trackers
+from una_fast.errors import InputError
+
+
+class Recorded:
+    """A tracker that keeps its calls; `fails` names steps whose figures it refuses."""
+
+    calls: ClassVar[list] = []
+    fails: ClassVar[tuple] = ()
+
+    def start(self, settings, step, run_id):
+        Recorded.calls.append(("start", settings["seed"], step, run_id))
+        return "the id"
+
+    def log(self, values, step):
+        if step in self.fails:
+            raise ConnectionError("no server")
+        Recorded.calls.append((step, values))
+
+    def finish(self):
+        Recorded.calls.append("finish")
+
+
+class Broken:
+    """No tracker."""
+
+
+OWN = f"{__name__}:Recorded"
+
+
+@pytest.fixture
+def calls():
+    """The calls of Recorded, which begin with none."""
+    Recorded.calls.clear()
+    return Recorded.calls
+
+
+def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls):
+    values = options(tmp_path, tiny_model, max_steps=6, report_to=f"tensorboard,{OWN}")
+    with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(values)
+    assert train_here({**values, "resume": True}).status == "finished"
+    assert [call for call in calls if call[0] == "start"] == [("start", 42, 0, None), ("start", 42, 2, "the id")]
+    assert calls[-1] == "finish" and json.loads((tmp_path / "run" / "trackers.json").read_text()) == {OWN: "the id"}
+    lines = metrics(values["output"])
+    logged = dict(call for call in calls if isinstance(call[0], int) and "lr" in call[1])
+    steps = {line["step"]: line for line in lines if "loss" in line}
+    assert {step: one["lr"] for step, one in logged.items()} == {step: line["lr"] for step, line in steps.items()}
+    assert {*logged[0]} == {"loss/negatives", "lr", "cosine_positive", "cosine_negative", "sentences_per_second"}
+    board = EventAccumulator(str(tmp_path / "run" / "tensorboard"), size_guidance={"scalars": 0}).Reload()
+    assert {*board.Tags()["scalars"]} == {*logged[0], *logged[1], "stsb_dev"}
+    assert [event.step for event in board.Scalars("lr")] == [*range(6)]  # those after the checkpoint once
+    assert [event.value for event in board.Scalars("loss/plain")] == pytest.approx(
+        [line["loss"] for line in steps.values() if not line["negatives"]]
+    )
+
+
+def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_model, calls, monkeypatch, capsys):
+    monkeypatch.setattr(Recorded, "fails", (1,))
+    values = options(tmp_path, tiny_model, max_steps=3, report_to=OWN)
+    assert train_here(values).status == "finished"
+    assert [call[0] for call in calls] == ["start", 0, 0]  # the score of the start, and the first step
+    assert f"warning: --report-to {OWN}: ConnectionError('no server'); the run goes on" in capsys.readouterr().err
+    assert not (Path(values["output"]) / "tensorboard").exists()
+
+
+def test_names_are_checked_before_training(monkeypatch):
+    assert make_trackers("none") == make_trackers("") == {}
+    assert [*make_trackers(f"tensorboard, {OWN},tensorboard")] == ["tensorboard", OWN]
+    monkeypatch.setitem(TRACKERS, "missing", (Recorded, "no_such_package", "a-package"))
+    for names, said in (
+        ("tensorbord", "there is no 'tensorbord': choose from tensorboard, wandb"),
+        ("missing", "--report-to missing: the package no_such_package is not installed: pip install a-package"),
+        (f"{__name__}:Broken", "has no method 'start'"),
+        ("no_such_module:Tracker", "--report-to: 'no_such_module:Tracker': there is no module"),
+    ):
+        with pytest.raises(InputError, match=said):
+            make_trackers(names)
+
+
+def test_a_tracker_that_cannot_start_is_said(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ConnectionError("log in first")
+
+    monkeypatch.setattr(Recorded, "start", refuse)
+    with pytest.raises(InputError, match=f"--report-to {OWN}: cannot start: log in first"):
+        start_trackers(OWN, {"output": str(tmp_path)}, 0)

@@ -1,0 +1,189 @@
+"""--report-to: programs that show the figures of a run while it goes on.
+
+A tracker is a class that is made without arguments and has the three methods of `Tracker`; one of the user's own is
+named as MODULE:CLASS. The packages are imported only when they are asked for. A resumed run goes on under the id that
+the tracker gave at its first start, which is kept in OUTPUT/trackers.json.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from train.record.folder import TENSORBOARD, read_object, write_json
+from una_fast.errors import InputError
+from una_fast.imports import import_object
+
+IDS = "trackers.json"
+PROJECT = "una_fast"
+NONE = "none"
+FLUSH_SECONDS = 3  # between two flushes of TensorBoard's figures: a killed process loses those after the last one
+
+
+class Tracker(Protocol):
+    """What shows the figures of a run. All methods are called by rank 0 alone."""
+
+    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str | None:
+        """Begin before the first step, or go on.
+
+        Args:
+            settings: every option of the run by name, "output" among them.
+            step: the first step that will be logged; above 0 on --resume.
+            run_id: what `start` returned when the run began; None for a new run.
+
+        Returns:
+            The name of the run for a later `start`; None if it needs none.
+        """
+        ...
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Take figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "stsb_dev" and others."""
+        ...
+
+    def finish(self) -> None:
+        """The run has ended or is stopped."""
+        ...
+
+
+class _TensorBoard:
+    """Event files in OUTPUT/tensorboard; figures from `step` on that an earlier start wrote are left out."""
+
+    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = Path(settings["output"]) / TENSORBOARD
+        self._writer = SummaryWriter(str(folder), purge_step=step or None, flush_secs=FLUSH_SECONDS)
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def finish(self) -> None:
+        self._writer.close()
+
+
+class _WandB:
+    """Weights & Biases: project "una_fast", or WANDB_PROJECT; with WANDB_MODE=offline files in OUTPUT/wandb."""
+
+    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
+        import wandb
+
+        output = Path(settings["output"])
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", PROJECT),
+            name=output.name,
+            config=settings,
+            dir=str(output),
+            id=run_id,
+            resume="allow" if run_id else None,
+        )
+        self._run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
+        return self._run.id
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self._run.log({**values, "step": step})
+
+    def finish(self) -> None:
+        self._run.finish()
+
+
+class _Trackio:
+    """Trackio: project "una_fast", or TRACKIO_PROJECT, on this machine or where TRACKIO_SPACE_ID says."""
+
+    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
+        import trackio
+
+        self._module = trackio
+        resume = "allow" if run_id else "never"
+        config = {name: str(value) for name, value in settings.items()}
+        project = os.environ.get("TRACKIO_PROJECT", PROJECT)
+        return trackio.init(project=project, name=run_id, config=config, resume=resume).name
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self._module.log(values, step=step)
+
+    def finish(self) -> None:
+        self._module.finish()
+
+
+class _MLflow:
+    """MLflow: experiment "una_fast", or MLFLOW_EXPERIMENT_NAME, at MLFLOW_TRACKING_URI, which may be a file store."""
+
+    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
+        import mlflow
+
+        self._module = mlflow
+        mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
+        run = mlflow.start_run(run_id=run_id, run_name=None if run_id else Path(settings["output"]).name)
+        if run_id is None:
+            mlflow.log_params(settings)
+        return run.info.run_id
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self._module.log_metrics(values, step=step)
+
+    def finish(self) -> None:
+        self._module.end_run()
+
+
+TRACKERS: dict[str, tuple[Callable[[], Tracker], str, str]] = {  # the class, its package, and what pip installs
+    "tensorboard": (_TensorBoard, "tensorboard", "tensorboard"),
+    "wandb": (_WandB, "wandb", "wandb"),
+    "trackio": (_Trackio, "trackio", "trackio"),
+    "mlflow": (_MLflow, "mlflow", "mlflow"),
+}
+
+
+def make_trackers(names: str) -> dict[str, Tracker]:
+    """The trackers of a value of --report-to, by name, not started yet.
+
+    Args:
+        names: names of TRACKERS or import paths MODULE:CLASS, with commas between; or "none".
+
+    Raises:
+        InputError: there is no such tracker, or its package is not installed.
+    """
+    listed = [name for name in dict.fromkeys(map(str.strip, names.split(","))) if name and name != NONE]
+    return {name: _make(name) for name in listed}
+
+
+def _make(name: str) -> Tracker:
+    if ":" in name:
+        try:
+            tracker = import_object(name)()
+        except InputError as error:
+            raise InputError(f"--report-to: {error}") from error
+        if missing := [method for method in ("start", "log", "finish") if not hasattr(tracker, method)]:
+            raise InputError(f"--report-to {name}: has no method {missing[0]!r}: see train.record.trackers.Tracker")
+        return tracker
+    if name not in TRACKERS:
+        raise InputError(f"--report-to: there is no {name!r}: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
+    kind, package, wheel = TRACKERS[name]
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        raise InputError(f"--report-to {name}: the package {package} is not installed: pip install {wheel}") from error
+    return kind()
+
+
+def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[str, Tracker]:
+    """The trackers of a value of --report-to, started for a run that begins, or goes on, with `step`.
+
+    Raises:
+        InputError: as `make_trackers`, or a tracker refuses to start, as without a login.
+    """
+    trackers, kept = make_trackers(names), Path(settings["output"]) / IDS
+    ids = read_object(kept)
+    for name, tracker in trackers.items():
+        try:
+            run_id = tracker.start(dict(settings), step, ids.get(name))
+        except Exception as error:  # trackers raise exceptions of different types
+            raise InputError(f"--report-to {name}: cannot start: {error}") from error
+        if run_id is not None:
+            ids[name] = run_id
+    if ids:
+        write_json(kept, ids)
+    return trackers
