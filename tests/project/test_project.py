@@ -121,6 +121,13 @@ def test_an_editable_install_is_a_path_that_mypy_follows(tmp_path: Path) -> None
         assert Path(archive.read(path).decode().strip()) == ROOT
 
 
+def test_kernels_carry_no_debug_symbols() -> None:
+    """Symbols of the C compiler are four fifths of a kernel's size."""
+    kernels = sorted((ROOT / "una_fast" / "_kernels").rglob("*.so"))
+    assert kernels and not [kernel.name for kernel in kernels if b".debug_info" in kernel.read_bytes()]
+    assert sum(kernel.stat().st_size for kernel in kernels) < 8_000_000
+
+
 @pytest.mark.slow
 def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
     library = tmp_path / "lib"  # not build/lib, where deleted modules remain
