@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from bench.evidence.bases import checked_base, digest
-from bench.evidence.chart import draw
+from bench.evidence.chart import draw, draw_scale
 from bench.evidence.conditions import STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
@@ -24,6 +24,7 @@ from bench.evidence.page import (
     grid_table,
     pair_table,
     pairs_of,
+    scale_pairs,
     step_pairs,
     task_table,
 )
@@ -37,7 +38,7 @@ from una_fast.errors import InputError
 COMMAND = "bench.evidence"
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
 NEAR_MISS_PAGE = PAGE.with_name("near-misses.md")
-CHART = "images/will-it-help.svg"  # beside the page
+CHART, SCALE_CHART = "images/will-it-help.svg", "images/sentences.svg"  # beside the page
 NEAR_MISSES, NEAR_NONE, NEAR_RANDOM = find_conditions(
     "minilm-near: una; minilm-near: none; minilm-near: una, replacements at random"
 )
@@ -109,6 +110,10 @@ def write_pages(content: Evidence) -> None:
         write_between_marks(README, [pair_table(content, rows, "you start from")], "evidence")
     if steps := step_pairs(content):
         parts += ["UNA against what takes the place of its steps:", pair_table(content, steps, "against")]
+    if len(scale := scale_pairs(content)) > 1:
+        draw_scale(content, [one for one in scale if "batches" not in one[0]], PAGE.parent / SCALE_CHART)
+        parts += ["By number of sentences, both arms tuned at 8,192:", pair_table(content, scale, "sentences")]
+        parts += [f"![Difference over the number of sentences]({SCALE_CHART})"]
     parts += ["The grid, one seed, which chooses the settings of the tuned arms:", grid_table(content)]
     parts += ["All that was measured, against none:", pair_table(content, every_pair(content), "encoder; setting")]
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]

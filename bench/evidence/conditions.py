@@ -1,7 +1,8 @@
 """What is compared, as data: encoders to start from, settings of `train.ddp` that differ, and stages of runs.
 
-A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03"; the name "BASE:
-una, tuned" stands for the point of the grid that has the highest dev score.
+A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". The name "BASE:
+una, tuned" stands for the point of the grid that has the highest dev score, and "BASE: mined, tuned" for mined
+negatives with the settings of that point.
 """
 
 from __future__ import annotations
@@ -128,8 +129,9 @@ BASES = {
     "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, MLM_STEPS),
     "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, MLM_STEPS),
 }
+WIDE_STEPS, LARGE_STEPS = 1600, 6400
 SCALE = {  # base: steps of 64 sentences
-    f"minilm-mlm-{64 * steps}": steps for steps in (512, 1600, 6400)
+    f"minilm-mlm-{64 * steps}": steps for steps in (512, WIDE_STEPS, LARGE_STEPS)
 }
 for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
@@ -239,8 +241,11 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> lis
     found = []
     for name in names.split(";"):
         base, _, variation = (part.strip() for part in name.partition(":"))
-        arm, *more = variation.split(f", {TUNED}")
-        condition = Condition(base, tuned(arm, results or {}) + more[0] if more and arm in ARMS else variation)
+        variation, *more = variation.split(f", {TUNED}")
+        if more:
+            arm = variation if variation in ARMS else "una"
+            variation += tuned(arm, results or {}).removeprefix(arm) + more[0]
+        condition = Condition(base, variation)
         try:
             condition.settings()
         except (KeyError, ValueError):
@@ -266,9 +271,17 @@ class Stage:
 
 
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
+WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
+WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
 STAGES = {
     "grid": Stage([one.name for pair in zip(*map(grid, ARMS), strict=True) for one in pair], SEEDS[:1], scored=False),
     "arms": Stage([*TUNED_ARMS, *(f"{TUNED_ARMS[0]}, {more}" for more in ("max_steps 256", "batch_size 128"))]),
-    "steps": Stage([f"minilm-mlm: {variation}" for variation in (*ARMS, *STEPS)]),
-    "scale": Stage([f"{base}: {arm}, {TUNED}" for base in SCALE for arm in ARMS], FRESH[:3]),
+    "steps": Stage([f"{GRID_BASE}: {variation}, {TUNED}" for variation in ("una", *STEPS)]),
+    "defaults": Stage([f"{GRID_BASE}: {arm}" for arm in ARMS]),
+    "scale": Stage(
+        [f"{base}: {arm}, {TUNED}" for base in SCALE if base != LARGE for arm in ARMS]
+        + [f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ARMS],
+        FRESH[:3],
+    ),
+    "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

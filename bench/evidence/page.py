@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from bench.evidence.conditions import ARMS, BASES, STEPS, TUNED_ARMS, Condition, dev_score, find_conditions, grid
+from bench.evidence.conditions import (
+    ARMS,
+    BASES,
+    GRID_BASE,
+    SCALE,
+    STEPS,
+    TUNED,
+    TUNED_ARMS,
+    WIDER,
+    Condition,
+    dev_score,
+    find_conditions,
+    grid,
+)
 from bench.report import table
 from train.report.intervals import Comparison, compare, holm
 from train.report.runs import title
@@ -86,12 +99,20 @@ def step_pairs(content: Evidence) -> list[Pair]:
     """UNA against what takes the place of each of its steps, at the same settings and spelling."""
     names = [
         (f"{arm.removeprefix('una, ')}{spelling}", f"minilm-mlm: una{spelling}", f"minilm-mlm: {arm}{spelling}")
-        for spelling in ("", ", surface paper")
+        for spelling in (f", {TUNED}", "", ", surface paper")
         for arm in STEPS
     ]
     return pairs_of(
         content, [*names, ("other sentences", "minilm-mlm: una, surface paper", "minilm-mlm: other sentences")]
     )
+
+
+def scale_pairs(content: Evidence) -> list[Pair]:
+    """The tuned arms by number of sentences, fewest first, and with batches of 256."""
+    sizes = [(Condition(base, "none").n_sentences(), base) for base in (GRID_BASE, *SCALE)]
+    names = [(f"{n:,} sentences", f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for n, base in sizes]
+    wide = [(f"{shown}, batches of 256", *(f"{one}, {WIDER}" for one in both)) for shown, *both in names]
+    return pairs_of(content, [*names, *wide])
 
 
 def grid_table(content: Evidence) -> str:

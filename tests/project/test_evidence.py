@@ -16,10 +16,11 @@ import una_fast
 from bench.evidence import __main__ as evidence
 from bench.evidence import bases, results
 from bench.evidence.bases import IGNORED, masked, masked_loss
+from bench.evidence.chart import draw_scale
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_lines, write_pairs
-from bench.evidence.page import base_table, difference, grid_table, pair_table, pairs_of, task_table
+from bench.evidence.page import base_table, difference, grid_table, pair_table, pairs_of, scale_pairs, task_table
 from bench.evidence.runs import Workplace, run_all, with_average
 from support.tokenizer_families import bert_uncased
 from train.config.run import defaults, make_run
@@ -177,6 +178,8 @@ def test_dev_chooses_the_point_of_the_grid() -> None:
     assert tuned("una", runs) == points[3].variation
     (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
     assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
+    (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control has UNA's settings
+    assert found.variation == points[3].variation.replace("una", "mined, and una", 1)
     with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
         find_conditions("minilm-mlm: una, tuned")
 
@@ -207,6 +210,19 @@ def test_tables_show_pairs_alone() -> None:
     assert rows[:2] == ["| before training |  | 65.00 |", "| none | 5 | 70.20 |"]
     assert rows[2].startswith("| una | 5 | 71.10 (+0.90, +0.62 to +1.18) |")
     assert pairs_of({"bases": {}, "conditions": {}}) == []
+
+
+def test_sizes_are_compared_at_the_tuned_settings(tmp_path) -> None:
+    content = measured()
+    for arm in ("none", "una"):
+        for point in grid(arm):
+            content["conditions"].setdefault(point.name, {"settings": {}, "runs": {}})["runs"]["42"] = run(0.7)
+        best = tuned(arm, content["conditions"])
+        content["conditions"][f"minilm-mlm-32768: {best}"] = content["conditions"][f"minilm-mlm: {arm}"]
+    pairs = scale_pairs(content)
+    assert [shown for shown, *_ in pairs] == ["8,192 sentences", "32,768 sentences"]
+    draw_scale(content, pairs, tmp_path / "scale.svg")
+    assert "32,768" in (tmp_path / "scale.svg").read_text()
 
 
 def test_the_grid_names_what_was_not_run() -> None:
