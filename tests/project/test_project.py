@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,13 @@ def test_an_editable_install_is_a_path_that_mypy_follows(tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as archive:
         (path,) = [name for name in archive.namelist() if name.endswith(".pth")]
         assert Path(archive.read(path).decode().strip()) == ROOT
+
+
+def test_each_kernel_has_its_stub() -> None:
+    """`python tools/stubs.py` writes what is missing here."""
+    made = runpy.run_path(str(ROOT / "tools" / "stubs.py"))["stubs"]()
+    written = {path: path.read_text(encoding="utf-8") for path in (ROOT / "una_fast" / "_kernels").rglob("*.pyi")}
+    assert len(made) > 10 and made == written
 
 
 def test_kernels_carry_no_debug_symbols() -> None:

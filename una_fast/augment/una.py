@@ -159,8 +159,8 @@ class Augmenter(KernelAugmentation):
         return Negatives(self.index.word_ids, self._config, detokenizer.term_tokens, weighted)
 
     def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
-        unseen = {"fixed_unseen": self._fixed_unseen(text), "unseen_scripts": self._unseen_scripts(text)}
-        kernel = Negatives(text.terms, self._config, numbers=text.keys, **unseen)
+        fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
+        kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
         return Ragged(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:

@@ -158,7 +158,7 @@ def _forms(
         return {"values": joined.values, "indptr": joined.indptr, "blocks": placed, "sizes": sizes, "cuts": cuts}
 
     arrays = index.cached(f"kept-{VERSION}-{encoder.fingerprint}", VERSION, make)
-    forms = Forms(*(arrays[name] for name in ("values", "indptr", "blocks", "sizes")), first_offset, context_free)
+    forms = Forms(arrays["values"], arrays["indptr"], arrays["blocks"], arrays["sizes"], first_offset, context_free)
     return forms, arrays["cuts"].tobytes().decode("latin-1")
 
 

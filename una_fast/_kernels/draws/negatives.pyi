@@ -1,0 +1,9 @@
+# made from negatives.pyx by tools/stubs.py
+from typing import Any
+
+from una_fast._kernels.draws.sampling_config import SamplingConfig
+from una_fast._kernels.draws.rows import RowKernel
+from una_fast._kernels.ids.emit import TermTokens
+class Negatives(RowKernel):
+    config: SamplingConfig
+    def __init__(self, words: Any, config: SamplingConfig, tokens: TermTokens | None = ..., weighted: Any = ..., numbers: Any = ..., fixed_unseen: Any = ..., unseen_scripts: Any = ...) -> None: ...

@@ -1,0 +1,16 @@
+# made from rows.pyx by tools/stubs.py
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from una_fast._kernels.ids.emit import TermTokens
+class Workspace:
+    def __init__(self, longest_row: int, growth: int) -> None: ...
+class RowKernel:
+    seed: int
+    tokens: TermTokens
+    def __init__(self, words: Any, seed: int, tokens: TermTokens | None = ..., numbers: Any = ..., growth: int = ...) -> None: ...
+    def workspace(self) -> Any: ...
+    def token_ids(self, rows: NDArray[np.int64], epoch: int, work: Workspace, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64], left: NDArray[np.uint8], draw_set: int = ...) -> Any: ...
+    def terms(self, rows: NDArray[np.int64], epoch: int, draw_set: int = ..., work: Workspace | None = ...) -> Any: ...
