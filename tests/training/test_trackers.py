@@ -74,6 +74,17 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_mod
     assert not (Path(values["output"]) / "tensorboard").exists()
 
 
+def test_weights_and_biases_offline_goes_on_under_the_same_id(tmp_path):
+    settings, shown = {"output": str(tmp_path), "seed": 1}, {"lr": 0.5, "loss/plain": 0.25}
+    for step in (0, 2):
+        tracker = start_trackers("wandb", settings, step)["wandb"]
+        tracker.log(shown, step)
+        tracker.finish()
+    run_id = json.loads((tmp_path / "trackers.json").read_text())["wandb"]
+    records = [path.read_bytes() for path in tmp_path.glob(f"wandb/offline-run-*/run-{run_id}.wandb")]
+    assert len(records) == 2 and all(b"loss/plain" in record for record in records)
+
+
 def test_names_are_checked_before_training(monkeypatch):
     assert make_trackers("none") == make_trackers("") == {}
     assert [*make_trackers(f"tensorboard, {OWN},tensorboard")] == ["tensorboard", OWN]
