@@ -123,6 +123,15 @@ class StringTable(Sequence[str]):
         """int64, ascending: the numbers of the strings that hold one of `contents`."""
         return strings_with(self.utf8, self.offsets, contents)
 
+    def is_utf8(self) -> bool:
+        """Whether each string is whole UTF-8, so that no character is cut in two."""
+        strings = _arrow_array(pa.large_string(), self.offsets, self.utf8, length=len(self))
+        try:
+            strings.validate(full=True)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

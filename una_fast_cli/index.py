@@ -141,13 +141,13 @@ main = Command(
 )
 upload = Command(
     "una-fast upload",
-    "Copy an index to s3, gs, hdfs or another address; a copy that was stopped goes on.",
+    "Copy an index to s3, gs, hdfs or another address.",
     options_of(Upload),
     _upload,
 )
 fetch = Command(
     "una-fast fetch",
-    "Copy an index from an address to this machine, where it can be used; a copy that was stopped goes on.",
+    "Copy an index from an address to this machine, where it can be used.",
     options_of(Fetch),
     _fetch,
 )

@@ -125,7 +125,7 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
     if keep is None:
         file.unlink()
     for copy in (lambda: upload_index(broken, in_memory), lambda: fetch_index(broken, tmp_path / "back")):
-        with pytest.raises(InputError, match=r"idf-.*(: missing|: damaged)|broken cannot be copied: "):
+        with pytest.raises(InputError, match=r"idf-.*: damaged or missing|broken cannot be copied: "):
             copy()
     assert not is_saved(tmp_path / "back") and not fsspec.filesystem("memory").exists(f"/copies/index/{MANIFEST}")
     file.write_bytes(data)
@@ -172,7 +172,7 @@ def test_an_index_that_no_build_can_make_is_not_fetched(built, tmp_path, name):
         partial(fetch_index, tmp_path / "index", tmp_path / "back"),
         partial(una_fast.load_index, tmp_path / "index", verify=True),
     ):
-        with pytest.raises(InputError, match="damaged, or not written by una_fast"):
+        with pytest.raises(InputError, match="damaged, or not written by this una_fast: wrong "):
             call()
     assert not is_saved(tmp_path / "back")
 
@@ -188,14 +188,14 @@ def test_no_name_in_a_manifest_leads_out_of_the_folder(built, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
 
 
-BAD_FIELDS = {"sources": [1], "word_tokenizer": 1, "lowercase": "no", "word_probe": [], "score_law": 1}
+BAD_FIELDS = {"word_tokenizer": 1, "lowercase": "no", "score_law": 1}
 
 
 @pytest.mark.parametrize("change", [{"sources": None}, *({name: value} for name, value in BAD_FIELDS.items())])
 def test_a_field_of_another_type_is_refused(built, tmp_path, change):
     meta, arrays = load_arrays(built, KIND, VERSION)
     save_arrays(tmp_path / "index", KIND, VERSION, {**meta, **change}, arrays)
-    with pytest.raises(InputError, match=f"{next(iter(change))} "):
+    with pytest.raises(InputError, match=f"wrong {next(iter(change))}; build it again"):
         una_fast.load_index(tmp_path / "index")
 
 

@@ -80,5 +80,5 @@ def test_an_index_of_before_is_refused(tmp_path: Path) -> None:
     meta, arrays = load_arrays(tmp_path / "index", KIND, VERSION)
     assert meta.pop("score_law") == 2
     save_arrays(tmp_path / "before", KIND, VERSION, meta, arrays)
-    with pytest.raises(InputError, match="score_law is None; build it again"):
+    with pytest.raises(InputError, match="wrong score_law; build it again"):
         una_fast.load_index(tmp_path / "before")

@@ -21,10 +21,10 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from una_fast.arrays import StringTable
 from una_fast.corpus.remote import RemoteFile
 from una_fast.corpus.source import BLOCK_BYTES, Block, FileSource, too_long, unreadable, whole_lines
 from una_fast.errors import InputError
-from una_fast.storage.content import are_utf8
 
 SAMPLE_BYTES = 4096
 COMPRESSIONS: dict[str, tuple[str, Callable[[IO[bytes]], Any]]] = {
@@ -180,7 +180,7 @@ def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def first_invalid_utf8(data: np.ndarray) -> int:
     """The offset at which Python's strict decoder finds the first error in `data`, uint8; -1 if it is valid UTF-8."""
-    if not are_utf8(data, np.array([0, len(data)])):
+    if not StringTable(data, np.array([0, len(data)])).is_utf8():
         try:
             str(data.data, "utf-8")
         except UnicodeDecodeError as error:

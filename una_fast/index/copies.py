@@ -11,26 +11,16 @@ from typing import Any
 from una_fast.corpus.remote import address_in, as_input_errors, file_system
 from una_fast.errors import InputError
 from una_fast.index.layout import KIND, VERSION, check_content
-from una_fast.storage import checked_path, resolved
-from una_fast.storage.files import file_checksum, sync_file, unwritable, write_bytes
-from una_fast.storage.folder import (
-    MANIFEST,
-    Manifest,
-    check_own,
-    checked_manifest,
-    find_manifest,
-    open_arrays,
-    read_manifest,
-)
-
-KEPT = "what was copied so far is kept: remove the cause, and run the same again to go on"
+from una_fast.storage import check_own, resolved
+from una_fast.storage.files import sync_file
+from una_fast.storage.folder import MANIFEST, Manifest, find_manifest, open_arrays, publish, read_manifest
 
 
 def upload_index(folder: str | Path, address: str | Path, progress: bool = False) -> int:
     """Copy the folder of an index to an address, as s3://bucket/name, or to a path of this machine.
 
-    Every byte is compared with the checksums first. Files that are there already, of the same size, are not copied
-    again. The ids of tokenizers that are kept with the index stay here: they are made again where one is bound.
+    Every byte is compared with the checksums first. The ids of tokenizers that are kept with the index stay here: they
+    are made again where one is bound.
 
     Args:
         folder: Where the index was saved or built.
@@ -44,30 +34,27 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
         InputError: no index, or a damaged one; an address that is unknown or cannot be written to; another index lies
             there; a package is missing.
     """
-    folder = checked_path(folder)
-    manifest = read_manifest(folder, KIND, VERSION)
-    open_arrays(folder, manifest, verify=True)
+    manifest = read_manifest(Path(folder), KIND, VERSION)
+    open_arrays(Path(folder), manifest, verify=True)
     files, place = _opened(address)
-    with as_input_errors(str(address), "written", KEPT):
+    with as_input_errors(str(address), "written"):
         if files.exists(f"{place}/{MANIFEST}") and files.cat_file(f"{place}/{MANIFEST}") != manifest.encode():
             raise InputError(f"{address}: holds {MANIFEST!r} already; give another folder, or delete it")
         files.makedirs(place, exist_ok=True)
-        sizes = {name: (folder / name).stat().st_size for name in manifest.files.values()}
-        there = {name.rpartition("/")[2]: about["size"] for name, about in files.find(place, detail=True).items()}
-        missing = [name for name, size in sizes.items() if there.get(name) != size]
-        files.put([f"{folder}/{name}" for name in missing], [f"{place}/{name}" for name in missing], **_bar(progress))
+        names = manifest.files.values()
+        files.put([f"{folder}/{name}" for name in names], [f"{place}/{name}" for name in names], **_bar(progress))
         files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())
-    return sum(sizes.values())
+    return _size(Path(folder), manifest)
 
 
 def fetch_index(address: str | Path, folder: str | Path, progress: bool = False) -> int:
     """Copy the index at an address to a folder of this machine, which is an index only when all of it is there.
 
-    Every byte is compared with the checksums, and every id with its bounds. A copy that was stopped goes on.
+    Every byte is compared with the checksums, and every id with its bounds.
 
     Args:
         address: What `upload_index` was given; http and https too, since no folder needs to be listed.
-        folder: Where the index is to lie: it is missing, empty, or holds this index or a copy that was stopped.
+        folder: Where the index is to lie: it is missing, empty, or holds this index.
         progress: Show it on stderr.
 
     Returns:
@@ -82,40 +69,30 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
     with as_input_errors(str(address), "read"):
         if not files.exists(f"{place}/{MANIFEST}"):
             raise InputError(f"{address}: not a saved index (it has no {MANIFEST}); give the address of one")
-        manifest = checked_manifest(files.cat_file(f"{place}/{MANIFEST}"), str(address), KIND, VERSION)
+        manifest = Manifest.decode(files.cat_file(f"{place}/{MANIFEST}"), str(address))
+    manifest.check(str(address), KIND, VERSION)
     check_own(goal, KIND, unused=find_manifest(goal) != manifest)
-    try:
-        goal.mkdir(parents=True, exist_ok=True)
-        missing = _missing(goal, manifest)
-        with as_input_errors(str(address), "copied", KEPT):
-            files.get([f"{place}/{name}" for name in missing], [f"{goal}/{name}" for name in missing], **_bar(progress))
-        if damaged := _missing(goal, manifest):
-            raise InputError(
-                f"{place}/{damaged[0]}: damaged (cut short or changed); delete it, and upload the index again"
-            )
-        for name in missing:
+
+    def get() -> Manifest:
+        names = [*manifest.files.values()] if find_manifest(goal) != manifest else []
+        with as_input_errors(str(address), "copied"):
+            files.get([f"{place}/{name}" for name in names], [f"{goal}/{name}" for name in names], **_bar(progress))
+        for name in names:
             with (goal / name).open("rb+") as file:
                 sync_file(file)
-        check_content(goal, *open_arrays(goal, manifest), verify=True)
-        write_bytes(goal / MANIFEST, manifest.encode())
-    except OSError as error:
-        raise unwritable(goal, error, KEPT) from error
-    return sum((goal / name).stat().st_size for name in manifest.files.values())
+        check_content(goal, *open_arrays(goal, manifest, verify=True), verify=True)
+        return manifest
+
+    publish(goal, KIND, get)
+    return _size(goal, manifest)
 
 
-def _missing(goal: Path, manifest: Manifest) -> list[str]:
-    """The files that are not in a folder, or have another content there."""
-
-    def is_there(name: str) -> bool:
-        path = goal / manifest.files[name]
-        return path.exists() and file_checksum(path) == manifest.checksums[name]
-
-    return [file for name, file in manifest.files.items() if not is_there(name)]
+def _size(folder: Path, manifest: Manifest) -> int:
+    return sum((folder / name).stat().st_size for name in manifest.files.values())
 
 
 def _opened(address: str | Path) -> tuple[Any, str]:
     """The file system of an address or of a path of this machine, and the folder's path in it."""
-    checked_path(address)
     with as_input_errors(str(address), "opened"):
         files, folder = file_system(address_in(str(address)) or str(address))
     return files, folder.rstrip("/")

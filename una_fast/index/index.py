@@ -25,8 +25,7 @@ from una_fast.corpus.word_tokenizers import (
 from una_fast.errors import InputError, counted
 from una_fast.index.layout import KIND, SCORE_LAW, SCORES, VERSION, check_content, index_meta, tables_of
 from una_fast.index.scores import term_frequency
-from una_fast.memory import check_size
-from una_fast.storage import cached_arrays, checked_path, load_arrays, resolved, save_arrays
+from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
 from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Index:
         """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
         if "://" in str(path):
             raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
-        folder = checked_path(path)
+        folder = Path(path)
         meta, arrays = load_arrays(folder, KIND, VERSION, verify)
         check_content(folder, meta, arrays, verify)
         if verify:
@@ -114,7 +113,6 @@ class Index:
         """n_t, how often each document holds each term: int32 (N, V), terms ascending in each row."""
         import scipy.sparse  # here: 0.2 s that a process does not need to draw negatives
 
-        check_size("index.counts", 8 * (self.n_documents + 1) + 16 * len(self.word_ids.values))  # copies included
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
         counts = scipy.sparse.csr_array((ones, self.word_ids.values, self.word_ids.indptr), shape=shape, copy=True)
         counts.sum_duplicates()
@@ -129,7 +127,6 @@ class Index:
         """Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
         import scipy.sparse
 
-        check_size("index.tfidf()", 8 * (self.n_documents + 1) + 48 * len(self.word_ids.values))  # copies included
         counts = self.counts
         lengths = np.repeat(self.word_ids.lengths(), np.diff(counts.indptr))
         data = term_frequency(counts.data, lengths) * self.idf[counts.indices]
@@ -150,7 +147,8 @@ class Index:
         something else than an index.
         """
         folder = resolved(path)
-        save_arrays(folder, KIND, VERSION, self._meta(), self._arrays)
+        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
+        save_arrays(folder, KIND, VERSION, meta, self._arrays)
         self.path = folder
         logger.info("index saved: %s", folder)
 
@@ -162,13 +160,8 @@ class Index:
             version: Of their layout.
             make: Makes them.
         """
-        manifest = find_manifest(self.path) if self.path is not None else None
-        is_there = manifest is not None and manifest.meta == self._meta()  # else another index was saved there since
-        folder = self.path / name if self.path is not None and is_there else None
+        folder = self.path / name if self.path and is_saved(self.path) else None
         return cached_arrays(folder, "cache", version, f"{name} of {self.fingerprint}", make)
-
-    def _meta(self) -> dict[str, Any]:
-        return index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
 
     def _checked(self, row: int) -> int:
         n = len(self)

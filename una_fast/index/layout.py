@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, Ragged, StringTable
-from una_fast.corpus.word_tokenizers import Probe, Split, is_probe, tokenizer_name
+from una_fast.corpus.word_tokenizers import Probe, Split, tokenizer_name
 from una_fast.errors import InputError
-from una_fast.storage.content import wrong_rows, wrong_strings
 
 KIND, VERSION = "index", 1
 SCORE_LAW = 2  # how scores are rounded: correctly, so equal on all processors
@@ -33,7 +33,6 @@ DTYPES: dict[str, type[np.generic]] = {
 }
 SCORES = ("document_frequency", "idf", "max_tfidf")
 META = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
-SOURCE = {"name": str, "n_documents": int, "xxh3_128": str}
 
 
 def index_meta(
@@ -52,61 +51,44 @@ def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, 
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray], verify: bool) -> None:
-    """Check fields, types and lengths of an index; all values too with `verify`, 0.05 s for a million sentences.
+    """Check types and lengths of an index; all values too with `verify`, 0.05 s for a million sentences.
 
-    After `verify` no kernel reads outside of an array, whoever wrote it.
-
-    Raises:
-        InputError: with the first array or field that is wrong.
+    After `verify` no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
     """
-    checks = [_wrong_meta(meta), _wrong_types(arrays), *([_wrong_values(arrays)] if verify else [])]
-    for name, wrong in (pair for check in checks for pair in check):
-        if wrong:
-            raise InputError(f"{folder}: damaged, or not written by una_fast: {name} {wrong}; build it again")
+    for name, is_right in chain(_type_checks(meta, arrays), _value_checks(arrays) if verify else ()):
+        if not is_right:
+            raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {name}; build it again")
 
 
-def _wrong_meta(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The name of each field, and what is wrong with it or ""; the two checks below do the same for arrays."""
+def _type_checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
+    """The name of each field and array, and whether it is right; each check relies on those before it."""
     for name, kind in META.items():
-        yield name, "" if type(meta.get(name)) is kind else f"is {meta.get(name)!r:.80}"
-    yield "score_law", "" if meta["score_law"] == SCORE_LAW else f"is {meta['score_law']}"
-    probe = meta.get("word_probe")
-    yield "word_probe", "" if probe is None or is_probe(probe) else f"is {probe!r:.80}"
-    for source in meta["sources"]:
-        fits = isinstance(source, dict) and all(type(source.get(name)) is kind for name, kind in SOURCE.items())
-        yield "sources", "" if fits else f"holds {source!r:.80}"
-
-
-def _wrong_types(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
-    yield "the list of its arrays", "" if arrays.keys() == DTYPES.keys() else f"is {', '.join(sorted(arrays))}"
+        yield name, type(meta.get(name)) is kind
+    yield "score_law", meta["score_law"] == SCORE_LAW
+    yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():
-        array = arrays[name]
-        fits = array.dtype == dtype and array.ndim == 1
-        yield name, "" if fits else f"is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of one dimension"
+        yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
     chunks, terms, sentences, words = tables_of(arrays)
-    ragged = {"chunks": vars(chunks), "terms": vars(terms), "sentences": vars(sentences), "words": vars(words)}
-    for name, (values, bounds) in ((name, parts.values()) for name, parts in ragged.items()):
-        fits = len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values)
-        yield name, "" if fits else f"has no bounds of {len(values):,} values"
-    yield "terms", "" if 0 < len(terms) <= MAX_IDS else "is empty"
+    tables = {"chunks": vars(chunks), "terms": vars(terms), "sentences": vars(sentences), "words": vars(words)}
+    for name, (values, bounds) in ((name, table.values()) for name, table in tables.items()):
+        yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values)
+    yield "terms", 0 < len(terms) <= MAX_IDS
     for name in SCORES:
-        yield name, "" if len(arrays[name]) == len(terms) else f"has not one value for each of the {len(terms):,} terms"
-    yield "sentences", "" if len(sentences) == len(words) else f"has {len(sentences):,} rows, and words {len(words):,}"
+        yield name, len(arrays[name]) == len(terms)
+    yield "sentences", len(sentences) == len(words)
 
 
-def _wrong_values(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+def _value_checks(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
     chunks, terms, sentences, words = tables_of(arrays)
-    yield "chunks", wrong_strings(chunks)
-    yield "terms", wrong_strings(terms)
-    yield "sentences", wrong_rows(sentences, len(words), len(chunks))
-    yield "words", wrong_rows(words, len(words), len(terms))
-    limits = {
-        "document_frequency": (1, len(words)),
-        "idf": (0, sys.float_info.max),
-        "max_tfidf": (0, sys.float_info.max),
-    }
-    for name, (low, high) in limits.items():
-        fits = low <= arrays[name].min() and arrays[name].max() <= high  # False for NaN
-        yield name, "" if fits else f"is not from {low:,} to {high:,}"
-    increases = (arrays["max_tfidf"][1:] > arrays["max_tfidf"][:-1]).any()
-    yield "max_tfidf", "increases: terms stand from high to low" if increases else ""
+    yield "chunks", _never_falls(chunks.offsets) and chunks.is_utf8()
+    yield "terms", _never_falls(terms.offsets) and terms.is_utf8()
+    for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
+        largest = rows.values.view(np.uint32).max(initial=0)  # a negative id becomes larger than any valid one
+        yield name, _never_falls(rows.indptr) and (len(rows.values) == 0 or largest < len(strings))
+    for name, low, high in (("document_frequency", 1, len(words)), *((name, 0, sys.float_info.max) for name in SCORES)):
+        yield name, low <= arrays[name].min() and arrays[name].max() <= high  # False for NaN
+    yield "max_tfidf", _never_falls(-arrays["max_tfidf"])
+
+
+def _never_falls(values: np.ndarray) -> bool:
+    return not (values[1:] < values[:-1]).any()

@@ -20,19 +20,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 KEPT = "what was saved before is intact"
-PARTIAL = re.compile(r"\..+\.[0-9a-f]{16,32}\.partial", re.DOTALL)  # what `new_file` writes to until it is complete
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # what `new_file` writes to until it is complete
 READ_AT_ONCE = 1 << 22  # bytes
-
-
-def checked_path(path: str | Path) -> Path:
-    """`path` as a Path. Raises `InputError` for a value that cannot be the name of a file or folder."""
-    try:
-        checked = Path(path)
-        with suppress(OSError):
-            checked.lstat()
-    except (TypeError, ValueError) as error:  # ValueError: a null character
-        raise InputError(f"{path!r}: is no name of a folder ({error})") from error
-    return checked
 
 
 @contextmanager
@@ -62,11 +51,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a small file, whole or not at all. Raises OSError."""
     with new_file(path) as file:
         file.write(data)
-
-
-def read_bytes(path: Path) -> bytes:
-    """All bytes of a file. Raises OSError."""
-    return path.read_bytes()
 
 
 def remove_partial(folder: Path) -> None:

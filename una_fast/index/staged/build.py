@@ -70,7 +70,7 @@ def build_in_stages(
                 (work / f"{name}.npy").replace(target / file)
             return manifest
 
-        publish(target, KIND, checksums, move)
+        publish(target, KIND, move)
     return target
 
 

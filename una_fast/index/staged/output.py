@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import xxhash
@@ -13,7 +14,6 @@ from una_fast.index.layout import DTYPES
 from una_fast.index.staged.packs import GO_ON, Pack, PackFiles, write_pack
 from una_fast.index.staged.read import ROWS
 from una_fast.storage.files import new_file, unwritable
-from una_fast.storage.folder import array_header
 
 
 def number_split(split: int, rows: Path, labels: dict[str, PackFiles], output: Path) -> None:
@@ -45,18 +45,21 @@ def write_array(name: str, parts: PackFiles, array: Path, output: Path) -> None:
             n += pack.length(in_part)
     try:
         with new_file(array) as file:
-            for start in (array_header(dtype, (n,)), bytes(dtype.itemsize * is_bounds)):
-                file.write(start)
-                checksum.update(start)
+
+            def write(data: bytes | memoryview) -> None:
+                file.write(data)
+                checksum.update(data)
+
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (n,)}
+            np.lib.format.write_array_header_1_0(SimpleNamespace(write=write), header)
+            write(bytes(dtype.itemsize * is_bounds))
             for path in parts:
                 with Pack(path) as pack:
                     values = pack.read(in_part)
                 if is_bounds and len(values):
                     values = end + np.cumsum(values, dtype=POINTER)
                     end = values[-1]
-                data = values.astype(dtype, copy=False).view(np.uint8).data
-                file.write(data)
-                checksum.update(data)
+                write(values.astype(dtype, copy=False).view(np.uint8).data)
     except OSError as error:
         raise unwritable(array, error, GO_ON) from error
     write_pack(output, {"checksum": checksum.hexdigest()}, {})
