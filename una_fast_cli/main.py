@@ -36,9 +36,6 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is that of `train.config.command.run_command`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["--version"]:
-        sys.stdout.write(f"una_fast {una_fast.__version__}\n")
-        return 0
     try:
         check_not_hidden("train")
     except InputError as error:
@@ -46,14 +43,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     from train.config.command import run_command  # only now that `train` is ours
 
-    return run_command(lambda: _run(words))
+    return run_command(lambda: _run(*words))
 
 
-def _run(words: list[str]) -> int:
-    from train.config.command import first_word
+def _run(name: str = "", *words: str) -> int:
+    from train.config.names import nearest
 
-    name = first_word(words, "una-fast", "command", {name: about for name, (_, about) in COMMANDS.items()})
-    return import_object(COMMANDS[name][0])(words[1:], f"una-fast {name}")
+    if name in ("-h", "--help"):
+        lines = "".join(f"  {name:10} {about}\n" for name, (_, about) in COMMANDS.items())
+        sys.stdout.write(f"usage: una-fast COMMAND [options]\n\n{lines}\nSee `una-fast COMMAND --help`.\n")
+    elif name == "--version":
+        sys.stdout.write(f"una_fast {una_fast.__version__}\n")
+    elif name in COMMANDS:
+        return import_object(COMMANDS[name][0])(words, f"una-fast {name}")
+    else:
+        problem = f"unknown command {name!r}" if name else "the command is missing"
+        raise InputError(f"{problem}: {nearest(name, COMMANDS) or 'choose from ' + ', '.join(COMMANDS)}")
+    return 0
 
 
 def check_not_hidden(package: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.tables import Cell, Source, cells_of, contents
-from train.config.command import Parser, first_word
+from train.config.command import Parser
 from train.config.options import option, options_of, words_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.files import downstream_folder
@@ -32,6 +32,13 @@ class Paper:
     otherwise: --alpha does nothing for the rows of the table of alpha.
     """
 
+    table: str = option(
+        "",
+        choices={name: f"table {table['number']}, {table['title']}" for name, table in contents().items()},
+        positional=True,
+        metavar="TABLE",
+    )
+    """table to make"""
     data: str = option("", metavar="FOLDER")
     """folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA"""
     rows: str = option("", metavar="NAME,NAME")
@@ -125,17 +132,17 @@ class Request:
 
 
 def read_request(words: Sequence[str], prog: str) -> Request:
-    """The request of a command line whose first word is the table.
+    """The request of a command line.
 
     Raises:
         InputError: no such table, an unknown option, a value that is missing or out of range, no corpus.
     """
-    titles = {name: f"table {table['number']}: {table['title']}" for name, table in contents().items()}
-    name = first_word(words, prog, "table", titles)
     taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
-    about = f"The paper's {titles[name]}, with its figures beside."
-    read = Parser(f"{prog} {name}", about, options_of(Paper) | taken).given(words[1:])
-    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in read.items()}
+    own = options_of(Paper)
+    given = Parser(prog, "A table of the paper, with its figures beside what is measured.", own | taken).given(words)
+    name = given.pop("table", "")
+    if not name:
+        raise InputError(f"TABLE is missing: choose from {', '.join(own['table'].choices)}")
     if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     downstream = downstream_folder(given.get("data") or None)

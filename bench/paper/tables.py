@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from bench.report import table
-from train.config.command import read_yaml
 from train.evaluation.tasks.registry import TASKS, suite
 from train.record.folder import write_json, write_page
 from train.report.runs import STS_AVERAGE
@@ -62,7 +63,7 @@ class Cell:
 @functools.cache
 def contents() -> dict[str, dict[str, Any]]:
     """tables.yaml: each table by its name."""
-    return read_yaml(Path(__file__).with_name("tables.yaml"))
+    return yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
 
 
 def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell]:

@@ -71,8 +71,7 @@ def refusal(capsys, *arguments):
 
 
 def test_every_command_is_listed_and_there(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
+    assert main(["--help"]) == 0
     listed = capsys.readouterr().out
     for name, (path, _) in COMMANDS.items():
         assert f"\n  {name} " in listed and callable(import_object(path)), name

@@ -174,8 +174,8 @@ def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
 
 class TestRefusals:
     def test_a_table_that_is_not_there(self, capsys):
-        assert "unknown table 'abaltion': did you mean ablation?" in refusal(capsys, "abaltion")
-        assert "the table is missing: choose from main, ablation" in refusal(capsys, "--output", "o")
+        assert "TABLE is 'abaltion': choose from main, ablation" in refusal(capsys, "abaltion")
+        assert "TABLE is missing: choose from main, ablation" in refusal(capsys, "--output", "o")
 
     def test_models_that_are_not_there(self, folder, tmp_path, capsys):
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]

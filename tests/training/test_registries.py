@@ -21,15 +21,17 @@ from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 LIGHT = "train.config.run", "train.objective.registry", "una_fast.augment.registry", "train.evaluation.tasks.registry"
+OWN_CLASS = "MODULE:CLASS"
 HEAVY = {"torch", "transformers", "scipy"}
 
 
 def test_the_values_of_options() -> None:
-    assert options()["loss"].choices == (*LOSSES,)
+    assert options()["loss"].choices == (*LOSSES, "MODULE:FUNCTION")
     assert options()["noise"].choices == ("none", *NOISES)
     assert options()["pooling"].choices == (AUTO, *OF_TRAINING)
-    assert options()["positives"].choices == ("same", *(name for name in AUGMENTATIONS if name != "una"))
-    assert options()["augment"].choices == (*(name for name, row in AUGMENTATIONS.items() if row.negative), "none")
+    assert options()["positives"].choices == ("same", *(name for name in AUGMENTATIONS if name != "una"), OWN_CLASS)
+    negatives = (name for name, row in AUGMENTATIONS.items() if row.negative)
+    assert options()["augment"].choices == (*negatives, "none", OWN_CLASS)
 
 
 def test_help_says_what_each_value_means() -> None:
@@ -162,8 +164,8 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
     ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
     ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is not a text augmentation: derive a class"),
     ({"positives": "own_parts:LIMIT"}, "--positives: 'own_parts:LIMIT' is of type int"),
-    ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, or name one of your own as MODULE:FUNCTION"),
-    ({"augment": "eda"}, "--augment is 'eda': choose from una, none, or name one of your own as MODULE:CLASS"),
+    ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, MODULE:FUNCTION"),
+    ({"augment": "eda"}, "--augment is 'eda': choose from una, none, MODULE:CLASS"),
 ])  # fmt: skip
 def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:
     with pytest.raises(InputError, match=message):

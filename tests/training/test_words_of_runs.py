@@ -1,7 +1,5 @@
 """The options for words reach the index of a run, and an index with other words is refused."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,13 +38,3 @@ def test_an_import_path_opens_the_index_made_by_it(tmp_path: Path) -> None:
 def test_an_index_of_other_words_is_refused(asked: dict, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"made by 'treebank' with --lowercase, .* name a new folder with --index"):
         open_index(Run(index=saved(tmp_path / "index"), **asked))
-
-
-def test_a_warning_is_one_line() -> None:
-    program = (
-        "import warnings; from train.config.command import show_warnings_as_lines; "
-        "from una_fast.errors import InputWarning; show_warnings_as_lines(); "
-        "warnings.warn('rows are not lines', InputWarning)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr == "warning: rows are not lines\n"

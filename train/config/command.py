@@ -13,20 +13,20 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from train.config.names import hint, nearest, today
+from train.config.names import hint, today
 from train.config.options import BOUNDS, Option, complete
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
-from una_fast.text_table import aligned
 
+_usual_format = warnings.formatwarning
 PLACEHOLDERS = {str: "TEXT", int: "N", float: "X"}  # of a value in --help, by its type
 
 
 class Parser(argparse.ArgumentParser):
     """A parser of options by field name, each under its heading. It raises InputError, and takes no abbreviations."""
 
-    def __init__(self, prog: str, about: str, options: Mapping[str, Option]) -> None:
-        super().__init__(prog, description=about, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    def __init__(self, prog: str, about: str, options: Mapping[str, Option], epilog: str = "") -> None:
+        super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
         self.options = options
         places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *places, "[options]"])
@@ -67,20 +67,18 @@ class Parser(argparse.ArgumentParser):
 
 def _add(section: Any, option: Option) -> None:
     """Add an option; its texts are read later, by `Option.read`. Its help has default and bounds behind it."""
-    value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
-    notes = [f"default {value}"] if value not in (None, "") and option.kinds != (bool,) else []
+    is_switch = option.kinds == (bool,)
+    default = " ".join(map(str, option.default)) if option.many else option.default
+    notes = [f"default {default}"] if default not in (None, "") and not is_switch else []
     notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in option.bounds.items())])
     about = (f"{option.help} [{', '.join(notes)}]" if notes else option.help).replace("%", "%%")
-    if option.kinds == (bool,):
+    if is_switch:
         section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
         return
-    choices = "{" + ",".join(filter(None, [*option.choices, option.own])) + "}" if option.choices else ""
+    choices = "{" + ",".join(option.choices) + "}" if option.choices else ""
+    name, one, many = (option.name, "?", "*") if option.positional else (option.flag, None, "+")  # `complete` counts
     metavar = choices or option.metavar or PLACEHOLDERS[option.kinds[0]]
-    several = option.many and not option.listed
-    if option.positional:  # may be missing for argparse, because `complete` says better what is missing
-        section.add_argument(option.name, nargs="*" if several else "?", metavar=metavar, help=about)
-    else:
-        section.add_argument(option.flag, nargs="+" if several else None, metavar=metavar, help=about)
+    section.add_argument(name, nargs=many if option.many else one, metavar=metavar, help=about)
 
 
 @dataclass(frozen=True)
@@ -105,34 +103,8 @@ class Command:
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
         """Run a command line, by default that of the process, and return the exit code."""
-        parser = Parser(prog or self.prog, self.about, self.options)
-        parser.epilog = self.epilog
+        parser = Parser(prog or self.prog, self.about, self.options, self.epilog)
         return run_command(lambda: self.run(complete(self.options, parser.given(arguments))), self.extra)
-
-
-def first_word(words: Sequence[str], prog: str, kind: str, about: Mapping[str, str]) -> str:
-    """The first word of a command line, which is the name of a `kind`; if it is --help, list the names and exit.
-
-    Args:
-        words: The command line.
-        prog: Name of the command, for --help.
-        kind: What the names are names of.
-        about: What each name stands for.
-
-    Raises:
-        InputError: There is no such name.
-    """
-    name, usage = (words[0] if words else ""), f"{prog} {kind.upper()}"
-    if name in ("-h", "--help"):
-        rows = aligned([("", name, meaning) for name, meaning in about.items()], left=(1, 2))
-        lines = "".join(f"{row.rstrip()}\n" for row in rows)
-        sys.stdout.write(f"usage: {usage} [options]\n\n{lines}\n`{usage} --help` shows the options.\n")
-        sys.exit(0)
-    if name not in about:
-        is_missing = not name or name.startswith("-")
-        problem = f"the {kind} is missing" if is_missing else f"unknown {kind} {name!r}"
-        raise InputError(f"{problem}: {nearest(name, about) or 'choose from ' + ', '.join(about)}")
-    return name
 
 
 def file_values(name: str, options: Mapping[str, Option]) -> dict[str, Any]:
@@ -141,33 +113,25 @@ def file_values(name: str, options: Mapping[str, Option]) -> dict[str, Any]:
     Raises:
         InputError: no YAML file, an unknown key, a value that its option does not take; the message names --config.
     """
-    try:
-        values, flags = {}, {option.flag: option for option in options.values()}
-        for key, value in read_yaml(Path(name)).items():
-            flag = today("--" + str(key).replace("_", "-"))
-            if flag not in flags:
-                answer = hint(flag, flags).replace("mean --", "mean ")
-                raise InputError(f"unknown key {key}: {answer.replace('-', '_') if '_' in str(key) else answer}")
-            if value is not None:
-                values[flags[flag].name] = flags[flag].read(value)
-        return values
-    except InputError as error:
-        raise InputError(f"--config {name}: {error}") from error
-
-
-def read_yaml(path: Path) -> dict[Any, Any]:
-    """The mapping in a YAML file; {} for an empty file. InputError if it cannot be read, or holds something else."""
     import yaml  # takes 30 ms, and only --config needs it
 
+    values, flags = {}, {option.flag: option for option in options.values()}
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
+        if not isinstance(content, dict):
+            raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
+        for key, value in content.items():
+            flag = today("--" + str(key).replace("_", "-"))
+            if flag not in flags:
+                raise InputError(f"unknown key {key}: {hint(flag, flags)}")
+            values[flags[flag].name] = flags[flag].read(value)
     except OSError as error:
-        raise InputError(f"{error.strerror}: give a YAML file of options") from error
+        raise InputError(f"--config {name}: {error.strerror}: give a YAML file of options") from error
+    except InputError as error:
+        raise InputError(f"--config {name}: {error}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
-        raise InputError(f"not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content or {}, dict):
-        raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
-    return content or {}
+        raise InputError(f"--config {name}: not YAML: {' '.join(str(error).split())}") from error
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
@@ -180,38 +144,33 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
         action: what the command does.
         extra: see `Command`.
     """
-    show_warnings_as_lines()
+    warnings.formatwarning = _one_line
     try:
         code = action() or 0
         sys.stdout.flush()
         return code
-    except ModuleNotFoundError as error:
-        if (sentence := missing_package(error, extra)) is None:
-            raise
-        sys.stderr.write(f"error: {sentence}\n")
-    except InputError as error:
-        sys.stderr.write(f"error: {error}\n")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still writes when it exits
         return 128 + 13  # SIGPIPE, for which Windows has no name
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 128 + signal.SIGINT
-    except OSError as error:  # a name of 256 characters, a file that the user may not read
-        if not error.filename:
+    except (InputError, ModuleNotFoundError, OSError) as error:
+        if (sentence := _sentence(error, extra)) is None:
             raise
-        sys.stderr.write(f"error: {error.filename}: {error.strerror}\n")
+        sys.stderr.write(f"error: {sentence}\n")
     return 2
 
 
-def show_warnings_as_lines() -> None:
-    """Write each InputWarning as one line on stderr, without file and line number; other warnings stay as they are."""
-    shown = warnings.showwarning
+def _sentence(error: Exception, extra: str | None) -> Any:
+    """What a user is told of an error; None for a bug of una_fast."""
+    if isinstance(error, ModuleNotFoundError):
+        return missing_package(error, extra)
+    if isinstance(error, OSError):  # a name of 256 characters, a file that the user may not read
+        return error.filename and f"{error.filename}: {error.strerror}"
+    return error
 
-    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        if issubclass(category, InputWarning):
-            sys.stderr.write(f"warning: {message}\n")
-        else:
-            shown(message, category, *place)
 
-    warnings.showwarning = show  # type: ignore[assignment]
+def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
+    """An InputWarning as one line, without file and line number; other warnings stay as they are."""
+    return f"warning: {message}\n" if issubclass(category, InputWarning) else _usual_format(message, category, *place)

@@ -18,7 +18,7 @@ from operator import ge, gt, le, lt
 from os.path import expanduser
 from typing import Any, Literal
 
-from train.config.names import hint, today, why_not
+from train.config.names import today, why_not
 from una_fast.errors import InputError
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
@@ -66,8 +66,8 @@ class Option:
     Attributes:
         least, above, most, below: Bounds of a number, or of each of several.
         metavar: Placeholder of the value in --help; by default a word for the type.
-        choices: The values that are allowed, () for any; a Literal type lists them itself.
-        own: What may stand there besides the choices, by its import path, as "MODULE:CLASS".
+        choices: The values that are allowed, () for any; a Literal type lists them itself. One with a colon, as
+            "MODULE:CLASS", stands for every import path.
         required: It must not be empty.
         positional: It stands on the command line without a name.
         group: Its heading; by default the first line of the dataclass' docstring, with the rest of it below.
@@ -84,7 +84,6 @@ class Option:
     role: Role = "result"
     metavar: str = ""
     choices: tuple[str, ...] = ()
-    own: str = ""
     required: bool = False
     positional: bool = False
     group: Group = Group("")
@@ -99,11 +98,6 @@ class Option:
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     @property
-    def listed(self) -> bool:
-        """Whether it takes whole numbers with commas between, as 42,0,1."""
-        return self.many and self.kinds == (int,)
-
-    @property
     def bounds(self) -> dict[str, float]:
         """The bounds that are stated, by name."""
         return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
@@ -116,27 +110,29 @@ class Option:
         """
         if not self.many or value is None:
             return self._read(value)
-        values = value.split(",") if self.listed and isinstance(value, str) else value
-        return tuple(map(self._read, values if isinstance(values, (tuple, list)) else (values,)))
+        values = value if isinstance(value, (tuple, list)) else [value]
+        if str not in self.kinds:
+            values = [part for value in values for part in (value.split(",") if isinstance(value, str) else [value])]
+        return tuple(map(self._read, values))
 
     def _read(self, value: Any) -> Any:
         if value is None or (isinstance(value, bool) and self.kinds == (bool,)):
             return value
-        text = today(self.flag, str(value)) if self.choices else str(value)
-        if self.choices and text not in self.choices and not (self.own and ":" in text):
-            own = f", or name one of your own as {self.own}" if self.own else ""
-            answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}{own}"
-            raise InputError(f"{self.flag} is {text!r}: {answer}")
         for kind in () if isinstance(value, (bool, dict, list)) or bool in self.kinds else self.kinds:
-            if kind is str:
-                return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
             try:
-                number = kind(text)
+                read: Any = kind(str(value))
             except ValueError:
                 continue
-            return self._within_bounds(number)
-        several = ": write them as 42,0,1" if self.listed else ""
+            return self._checked_text(read) if kind is str else self._within_bounds(read)
+        several = ": write them as 42,0,1" if self.many else ""
         raise InputError(f"{self.flag} is {value!r}, and must be {NOUNS[self.kinds[-1]]}{several}")
+
+    def _checked_text(self, text: str) -> str:
+        text = today(self.flag, text) if self.choices else text
+        if self.choices and text not in self.choices and not (":" in text and ":" in "".join(self.choices)):
+            answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}"
+            raise InputError(f"{self.flag} is {text!r}: {answer}")
+        return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
 
     def _within_bounds(self, number: float) -> float:
         for name, bound in {**self.bounds, "below": self.below or LARGEST}.items():
@@ -149,8 +145,7 @@ class Option:
         """The words of a command line that give this value; none for None."""
         if value is None or isinstance(value, bool):
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
-        texts = list(map(str, value)) if isinstance(value, (tuple, list)) else [str(value)]
-        return [self.flag, *texts] if self.many and not self.listed else [f"{self.flag}={','.join(texts)}"]
+        return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
 
 def options_of(kind: type, *groups: Group) -> dict[str, Option]:
@@ -161,29 +156,27 @@ def options_of(kind: type, *groups: Group) -> dict[str, Option]:
         for field, text in pairwise(source.body)
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
-    hints, (title, _, about) = typing.get_type_hints(kind), inspect.cleandoc(kind.__doc__ or "").partition("\n")
-    heading = Group(title.rstrip("."), " ".join(about.split()))
+    title, _, about = inspect.cleandoc(kind.__doc__ or "").partition("\n")
+    hints, heading = typing.get_type_hints(kind), Group(title.rstrip("."), " ".join(about.split()))
     options = {}
     for field in dataclasses.fields(kind):
         stated: Option = field.metadata["option"]
-        own = stated.own and f"; {stated.own}: one of your own, by its import path"
-        text = ": ".join(filter(None, [texts[field.name], stated.help])) + own
-        group = stated.group if stated.group.title else heading
-        types_ = _typed(hints[field.name], stated.choices)
-        options[field.name] = dataclasses.replace(stated, name=field.name, help=text, group=group, **types_)
+        leaves = _leaves(hints[field.name])
+        options[field.name] = dataclasses.replace(
+            stated,
+            name=field.name,
+            help=": ".join(filter(None, [texts[field.name], stated.help])),
+            group=stated.group if stated.group.title else heading,
+            choices=stated.choices or tuple(leaf for leaf in leaves if isinstance(leaf, str)),
+            kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
+            many=Ellipsis in leaves,
+        )
     return {name: option for name, option in options.items() if not groups or option.group in groups}
 
 
-def _typed(hint: Any, choices: tuple[str, ...]) -> dict[str, Any]:
-    """What the type of a field says of its option: `kinds`, `many` and `choices`."""
-    arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    arms = tuple(arm for arm in arms if arm is not types.NoneType)
-    many = typing.get_origin(arms[0]) is tuple
-    if many:
-        arms = typing.get_args(arms[0])[:1]
-    if typing.get_origin(arms[0]) is Literal:
-        choices, arms = typing.get_args(arms[0]), (str,)
-    return {"kinds": arms, "many": many, "choices": choices}
+def _leaves(hint: Any) -> list[Any]:
+    """The types in a type hint, the values of a Literal in it, and the Ellipsis of a tuple."""
+    return [leaf for part in typing.get_args(hint) for leaf in _leaves(part)] or [hint]
 
 
 def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,11 +185,8 @@ def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[st
     Raises:
         InputError: A required value is missing, or a given one cannot be used.
     """
-    if unknown := [*given.keys() - options.keys()]:
-        raise InputError(
-            f"unknown option {unknown[0]}: {hint(unknown[0], [option.flag for option in options.values()])}"
-        )
-    values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
+    every = {name: option.default for name, option in options.items()} | given
+    values = {name: options[name].read(value) for name, value in every.items()}
     for name, option in options.items():
         if option.required and not values[name]:
             raise InputError(f"{option.flag} is missing: give the {option.help.split(':')[0]}")

@@ -24,6 +24,7 @@ from una_fast.errors import InputError
 Schedule = Literal["linear", "cosine", "constant"]
 
 SAME = "same"  # positives that no augmentation makes
+OWN = "one of your own, by its import path"
 POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
 WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
@@ -95,8 +96,8 @@ class Run:
     positives: str = POSITIVE.option(
         SAME,
         choices={SAME: "the sentence itself, or its line of --paraphrases"}
-        | {name: row.meaning for name, row in POSITIVES.items()},
-        own="MODULE:CLASS",
+        | {name: row.meaning for name, row in POSITIVES.items()}
+        | {"MODULE:CLASS": OWN},
     )
     """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
     positives_strength: float = POSITIVE.option(0.1, above=0, most=1)
@@ -107,8 +108,7 @@ class Run:
     augment: str | None = NEGATIVES.option(
         None,
         choices={name: row.meaning for name, row in AUGMENTATIONS.items() if row.negative}
-        | {"none": "train without them"},
-        own="MODULE:CLASS",
+        | {"none": "train without them", "MODULE:CLASS": OWN},
     )
     """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
     alpha: int = NEGATIVES.option(1, least=0)
@@ -137,7 +137,7 @@ class Run:
     replaced by words of that script alone, and no other word by such"""
 
     loss: str = OBJECTIVE.option(
-        "triplet", choices={name: row.meaning for name, row in LOSSES.items()}, own="MODULE:FUNCTION"
+        "triplet", choices={name: row.meaning for name, row in LOSSES.items()} | {"MODULE:FUNCTION": OWN}
     )
     """what the loss compares"""
     temperature: float = OBJECTIVE.option(0.05, above=0)
