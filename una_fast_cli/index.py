@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
 from una_fast.imports import naming_extras
-
-if TYPE_CHECKING:
-    from una_fast import Index
 
 TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
@@ -37,24 +32,14 @@ class Build:
     under the same names"""
 
 
-def _build_and_say(values: dict[str, Any]) -> None:
-    index = _build(values)
-    size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
-    sys.stdout.write(f"{values['output']}: {size}\n")
-
-
-def _build(values: dict[str, Any]) -> Index:
+def _build(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for them
     from una_fast.index.layout import KIND
-    from una_fast.index.staged.work import work_folder
-    from una_fast.storage import check_own, is_saved, resolved
+    from una_fast.storage import check_own, resolved
 
-    output = resolved(values["output"])
-    was_stopped = os.path.isdir(work_folder(output))  # noqa: PTH112  Path.is_dir raises for names that are too long
-    if not was_stopped or (is_saved(output) and not _is_of_command(values)):
-        check_own(output, KIND, unused=True)
+    check_own(resolved(values["output"]), KIND, unused=True)
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
-        return una_fast.build_index(
+        index = una_fast.build_index(
             [Path(path) for path in values["corpus"]],
             word_tokenizer=values["word_tokenizer"],
             lowercase=values["lowercase"],
@@ -64,23 +49,12 @@ def _build(values: dict[str, Any]) -> Index:
             executor=executor,
             **reading_arguments(values),
         )
+    size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
+    sys.stdout.write(f"{values['output']}: {size}\n")
 
 
-def _is_of_command(values: dict[str, Any]) -> bool:
-    """Whether the index in --output has the words of this command. Raises InputError for one of another corpus."""
-    from una_fast import load_index
-    from una_fast.corpus.word_tokenizers import tokenizer_name
-
-    name = values["word_tokenizer"]
-    function = name if ":" in name else None  # which an index does not hold
-    corpus = [Path(path) for path in values["corpus"]]
-    index = load_index(values["output"], corpus, values["column"], function, quoting=values["quoting"])
-    return (tokenizer_name(index.word_tokenizer), index.lowercase) == (name, values["lowercase"])
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786").
+def connected(address: str) -> Any:
+    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786"), which closes at the end of a `with`.
 
     Raises:
         InputError: no scheduler answers there, or it is of another version of Dask that does not understand this one.
@@ -88,15 +62,13 @@ def connected(address: str) -> Iterator[Any]:
     with naming_extras("cluster"):
         from distributed import Client
     try:
-        client = Client(address, timeout=TIMEOUT)
+        return Client(address, timeout=TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"no Dask scheduler answers at {address} ({reason}): start one with `dask scheduler`, and give the address "
             "that it prints"
         ) from error
-    with client:
-        yield client
 
 
 @dataclass(frozen=True)
@@ -137,7 +109,7 @@ main = Command(
     "una-fast index",
     "Build the index of a corpus: its words, counted, scored and ranked.",
     options_of(Build) | options_of(Run, FILES, WORDS),
-    _build_and_say,
+    _build,
 )
 upload = Command(
     "una-fast upload",

@@ -2,7 +2,7 @@
 
 `python -m train.ddp` looks for `train` in the working folder first, where a user's own train.py hides ours. The script
 `una-fast` does not look there. Its entry is in this package and not in `train`, so that it can name a file that hides
-`train` (see `check_not_hidden`).
+`train` (see `main`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import una_fast
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
-ROOT = Path(__file__).parents[1]
 COMMANDS = {  # the function of each, which is imported when it is called, and what it does
     "train": ("train.ddp:main", "train a sentence encoder with hard negatives"),
     "evaluate": ("train.evaluate:main", "score an encoder on the tasks of SentEval"),
@@ -35,11 +34,14 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is that of `train.config.command.run_command`."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        check_not_hidden("train")
-    except InputError as error:
-        sys.stderr.write(f"error: {error}\n")
+    words = sys.argv[1:] if arguments is None else arguments
+    spec = importlib.util.find_spec("train")  # which imports no module
+    origin = Path(spec.origin).resolve() if spec and spec.origin else None
+    if origin != Path(__file__).resolve().parents[1] / "train" / "__init__.py":
+        sys.stderr.write(
+            f"error: {origin or 'a folder train'} hides the package 'train' of una_fast: rename it, or take its folder "
+            "out of PYTHONPATH\n"
+        )
         return 2
     from train.config.command import run_command  # only now that `train` is ours
 
@@ -60,18 +62,3 @@ def _run(name: str = "", *words: str) -> int:
         problem = f"unknown command {name!r}" if name else "the command is missing"
         raise InputError(f"{problem}: {nearest(name, COMMANDS) or 'choose from ' + ', '.join(COMMANDS)}")
     return 0
-
-
-def check_not_hidden(package: str) -> None:
-    """Refuse to run where another module named as our `package` is found before it; that module is not imported.
-
-    Raises:
-        InputError: it names the file that is in the way.
-    """
-    spec = importlib.util.find_spec(package)
-    origin = Path(spec.origin).resolve() if spec and spec.origin else None
-    if origin != (ROOT / package / "__init__.py").resolve():
-        raise InputError(
-            f"{origin or 'a folder ' + package} hides the package {package!r} of una_fast: rename it, or take its "
-            "folder out of PYTHONPATH"
-        )

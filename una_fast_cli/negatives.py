@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -75,17 +76,15 @@ def _write(values: dict[str, Any]) -> None:
         from train.encoder.pretrained import load_tokenizer  # here, so that --help does not wait for torch
 
         tokenizer = load_tokenizer(values["tokenizer"])
-    augmenter, total = _augmenter(values, tokenizer), values["rows"]
-    if not values["corpus"]:
-        total = min(len(augmenter.index), total or len(augmenter.index))
-    write(_records(augmenter, tokenizer, values | {"rows": total}), values["output"], total)
+    augmenter = _augmenter(values, tokenizer)
+    total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
+    records = (_records(augmenter, tokenizer, values, *batch) for batch in _batches(augmenter, values))
+    write(records, values["output"], total)
     if values["output"] != STANDARD_OUTPUT:
         sys.stdout.write(f"{values['output']}: written\n")
 
 
 def _explain(values: dict[str, Any]) -> None:
-    import json
-
     augmenter = _augmenter(values)
     for sentence in values["sentences"]:
         explanation = augmenter.explain(sentence, values["epoch"])
@@ -103,46 +102,40 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     return cast("Augmenter", make_augmentation("una", index, **{**values, "tokenizer": tokenizer}))
 
 
-def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any]) -> Iterator[Records]:
-    """The columns of each batch of sentences: row, text, and for each draw set the negatives or their token ids."""
+def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:
+    """The columns of a batch of sentences: row, text, and for each draw set the negatives or their token ids."""
     import numpy as np
 
     from una_fast.integrations.epochs import negative_names
 
-    names, length = negative_names(values["n"]), values["max_length"]
-    for rows, texts in _of_file(values) if values["corpus"] else _of_index(augmenter, values["rows"]):
-        records: Records = {"row": list(rows), "text": texts}
-        for number, name in enumerate(names):
-            draws = {"epoch": values["epoch"], "draw_set": number}
-            ids: Mapping[str, Any]
-            if tokenizer is not None and not values["corpus"]:
-                ids = augmenter.negative_ids(rows, max_length=length, **draws)
-            else:
-                negatives = (
-                    augmenter.augment(texts, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
-                )
-                if tokenizer is None:
-                    records[name] = negatives
-                    continue
-                ids = tokenizer(negatives, truncation=True, padding="max_length", max_length=length)
-            prefix = f"{name}_" if len(names) > 1 else ""
-            records |= {f"{prefix}{column}": np.asarray(part).tolist() for column, part in ids.items()}
-        yield records
+    records: Records = {"row": list(rows), "text": texts}
+    of_file, names, length = values["corpus"], negative_names(values["n"]), values["max_length"]
+    for number, name in enumerate(names):
+        draws = {"epoch": values["epoch"], "draw_set": number}
+        if tokenizer is None:
+            records[name] = augmenter.augment(texts, **draws) if of_file else augmenter.negatives(rows, **draws)
+            continue
+        limits = {"truncation": True, "padding": "max_length", "max_length": length}
+        ids: Any = (
+            tokenizer(augmenter.augment(texts, **draws), **limits)
+            if of_file
+            else augmenter.negative_ids(rows, max_length=length, **draws)
+        )
+        prefix = f"{name}_" if len(names) > 1 else ""
+        records |= {f"{prefix}{column}": np.asarray(part).tolist() for column, part in ids.items()}
+    return records
 
 
-def _of_index(augmenter: Augmenter, n_rows: int) -> Iterator[tuple[range, list[str]]]:
-    for start in range(0, n_rows, BATCH_ROWS):
-        rows = range(start, min(start + BATCH_ROWS, n_rows))
-        yield rows, augmenter.index[rows.start : rows.stop]
-
-
-def _of_file(values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
-    """(rows, sentences) of a file, in order, up to --rows."""
+def _batches(augmenter: Augmenter, values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
+    """(rows, sentences) of the file or of the index, in order, up to --rows."""
     from una_fast.corpus.reading import Reading
     from una_fast.corpus.sources import open_sources
 
-    sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
-    texts = islice((text for source in sources for block in source.blocks() for text in block.texts()), values["rows"])
+    texts: Iterable[str] = augmenter.index
+    if values["corpus"]:
+        sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
+        texts = (text for source in sources for block in source.blocks() for text in block.texts())
+    texts = islice(texts, values["rows"])
     for start in count(0, BATCH_ROWS):
         if not (batch := list(islice(texts, BATCH_ROWS))):
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -37,15 +36,12 @@ def write(batches: Iterable[Records], name: str, total: int | None) -> None:
     with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
         shown = _counted(batches, bar)
         if name == STANDARD_OUTPUT:
-            for line in _json_lines(shown):
-                sys.stdout.write(line)
+            _write_jsonl(shown, sys.stdout.buffer)
             return
         try:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             with new_file(Path(name)) as file:
                 WRITERS[Path(name).suffix](shown, file)
-                if os.path.lexists(name):  # of another command, which was faster
-                    raise FileExistsError(errno.EEXIST, "exists already")
         except OSError as error:
             raise unwritable(Path(name), error) from error
 
@@ -56,14 +52,11 @@ def _counted(batches: Iterable[Records], bar: Any) -> Iterator[Records]:
         bar.update(len(batch["row"]))
 
 
-def _json_lines(batches: Iterable[Records]) -> Iterator[str]:
+def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
     for batch in batches:
         for values in zip(*batch.values(), strict=True):
-            yield json.dumps(dict(zip(batch, values, strict=True)), ensure_ascii=False) + "\n"
-
-
-def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
-    file.writelines(line.encode() for line in _json_lines(batches))
+            record = dict(zip(batch, values, strict=True))
+            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
 def _write_text(batches: Iterable[Records], file: IO[bytes]) -> None:

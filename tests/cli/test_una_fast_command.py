@@ -11,14 +11,8 @@ import pytest
 
 import una_fast
 from support.small_runs import options, write_corpus
-from support.staged import Killed, kill
-from una_fast.errors import InputError
 from una_fast.imports import import_object
-from una_fast.index.staged import build as staged_build
-from una_fast.index.staged.work import work_folder
-from una_fast.storage.folder import publish
 from una_fast_cli.main import COMMANDS, main
-from una_fast_cli.writers import write
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -109,100 +103,53 @@ def test_an_index_in_the_folder_of_its_corpus_is_no_text(tmp_path, capsys):
     assert list(una_fast.load_index(tmp_path / "texts" / "two", tmp_path / "texts")) == ["the cat sat", "a dog"]
 
 
-def test_a_build_that_was_killed_after_its_last_write_is_complete(corpus, tmp_path, capsys, monkeypatch):
-    """The same command gives the same index, and deletes what the build left; any other one is refused."""
-    folder = tmp_path / "index"
-    command = ["index", corpus, "--output", folder]
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(staged_build, "publish", lambda *arguments: (publish(*arguments), kill()))
-        main(list(map(str, command)))
-    capsys.readouterr()
-    assert work_folder(folder).is_dir()
-    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
-    (tmp_path / "other.txt").write_text("another text")
-    assert "was made from" in refusal(capsys, "index", tmp_path / "other.txt", "--output", folder)
-    assert "exists already" in refusal(capsys, *command, "--no-lowercase")
-    assert work_folder(folder).is_dir()
-    assert main(list(map(str, command))) == 0
-    assert not work_folder(folder).exists()
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
-    capsys.readouterr()
-    assert "exists already" in refusal(capsys, *command)
+DRAWS = ["--radius", "3", "--beta", "0.4", "--seed", "7", "--epoch", "2"]
 
 
-def test_negatives_of_the_rows_are_those_of_the_library(folder, tmp_path, capsys):
+def written(folder, path, *words):
+    """What `una-fast negatives` writes, as records."""
+    assert main([*map(str, ["negatives", "--index", folder, "--output", path, *DRAWS, *words])]) == 0
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("of_file", [False, True])
+def test_negatives_are_those_of_the_library(folder, corpus, tmp_path, capsys, of_file):
     index = una_fast.load_index(folder)
     una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7)
-    expected = una.negatives(range(len(index)), epoch=2)
-    draws = ["--radius", "3", "--beta", "0.4", "--seed", "7", "--epoch", "2"]
-    for kind in ("jsonl", "parquet", "txt"):
-        assert main(["negatives", "--index", str(folder), "--output", str(tmp_path / f"n.{kind}"), *draws]) == 0
-    assert (tmp_path / "n.txt").read_text().splitlines() == expected
-    lines = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
-    assert [line["negative"] for line in lines] == expected
-    assert [line["row"] for line in lines] == list(range(len(index)))
-    assert [line["text"] for line in lines] == list(index)
+    negatives = una.augment(list(index), epoch=2) if of_file else una.negatives(range(len(index)), epoch=2)
+    words = ["--corpus", str(corpus)] if of_file else []
+    lines = written(folder, tmp_path / "n.jsonl", *words)
+    assert lines == [
+        {"row": row, "text": text, "negative": negative}
+        for row, (text, negative) in enumerate(zip(index, negatives, strict=True))
+    ]
+    for kind in ("parquet", "txt"):
+        assert (
+            main([*map(str, ["negatives", "--index", folder, "--output", tmp_path / f"n.{kind}", *DRAWS, *words])]) == 0
+        )
     assert pyarrow.parquet.read_table(tmp_path / "n.parquet").to_pylist() == lines
+    assert (tmp_path / "n.txt").read_text().splitlines() == negatives
     capsys.readouterr()
-    assert main(["negatives", "--index", str(folder), *draws]) == 0
+    assert main(["negatives", "--index", str(folder), *DRAWS, *words]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
 
 
-def test_negatives_of_a_file_are_those_of_its_text(folder, tmp_path):
-    texts = ["A river beside a castle", "", "nobody saw the zeppelin"]
-    (tmp_path / "text.txt").write_text("\n".join(texts) + "\n")
-    output = tmp_path / "n.txt"
-    arguments = ["--corpus", str(tmp_path / "text.txt"), "--output", str(output), "--radius", "3"]
-    assert main(["negatives", "--index", str(folder), *arguments]) == 0
-    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3)
-    assert output.read_text().splitlines() == una.augment(texts)
-
-
-def test_several_negatives_of_the_first_rows(folder, tmp_path, tiny_model, corpus):
+@pytest.mark.parametrize("of_file", [False, True])
+def test_several_negatives_of_the_first_rows_and_their_ids(folder, corpus, tmp_path, tiny_model, of_file):
     from transformers import AutoTokenizer
 
-    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, tokenizer=AutoTokenizer.from_pretrained(tiny_model))
-    of_rows = [una.negatives(range(2), epoch=1, draw_set=number) for number in range(3)]
-    of_texts = [una.augment(una.index[:2], epoch=1, draw_set=number) for number in range(3)]
-    of_ids = [una.negative_ids(range(2), epoch=1, max_length=9, draw_set=number) for number in range(3)]
-    common = ["negatives", "--index", str(folder), "--radius", "3", "--epoch", "1", "--n", "3", "--rows", "2"]
-    for name, more, expected in [("a", [], of_rows), ("b", ["--corpus", str(corpus)], of_texts)]:
-        assert main([*common, *more, "--output", str(tmp_path / f"{name}.jsonl")]) == 0
-        records = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
-        assert [record["text"] for record in records] == una.index[:2]
-        assert [[record[f"negative_{n + 1}"] for record in records] for n in range(3)] == expected
-        assert main([*common, *more, "--output", str(tmp_path / f"{name}.txt")]) == 0
-        lines = [negative for row in zip(*expected, strict=True) for negative in row]
-        assert (tmp_path / f"{name}.txt").read_text().splitlines() == lines
-    assert (
-        main([*common, "--tokenizer", str(tiny_model), "--max-length", "9", "--output", str(tmp_path / "i.jsonl")]) == 0
-    )
-    records = [json.loads(line) for line in (tmp_path / "i.jsonl").read_text().splitlines()]
+    words = ["--n", 3, "--rows", 2, *(["--corpus", corpus] if of_file else [])]
+    texts = written(folder, tmp_path / "texts.jsonl", *words)
+    ids = written(folder, tmp_path / "ids.jsonl", *words, "--tokenizer", tiny_model, "--max-length", 9)
+    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, beta=0.4, seed=7)
+    limits = {"truncation": True, "padding": "max_length", "max_length": 9}
     for number in range(3):
-        ids = [record[f"negative_{number + 1}_input_ids"] for record in records]
-        assert ids == of_ids[number]["input_ids"].tolist()
-
-
-def test_ids_are_those_of_the_negatives(folder, tmp_path, tiny_model, corpus):
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    common = ["negatives", "--index", str(folder), "--radius", "3"]
-    ids = [*common, "--tokenizer", str(tiny_model), "--max-length", "9"]
-    for name, arguments in {"text": common, "ids": ids}.items():
-        assert main([*arguments, "--output", str(tmp_path / f"{name}.jsonl")]) == 0
-    given = ["--corpus", str(corpus), "--output", str(tmp_path / "given.parquet")]
-    assert main([*ids, *given]) == 0
-    texts, rows = (
-        [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()] for name in ("text", "ids")
-    )
-    expected = tokenizer([line["negative"] for line in texts], truncation=True, padding="max_length", max_length=9)
-    assert [row["input_ids"] for row in rows] == expected["input_ids"]
-    assert [row["attention_mask"] for row in rows] == expected["attention_mask"]
-    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3)
-    negatives = una.augment(list(una.index))
-    expected = tokenizer(negatives, truncation=True, padding="max_length", max_length=9)
-    assert pyarrow.parquet.read_table(tmp_path / "given.parquet")["input_ids"].to_pylist() == expected["input_ids"]
+        name, draws = f"negative_{number + 1}", {"epoch": 2, "draw_set": number}
+        expected = una.augment(una.index[:2], **draws) if of_file else una.negatives(range(2), **draws)
+        assert [line[name] for line in texts] == expected
+        encoded = AutoTokenizer.from_pretrained(tiny_model)(expected, **limits)
+        for part in ("input_ids", "attention_mask"):
+            assert [line[f"{name}_{part}"] for line in ids] == encoded[part]
 
 
 def test_explain_prints_a_table_or_json(folder, capsys):
@@ -243,38 +190,10 @@ def test_bad_input_gets_one_sentence(capsys, tmp_path, monkeypatch, arguments, m
     assert not list(tmp_path.iterdir())
 
 
-def test_a_name_that_is_too_long_for_a_folder(corpus, tmp_path, capsys):
-    assert "(File name too long)" in refusal(capsys, "index", corpus, "--output", tmp_path / ("I" * 255))
-
-
 def test_a_file_that_is_there_is_kept(folder, tmp_path, capsys):
     (tmp_path / "n.txt").write_text("mine")
     assert "exists already" in refusal(capsys, "negatives", "--index", folder, "--output", tmp_path / "n.txt")
     assert (tmp_path / "n.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "txt", "parquet"])
-def test_of_two_commands_with_one_output_the_later_one_is_refused(tmp_path, kind):
-    path, alone = tmp_path / f"neg.{kind}", tmp_path / f"alone.{kind}"
-
-    def batches(name, meanwhile=lambda: None):
-        for row in range(3):
-            yield {"row": [row], "text": [name], "negative": [name * 1_000]}
-            if row == 1:
-                meanwhile()
-
-    write(batches("b"), str(alone), None)
-    with pytest.raises(InputError, match="exists"):
-        write(batches("a", lambda: write(batches("b"), str(path), None)), str(path), None)
-    assert path.read_bytes() == alone.read_bytes()
-    assert sorted(tmp_path.iterdir()) == [alone, path]
-
-
-def test_a_users_file_with_a_name_of_ours_stays(folder, tmp_path):
-    (tmp_path / "precious.txt").write_text("mine")
-    (tmp_path / ".neg.jsonl.partial").symlink_to(tmp_path / "precious.txt")
-    assert main(["negatives", "--index", str(folder), "--output", str(tmp_path / "neg.jsonl")]) == 0
-    assert (tmp_path / ".neg.jsonl.partial").read_text() == "mine"
 
 
 def test_bad_input_in_the_midst_leaves_no_file(folder, tmp_path, capsys):

@@ -144,7 +144,7 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
         action: what the command does.
         extra: see `Command`.
     """
-    warnings.formatwarning = _one_line
+    warnings.formatwarning = _one_line  # type: ignore[assignment]
     try:
         code = action() or 0
         sys.stdout.flush()

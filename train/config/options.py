@@ -185,7 +185,7 @@ def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[st
     Raises:
         InputError: A required value is missing, or a given one cannot be used.
     """
-    every = {name: option.default for name, option in options.items()} | given
+    every = {**{name: option.default for name, option in options.items()}, **given}
     values = {name: options[name].read(value) for name, value in every.items()}
     for name, option in options.items():
         if option.required and not values[name]:
