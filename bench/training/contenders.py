@@ -25,7 +25,7 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.launch.corpus import TrainingRows, make_index
 from train.launch.resolve import resolve_options
-from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Views, gpu_column_multiple, prefetched, unchanged
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Views, prefetched, unchanged
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -85,7 +85,7 @@ class Bench:
         return BatchMaker(
             Views(unchanged(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
-            multiple=gpu_column_multiple(MAX_LENGTH) if on_gpu else 1,
+            multiple=GPU_MULTIPLE if on_gpu else 1,
         )  # fmt: skip
 
     def ours(self, precision: str, compile: str = "off", n_parts: int | None = None) -> Contender:

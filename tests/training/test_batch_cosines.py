@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 import torch
 
+from support.fake_tokens import train
 from support.small_runs import options, train_here
-from train.loop.trainer import cosines
+from train.loop.data import Batch
 from train.record.metrics import AsyncLossReader
 
 
-def test_cosines_are_of_anchor_with_positive_and_with_negative() -> None:
-    views = torch.randn(4, 5, 7, generator=torch.Generator().manual_seed(0))
-    unit = views.numpy() / np.linalg.norm(views.numpy(), axis=-1, keepdims=True)
-    assert cosines(views).numpy() == pytest.approx((unit[:1] * unit[1:3]).sum(-1), abs=1e-6)
-    assert cosines(views[:2]).shape == (1, 5)
+def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model: Path) -> None:
+    _, trainer = train(tiny_model)
+    views = torch.randn(4, 5, 32, generator=torch.Generator().manual_seed(0))
+    for n_views in (4, 2):
+        batch = Batch(0, 0, np.arange(5), n_views, [], torch.arange(5 * n_views))
+        unit = views.numpy() / np.linalg.norm(views.numpy(), axis=-1, keepdims=True)
+        step = trainer._compare(views[:n_views].flatten(0, 1), batch)
+        assert step.cosines.numpy() == pytest.approx((unit[:1] * unit[1:3])[: n_views - 1].sum(-1), abs=1e-6)
 
 
 def test_they_come_with_the_loss() -> None:

@@ -6,8 +6,7 @@ from transformers import AutoModel, BertConfig, DebertaV2Config, ModernBertConfi
 
 from support.fake_tokens import train
 from support.small_runs import assert_same_run, at_step, options, train_here
-from train.encoder.compiled import compile_encoder
-from train.encoder.encoder import SentenceEncoder
+from train.encoder.encoder import SentenceEncoder, compile_encoder
 from una_fast.errors import InputError
 
 
@@ -137,7 +136,7 @@ def test_one_function_serves_all_shapes_of_a_family(family):
     for layer in encoder.modules():
         if isinstance(layer, torch.nn.Dropout):
             layer.p = 0.0
-    assert not compile_encoder(encoder, random_part(12, 32), lambda: torch.autocast("cpu", enabled=False), False)
+    assert not compile_encoder(encoder, random_part(12, 32), torch.autocast("cpu", enabled=False), False)
     for shape in ((6, 16), (5, 9), (12, 32), (3, 7)):
         rows, gradients = [], []
         for embed in (encoder.compiled, encoder.embed):

@@ -33,7 +33,7 @@ def serve(rank, world, port, requests):
         with pytest.MonkeyPatch.context() as patch:
             train_rank(group, *request, patch)
         requests.send("done")
-    ranks.leave_group()
+    torch.distributed.destroy_process_group()
 
 
 def train_rank(group, folder, model, settings, scale, patch):
@@ -46,11 +46,6 @@ def train_rank(group, folder, model, settings, scale, patch):
 
     quiet()
     run = Run(model=model, output=folder, **settings)
-    if scale:
-        plain = ranks._Gather.backward
-        patch.setattr(
-            ranks._Gather, "backward", lambda ctx, *grads: (plain(ctx, *grads)[0] / ctx.world * scale, None, None)
-        )
     encoder = load_encoder(model, run.dropout, run.seed, with_mlm=run.mlm_weight > 0)
     plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
     maker = BatchMaker(
@@ -59,6 +54,8 @@ def train_rank(group, folder, model, settings, scale, patch):
         masking=Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None,
     )  # fmt: skip
     trainer = Trainer(run, group, encoder, plan)
+    if scale:
+        patch.setattr(trainer.scaler, "scale", lambda loss: loss / group.world * scale)
     losses = [trainer.step(maker.make(*batch)).loss.item() for batch in plan.batches()]
     with torch.no_grad():
         embeddings = trainer.embed(FakeTokens(0).anchor_ids(range(3)))
@@ -210,7 +207,7 @@ def test_a_process_started_alone_is_one_rank_with_all_cores(monkeypatch):
         assert ranks.join_group("cpu") == ranks.Ranks(0, 1, 0, torch.device("cpu"))
         assert torch.get_num_threads() == n_cores(None) and torch.distributed.get_backend() == "gloo"
     finally:
-        ranks.leave_group()
+        torch.distributed.destroy_process_group()
         torch.set_num_threads(threads)
 
 
@@ -220,7 +217,6 @@ def test_gpus_are_told_how_to_round(monkeypatch, deterministic):
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     matmul, gpu = torch.backends.cuda.matmul, torch.device("cuda", 0)
-    before = matmul.fp32_precision
     try:
         ranks.set_numerics(Run(precision="bf16", deterministic=deterministic), gpu)
         assert os.environ == ({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"} if deterministic else {})
@@ -231,4 +227,4 @@ def test_gpus_are_told_how_to_round(monkeypatch, deterministic):
         assert os.environ == {"CUBLAS_WORKSPACE_CONFIG": ":16:8"} and matmul.fp32_precision == "ieee"
     finally:
         torch.use_deterministic_algorithms(False)
-        matmul.fp32_precision = before
+        torch.set_float32_matmul_precision("highest")

@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel, RobertaConfig, RobertaModel
 
 from support.small_runs import options
 from train.config.run import make_run
 from train.encoder.encoder import SentenceEncoder, load_encoder, takes_ready_mask
 from train.launch import resolve
 from train.launch.resolve import resolve_options
-from train.loop.data import gpu_column_multiple
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 PADDING = 1
@@ -53,11 +52,9 @@ def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
     assert takes_ready_mask(encoder.backbone) and encoder.backbone.training
     encoder.backbone.config._attn_implementation = "eager"
     assert not takes_ready_mask(encoder.backbone)
-
-
-@pytest.mark.parametrize(("max_length", "multiple"), [(16, 8), (32, 8), (64, 8), (65, 16), (128, 16), (512, 64)])
-def test_few_widths_on_a_gpu(max_length, multiple):
-    assert gpu_column_multiple(max_length) == multiple
+    assert not takes_ready_mask(
+        ModernBertModel(ModernBertConfig(**SIZES, pad_token_id=0))
+    )  # it has windows of attention
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from train.encoder import cpu
-from train.encoder.cpu import OneDnnLinear, available, use_cpu_layers
+from train.encoder.cpu import OneDnnLinear, use_cpu_layers
 
-pytestmark = pytest.mark.skipif(not available(), reason="this PyTorch has no oneDNN product")
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN product")
 
 
 def processor_of(monkeypatch, vendor):

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.fake_tokens import train
 from train.config.run import make_run
-from train.loop.trainer import noise_of
 from train.objective.noise import EmbeddingDraws, noise_on
 from train.objective.registry import NOISE_VIEWS, NOISES
 from una_fast.errors import InputError
@@ -134,12 +134,12 @@ def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
         assert torch.allclose(out, views, atol=1e-6) and views.grad.isfinite().all()
 
 
-def test_a_run_names_its_noise():
-    assert noise_of(make_run(NEEDED)) is None
-    given = {**NEEDED, "noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
-    own, views, rows = noise_of(make_run(given)), torch.randn(3, 4, 8), np.arange(4)
-    assert own and torch.equal(own(views, 1, rows), noise_on("linear", 0.2, "negative", 7)(views, 1, rows))
-    assert not torch.equal(own(views, 1, rows)[2], views[2]) and torch.equal(own(views, 1, rows)[:2], views[:2])
+def test_a_run_names_its_noise(tiny_model):
+    given = {"noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
+    noise, views, rows = train(tiny_model, **given)[1].noise, torch.randn(3, 4, 8), np.arange(4)
+    assert noise and torch.equal(noise(views, 1, rows), noise_on("linear", 0.2, "negative", 7)(views, 1, rows))
+    assert not torch.equal(noise(views, 1, rows)[2], views[2]) and torch.equal(noise(views, 1, rows)[:2], views[:2])
+    assert train(tiny_model)[1].noise is None
 
 
 @pytest.mark.parametrize("strength", [0.0, -0.1, 1.5, float("nan")])

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import warnings
 from pathlib import Path
 
 import pytest
@@ -94,8 +93,6 @@ def test_the_start_is_best_if_no_step_was_better(tmp_path, tiny_model, capsys):
     outcome = train_here(values)
     assert outcome.progress.best_step == 0
     assert outcome.progress.start_score == outcome.progress.best_score > outcome.progress.last_score
-    said = capsys.readouterr().err
-    assert "warning: the dev score has fallen below the start's" in said and "--learning-rate below 0.5" in said
     start, best = (load_file(Path(folder) / "model.safetensors") for folder in (tiny_model, tmp_path / "run" / "best"))
     assert all(torch.equal(best[name], weights) for name, weights in start.items())
     report(make_run(values), outcome)
@@ -250,19 +247,3 @@ def test_a_pooling_without_the_prompt_is_refused(tmp_path, mean_model):
     (mean_model / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "mean", "include_prompt": False}))
     with pytest.raises(InputError, match="a pooling that leaves out the tokens of the default prompt"):
         load_model(str(mean_model), device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("machine", "supported", "warned"), [("x86_64", False, True), ("x86_64", True, False), ("arm64", False, False)]
-)
-def test_slow_bf16_is_said(tmp_path, tiny_model, monkeypatch, machine, supported, warned):
-    monkeypatch.setattr("train.encoder.cpu.platform.machine", lambda: machine)
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: supported)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        load_model(str(tiny_model), precision="bf16", device="cpu")
-        resolve_options(make_run({**options(tmp_path, tiny_model), "precision": "bf16"}))
-        load_model(str(tiny_model), device="cpu")
-    told = [one for one in said if "several times slower than fp32" in str(one.message)]
-    assert len(told) == (2 if warned else 0)

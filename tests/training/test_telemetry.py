@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from train.loop.telemetry import Telemetry
 from train.record import metrics
 from train.record.checkpoint import Progress
 from train.record.metrics import Bar, Recorder
@@ -89,19 +88,6 @@ def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
     lines = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     recorder.close()
     assert lines == [0, 1]
-
-
-def test_losses_near_0_get_a_hint_once(monkeypatch):
-    telemetry = Telemetry.__new__(Telemetry)
-    said = []
-    monkeypatch.setattr(Telemetry, "say", lambda self, message: said.append(message))
-    for losses, hints in (([0.001] * 30, 1), ([0.001] * 5 + [0.02] + [0.001] * 30, 0)):
-        telemetry._easy = 0
-        said.clear()
-        for loss in losses:
-            telemetry._notice_little(3.0, negatives=True)
-            telemetry._notice_little(loss, negatives=False)
-        assert len(said) == hints and all("there is little to learn: try --paraphrases" in one for one in said)
 
 
 def test_the_time_left_does_not_count_the_first_evaluation(tmp_path, monkeypatch):

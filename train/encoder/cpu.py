@@ -1,10 +1,8 @@
 """What makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits for each element.
 
 PyTorch sends float32 products to MKL, which leaves the wide vectors of processors that are not Intel's unused: on an
-AMD EPYC with AVX-512 MKL reaches 103 GFLOP/s a core and oneDNN 240 (gradients of the weights 190), for the
-(2048, 384) x (384, 1536) of MiniLM. On Intel's own they stay with MKL: on a Xeon of 2.5 GHz it reaches 81 to 104 and
-oneDNN 72 to 86 (gradients of the weights 77 to 89 against 48 to 58), and a step of MiniLM takes 3.7 s in place of 5.4.
-Results differ by rounding alone.
+AMD EPYC with AVX-512 MKL reaches 103 GFLOP/s a core and oneDNN 240, for the (2048, 384) x (384, 1536) of MiniLM. On
+Intel's own MKL is faster: a step of MiniLM on a Xeon takes 3.7 s in place of 5.4. Results differ by rounding.
 
 PyTorch draws a CPU's dropout mask element by element on one thread, 4.6 ns each: 11 % of a bf16 step of MiniLM on one
 core. Four elements from one 64-bit draw make it 1.1 ns.
@@ -15,14 +13,11 @@ Letters: R rows, K inputs, N outputs.
 from __future__ import annotations
 
 import platform
-import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from una_fast.errors import InputWarning
 
 BITS = 16  # of the draw for an element
 
@@ -37,50 +32,30 @@ def has_bf16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def warn_of_slow_bf16(precision: str, device: str) -> None:
-    """Warn if bf16 is chosen on a processor without bf16 instructions, where it takes several times as long as fp32."""
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    if precision == "bf16" and device == "cpu" and x86 and not has_bf16():
-        warnings.warn(
-            "--precision bf16: this processor has no instructions for it (AVX512-BF16, AMX), so that it is several "
-            "times slower than fp32: give --precision fp32",
-            InputWarning,
-            stacklevel=3,
-        )
-
-
-def available() -> bool:
-    """True if this PyTorch has oneDNN's product and computes it right; the operator is undocumented, so it is tried."""
-    if not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
+def is_faster() -> bool:
+    """True if PyTorch has oneDNN's product, right in spite of being undocumented, and the processor is not Intel's."""
+    info = Path("/proc/cpuinfo")
+    if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False
     x, weight = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
-        return torch.equal(_product(x, weight), x @ weight.T)
-    except RuntimeError:
+        return torch.backends.mkldnn.is_available() and torch.equal(_product(x, weight), x @ weight.T)
+    except (AttributeError, RuntimeError):
         return False
-
-
-def is_faster() -> bool:
-    """True if oneDNN's product is available and the processor is not Intel's."""
-    info = Path("/proc/cpuinfo")
-    return available() and "GenuineIntel" not in (info.read_text() if info.is_file() else platform.processor())
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.has_bias = bias is not None
         return _product(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        x, weight = ctx.saved_tensors
-        grad = grads[0]  # (R, N)
-        of_x = _product(grad, weight.T) if ctx.needs_input_grad[0] else None  # (R, K)
-        of_weight = _product(grad.T, x.T) if ctx.needs_input_grad[1] else None  # (N, K)
-        of_bias = grad.sum(0) if ctx.has_bias and ctx.needs_input_grad[2] else None
-        return of_x, of_weight, of_bias
+        (x, weight), (grad,), needs = ctx.saved_tensors, grads, ctx.needs_input_grad  # grad: (R, N)
+        of_x = _product(grad, weight.T) if needs[0] else None  # (R, K)
+        of_weight = _product(grad.T, x.T) if needs[1] else None  # (N, K)
+        return of_x, of_weight, grad.sum(0) if needs[2] else None
 
 
 class OneDnnLinear(nn.Linear):
@@ -117,9 +92,9 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
 
 
 def use_cpu_layers(module: nn.Module) -> None:
-    """Turn every nn.Dropout into a CpuDropout and, where that is faster, every nn.Linear into a OneDnnLinear.
+    """Turn every nn.Dropout of `module` into a CpuDropout and, where that is faster, every nn.Linear into OneDnnLinear.
 
-    module: the layer or what contains such layers. Derived classes are left alone; names and weights stay.
+    Derived classes are left alone; names and weights stay.
     """
     kinds: dict[type, type] = {nn.Dropout: CpuDropout}
     if is_faster():

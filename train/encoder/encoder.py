@@ -6,7 +6,8 @@ Letters: B rows, L tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 import xxhash
@@ -21,25 +22,18 @@ from train.encoder.pretrained import from_pretrained, load_config
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true.
-
-    Attributes:
-        layout: the pooling and the other settings of the embeddings that best/ stores.
-        ready_mask: the backbone gets its mask in the form of its attention, see `takes_ready_mask`.
-        mlm: the masked-language-model head, if there is one.
-        compiled: `embed` as a compiled function, if training uses one, see `train.encoder.compiled`.
-    """
+    """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true."""
 
     def __init__(
         self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, ready_mask: bool = False
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.layout = layout or Modules()
+        self.layout = layout or Modules()  # the pooling and the other settings of the embeddings that best/ stores
         self.pooling = POOLINGS[self.layout.pooling]
-        self.ready_mask = ready_mask
+        self.ready_mask = ready_mask  # the backbone gets the mask of its attention, see `takes_ready_mask`
         self.mlm: MlmHead | None = None
-        self.compiled: Callable[[dict[str, Tensor]], Tensor] | None = None
+        self.compiled: Callable[[dict[str, Tensor]], Tensor] | None = None  # `embed`, in training alone
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             width = backbone.config.hidden_size
@@ -50,15 +44,15 @@ class SentenceEncoder(nn.Module):
 
         The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences.
         """
-        pooled = [*map(self.compiled, parts)] if self.compiled else [*map(self.embed, self._looked_up(parts))]
-        rows = torch.cat(pooled)  # (B, D)
+        pooled = map(self.compiled, parts) if self.compiled else map(self.embed, self._looked_up(parts))
+        rows = torch.cat([*pooled])  # (B, D)
         if self.head:
             rows = torch.tanh(self.head(rows))
         if not masked:
             return rows, None
         assert self.mlm is not None
         states = self._output(masked.part).last_hidden_state  # (b, L, D)
-        return rows, self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.word_table)
+        return rows, self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.words.weight)
 
     def embed(self, part: dict[str, Any]) -> Tensor:
         """Embeddings (B', D) of (B', L) token ids."""
@@ -70,9 +64,9 @@ class SentenceEncoder(nn.Module):
         return self.backbone(**part)
 
     @property
-    def word_table(self) -> Tensor:
-        """The weights (V, E) of the backbone's word embeddings."""
-        return cast(Tensor, self.backbone.get_input_embeddings().weight)
+    def words(self) -> nn.Embedding:
+        """The backbone's word embeddings, weights (V, E)."""
+        return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """The parts with word embeddings in place of ids, from one look-up for all parts.
@@ -82,14 +76,44 @@ class SentenceEncoder(nn.Module):
         """
         if len(parts) == 1:
             return parts
-        ids = [part["input_ids"] for part in parts]
-        table: Any = self.backbone.get_input_embeddings()
-        words = table(torch.cat([part.flatten() for part in ids]))  # (tokens, D)
-        rows = words.split([part.numel() for part in ids])
+        words = self.words(torch.cat([part["input_ids"].flatten() for part in parts]))  # (tokens, D)
+        rows = words.split([part["input_ids"].numel() for part in parts])
         return [
-            {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)
-            for part, own in zip(parts, rows, strict=True)
+            {**part, "input_ids": None, "inputs_embeds": row.view(*part["input_ids"].shape, -1)}  # (B', L, D)
+            for part, row in zip(parts, rows, strict=True)
         ]
+
+
+def compile_encoder(
+    encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any], graphs: bool
+) -> str:
+    """Set `encoder.compiled` by torch.compile, or return in one line why the encoder cannot be compiled.
+
+    One compiled function serves every number of rows and columns. Loss, gathering, DDP and optimiser stay outside.
+
+    Args:
+        encoder: an encoder in training mode, on its device.
+        part: token ids and mask (B, L) to compile with. They decide which kernels are made, so that a run that is
+            resumed repeats its bits only with the same B and L.
+        autocast: the context of the encoder's precision.
+        graphs: also replay the kernels as CUDA graphs.
+    """
+    torch._dynamo.config.optimize_ddp = False  # one graph, and not one for each of DDP's buckets
+    run = torch.compile(encoder.embed, fullgraph=True, dynamic=True, mode="reduce-overhead" if graphs else None)
+    encoder.compiled = lambda part: run(part).clone()  # a later replay overwrites what a CUDA graph returns
+    try:
+        with torch.random.fork_rng(), torch.enable_grad():
+            with autocast:
+                rows = encoder.compiled(part)
+            rows.float().sum().backward()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # dynamo, inductor and the C++ compiler raise exceptions of many types
+        encoder.compiled = None
+        return (str(error).strip() or type(error).__name__).splitlines()[0]
+    finally:
+        encoder.zero_grad()
+    return ""
 
 
 def head_of(pooling: str, head: Head) -> Head:
@@ -122,40 +146,38 @@ def load_encoder(
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:
-        encoder.mlm = load_mlm_head(name, config, encoder.word_table, seed, trust)
+        encoder.mlm = load_mlm_head(name, config, encoder.words.weight, seed, trust)
     return encoder
 
 
 def _freeze_unused(encoder: SentenceEncoder) -> None:
     """Freeze weights that get no gradient (a pooler's): DDP would wait for their gradients."""
     ids = torch.ones(1, 4, dtype=torch.int64)
-    encoder([{"input_ids": ids, "attention_mask": torch.ones_like(ids)}])[0].sum().backward()
+    encoder([{"input_ids": ids, "attention_mask": ids}])[0].sum().backward()
     for parameter in encoder.parameters():
-        if parameter.grad is None:
-            parameter.requires_grad_(False)
-    encoder.zero_grad(set_to_none=True)
+        parameter.requires_grad_(parameter.grad is not None)
+    encoder.zero_grad()
 
 
-def takes_ready_mask(backbone: nn.Module) -> bool:
-    """Whether the model gives the same output for a boolean mask (B, 1, 1, L) as for an int64 mask (B, L).
+def takes_ready_mask(backbone: Any) -> bool:
+    """Whether the model, in training mode, gives the same output for a boolean mask (B, 1, 1, L) as for int64 (B, L).
 
     A model that gets (B, L) first checks whether the mask holds a zero, and on a GPU the CPU waits for the answer.
+    Layers with a window of attention would make it of (B, L) alone.
     """
-    mask, device = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]), next(backbone.parameters()).device
-    ids = torch.arange(8, device=device).view(2, 4)
-    training = backbone.training
+    if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
+        return False
+    ids, mask = torch.arange(8).view(2, 4), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    forms = (mask, mask[:, None, None].bool())
+    backbone.eval()
     try:
         with torch.no_grad():
-            backbone.eval()
-            plain, ready = (
-                backbone(input_ids=ids, attention_mask=form.to(device)).last_hidden_state[mask.bool()]
-                for form in (mask, mask[:, None, None].bool())
-            )
-        return torch.allclose(plain, ready, rtol=1e-4, atol=1e-5)
+            outputs = [backbone(input_ids=ids, attention_mask=form).last_hidden_state[mask.bool()] for form in forms]
+        return torch.allclose(*outputs, rtol=1e-4, atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:
-        backbone.train(training)
+        backbone.train()
 
 
 def weights_digest(module: nn.Module) -> str:

@@ -65,14 +65,14 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
             model, info = from_pretrained("weights", AutoModelForMaskedLM, name, trust, output_loading_info=True)
         except InputError:  # transformers has no such head for this kind of model
             return head
-    saved = {key: value.float() for key, value in model.state_dict().items() if key not in {*info["missing_keys"]}}
-    shapes = {own: value.shape for own, value in head.state_dict().items()}
+    saved = {key: value.float() for key, value in model.state_dict().items() if key not in info["missing_keys"]}
+    shapes = {name: value.shape for name, value in head.state_dict().items()}
     for dense, norm, bias in NAMES:
-        names = {own: own.replace("dense.", f"{dense}.").replace("norm.", f"{norm}.") for own in shapes}
-        names["bias"] = bias
-        found = {own: saved[other] for own, other in names.items() if other in saved}
-        if {own: value.shape for own, value in found.items()} == shapes:
-            head.load_state_dict(found)
+        names = {f"{part}.{kind}": f"{other}.{kind}" for part, other in (("dense", dense), ("norm", norm))
+                 for kind in ("weight", "bias")}  # fmt: skip
+        taken = {name: saved[other] for name, other in {**names, "bias": bias}.items() if other in saved}
+        if {name: value.shape for name, value in taken.items()} == shapes:
+            head.load_state_dict(taken)
     return head
 
 
@@ -81,25 +81,21 @@ CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
 
 
 class Masked(NamedTuple):
-    """Masked sentences of a rank.
+    """Masked sentences of a rank."""
 
-    part: token ids and mask (b, L). positions: int64 (m,), places of the masked tokens in the flattened (b L).
-    targets: int64 (m,), the original tokens at these places.
-    """
-
-    part: dict[str, Tensor]
-    positions: Tensor
-    targets: Tensor
+    part: dict[str, Tensor]  # token ids and mask (b, L)
+    positions: Tensor  # int64 (m,), places of the masked tokens in the flattened (b L)
+    targets: Tensor  # int64 (m,), the original tokens at these places
 
 
 @dataclass(frozen=True)
 class Masking:
-    """Masks tokens of sentences. n_tokens: size of the vocabulary; special: ids that are never masked."""
+    """Masks tokens of sentences."""
 
     seed: int
     mask_id: int
-    n_tokens: int
-    special: tuple[int, ...]
+    n_tokens: int  # of the vocabulary
+    special: tuple[int, ...]  # ids that are never masked
 
     def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
         """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
@@ -111,20 +107,17 @@ class Masking:
         kind = draws.units(width, KIND)
         random = draws.below(self.n_tokens, width, TOKEN)
         put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
-        masked = {**part, "input_ids": torch.from_numpy(np.where(chosen, put, ids))}
         used = part["attention_mask"].any(0).nonzero()[:, 0]  # columns in which some sentence has a token
         columns = slice(int(used[0]), int(used[-1]) + 1)
-        places = torch.from_numpy(chosen)[:, columns].flatten().nonzero()[:, 0]
-        cut = {name: tensor[:, columns].contiguous() for name, tensor in masked.items()}
-        return Masked(cut, places, part["input_ids"][:, columns].flatten()[places])
+        cut = {name: tensor[:, columns].contiguous() for name, tensor in part.items()}
+        places = torch.from_numpy(chosen[:, columns].reshape(-1)).nonzero()[:, 0]
+        targets = cut["input_ids"].flatten()[places]
+        cut["input_ids"] = torch.from_numpy(np.where(chosen, put, ids)[:, columns].copy())
+        return Masked(cut, places, targets)
 
 
 def masking_of(tokenizer: Any, seed: int) -> Masking:
-    """The Masking for sentences of a tokenizer.
-
-    Raises:
-        InputError: the tokenizer has no mask token.
-    """
+    """The Masking for sentences of a tokenizer. Raises InputError if it has no mask token."""
     if tokenizer.mask_token_id is None:
         raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
     return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from una_fast.errors import InputError
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
+KINDS = ("Transformer", "Pooling", "Normalize")
 PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
 FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which version 6 reads too
     "pooling_mode_cls_token": "cls",
@@ -33,21 +34,15 @@ FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which
 
 @dataclass(frozen=True)
 class Modules:
-    """The embedding settings of a model: the steps after the backbone, and how texts are prepared.
+    """The embedding settings of a model: the steps after the backbone, and how texts are prepared."""
 
-    pooling: a name of POOLINGS. include_prompt: the pooling includes the prompt's tokens. normalize: embeddings are
-    divided by their length. max_length: tokens; None if no file gives it. lower_case: the library lower-cases texts
-    before it tokenises. settings: the content of config_sentence_transformers.json (prompts, similarity_fn_name).
-    declared: modules.json exists.
-    """
-
-    pooling: str = DEFAULT_POOLING
-    include_prompt: bool = True
-    normalize: bool = False
-    max_length: int | None = None
-    lower_case: bool = False
-    settings: dict[str, Any] = field(default_factory=dict)
-    declared: bool = False
+    pooling: str = DEFAULT_POOLING  # a name of POOLINGS
+    include_prompt: bool = True  # the pooling includes the prompt's tokens
+    normalize: bool = False  # embeddings are divided by their length
+    max_length: int | None = None  # tokens; None if no file gives it
+    lower_case: bool = False  # the library lower-cases texts before it tokenises
+    settings: dict[str, Any] = field(default_factory=dict)  # of config_sentence_transformers.json: prompts, similarity
+    declared: bool = False  # modules.json exists
 
     @property
     def prompt(self) -> str:
@@ -63,21 +58,23 @@ class Modules:
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
-        types = ["Transformer", "Pooling", *(["Normalize"] if self.normalize else [])]
-        listed: list[dict[str, Any]] = [
-            {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"{PACKAGE}.{kind}"}
-            for i, kind in enumerate(types)
+        kinds = KINDS if self.normalize else KINDS[:2]
+        paths = ["", *(f"{i}_{kind}" for i, kind in enumerate(kinds) if i)]
+        listed = [
+            {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
+            for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
         ]
         positions = getattr(config, "max_position_embeddings", tokenizer.model_max_length)
         longest = self.max_length or min(tokenizer.model_max_length, positions)
         flags = {flag: mode == POOLINGS[self.pooling].in_modules for flag, mode in FLAGS.items()}
         pooling = {"word_embedding_dimension": config.hidden_size, **flags, "include_prompt": self.include_prompt}
-        (folder / listed[1]["path"]).mkdir()
-        _write(folder / LIST, listed)
-        _write(folder / LENGTH, {"max_seq_length": longest, "do_lower_case": self.lower_case})
-        _write(folder / listed[1]["path"] / "config.json", pooling)
+        files: dict[str, Any] = {LIST: listed, f"{paths[1]}/config.json": pooling}
+        files[LENGTH] = {"max_seq_length": longest, "do_lower_case": self.lower_case}
         if self.settings:
-            _write(folder / SETTINGS, self.settings)
+            files[SETTINGS] = self.settings
+        (folder / paths[1]).mkdir()
+        for name, content in files.items():
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
@@ -88,58 +85,52 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     Raises:
         InputError: a file that is not JSON of the right form, or "auto" for a module that is not supported here.
     """
-    listed, found, unknown = _read(name, LIST, list), Modules(), ""
-    if listed is not None:
-        length, settings = _read(name, LENGTH, dict) or {}, _read(name, SETTINGS, dict) or {}
-        lower_case, longest = bool(length.get("do_lower_case")), _max_length(name, length)
-        found = Modules(max_length=longest, lower_case=lower_case, settings=settings, declared=True)
-    for module in listed or ():
-        kind = str(module.get("type", "")).rpartition(".")[2]
-        if kind == "Pooling":
-            config = _read(name, f"{module.get('path')}/config.json", dict) or {}
-            own = [mode for flag, mode in FLAGS.items() if config.get(flag)]
-            modes = config.get("pooling_mode") or own or "mean"  # the library's own default
-            modes = [*map(str, modes)] if isinstance(modes, list) else [str(modes)]
-            if len(modes) > 1 or modes[0] not in OF_MODULES:
-                unknown = f"a pooling of {' and '.join(modes)}"
-                continue
-            with_prompt = bool(config.get("include_prompt", True))
-            found = replace(found, pooling=OF_MODULES[modes[0]], include_prompt=with_prompt)
-        elif kind == "Normalize":
-            found = replace(found, normalize=True)
-        elif kind != "Transformer":
-            unknown = f"a module of type {kind or 'unknown'}"
-    if pooling != AUTO:
-        return replace(found, pooling=pooling)
-    if found.prompt and not found.include_prompt:
-        unknown = unknown or "a pooling that leaves out the tokens of the default prompt"
-    if unknown:
+    listed = _read(name, LIST, [])
+    if listed is None:
+        return Modules(pooling=DEFAULT_POOLING if pooling == AUTO else pooling)
+    length, settings = _read(name, LENGTH, {}) or {}, _read(name, SETTINGS, {}) or {}
+    longest = length.get("max_seq_length") or None
+    if not (longest is None or (isinstance(longest, int) and longest > 0)):
+        raise InputError(f"model {name}: {LENGTH}: max_seq_length is {longest!r}: write a whole number, or null")
+    kinds = {str(module.get("type", "")).rpartition(".")[2]: module for module in listed}
+    config = {"pooling_mode": "cls"}
+    if "Pooling" in kinds:
+        config = _read(name, f"{kinds['Pooling'].get('path')}/config.json", {}) or {}
+    mode = _mode(config)
+    modules = Modules(
+        pooling=OF_MODULES.get(mode, DEFAULT_POOLING) if pooling == AUTO else pooling,
+        include_prompt=bool(config.get("include_prompt", True)),
+        normalize="Normalize" in kinds,
+        max_length=longest,
+        lower_case=bool(length.get("do_lower_case")),
+        settings=settings,
+        declared=True,
+    )
+    unknown = [f"a module of type {kind or 'unknown'}" for kind in kinds if kind not in KINDS]
+    unknown += [f"a pooling of {mode}"] if mode not in OF_MODULES else []
+    if modules.prompt and not modules.include_prompt:
+        unknown.append("a pooling that leaves out the tokens of the default prompt")
+    if pooling == AUTO and unknown:
         raise InputError(
-            f"--pooling auto: {LIST} of the model lists {unknown}, which is not supported here: "
+            f"--pooling auto: {LIST} of the model lists {unknown[0]}, which is not supported here: "
             "give --pooling cls or --pooling mean to use the encoder without it"
         )
-    return found
+    return modules
 
 
-def _max_length(name: str, content: dict[str, Any]) -> int | None:
-    """The maximum length in the content of sentence_bert_config.json. Raises InputError for what can be none."""
-    longest = content.get("max_seq_length") or None
-    if longest is None or (isinstance(longest, int) and longest > 0):
-        return longest
-    raise InputError(f"model {name}: {LENGTH}: max_seq_length is {longest!r}: write a whole number, or null")
+def _mode(config: dict[str, Any]) -> str:
+    """The name of the pooling in 1_Pooling/config.json, or several with "and" between."""
+    flagged = [mode for flag, mode in FLAGS.items() if config.get(flag)]
+    modes = config.get("pooling_mode") or flagged or "mean"  # the library's own default
+    return " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
 
 
-def _read(name: str, file: str, kind: Any) -> Any:
-    """The JSON value, of type `kind`, in a file of the model; None if there is no such file."""
+def _read(name: str, file: str, like: Any) -> Any:
+    """The JSON value in a file of the model, of the type of `like`; None if there is no such file."""
     path = Path(name) / file
     if not Path(name).is_dir():
-        cached = cached_file(
-            name,
-            file,
-            _raise_exceptions_for_gated_repo=False,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-        )
+        names = ("gated_repo", "missing_entries", "connection_errors")
+        cached = cached_file(name, file, **{f"_raise_exceptions_for_{reason}": False for reason in names})
         path = Path(cached) if cached else path
     try:
         value = json.loads(path.read_bytes())
@@ -147,10 +138,7 @@ def _read(name: str, file: str, kind: Any) -> Any:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"model {name}: {file} cannot be read: {error}") from None
-    if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
+    entries = value if isinstance(like, list) and isinstance(value, list) else [value]
+    if type(value) is not type(like) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"model {name}: {file} does not hold what sentence-transformers writes there")
     return value
-
-
-def _write(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -16,21 +16,15 @@ if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
 
 
 class PoolingRow(NamedTuple):
-    """A pooling: its meaning, its function and its names elsewhere.
-
-    in_training: its name in --pooling of training; "" if only the evaluation has it. A pooling that is trained is also
-    saved, so it needs in_modules: the pooling_mode by which sentence-transformers reads it, one of modules.FLAGS.
-
-    function: states (B, L, D) and their attention mask, int64 (B, L), 1 on tokens, special ones included, whichever
-    side is padded -> embeddings (B, D); None for the output of the checkpoint's pooler. layers: the states are the mean
-    of these entries of the model's hidden_states, which start with the embeddings: as in SimCSE, "first" is the output
-    of the first encoder layer, hidden_states[1].
-    """
+    """A pooling: its meaning, its function and its names elsewhere."""
 
     meaning: str
+    # states (B, L, D) and their attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
+    # padded -> embeddings (B, D); None for the output of the checkpoint's pooler
     function: Callable[[Tensor, Tensor], Tensor] | None
-    in_training: str = ""
-    in_modules: str = ""
+    in_training: str = ""  # its name in --pooling of training; "" if only the evaluation has it
+    in_modules: str = ""  # its name in modules.FLAGS, which a pooling that is trained needs because it is saved
+    # the states are the mean of these hidden_states, where 0 is the embeddings, and 1 the output of the first layer
     layers: tuple[int, ...] = (-1,)
 
     @property

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from train.encoder.cpu import use_cpu_layers, warn_of_slow_bf16
+from train.encoder.cpu import use_cpu_layers
 from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, POOLINGS, PoolingRow, check_pooling
 from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
@@ -93,7 +93,6 @@ def load_model(
         )
     if pooling == "cls" and tokenizer.padding_side == "left":
         raise InputError(f"{name}: pooling 'cls' reads the first position, and this tokenizer pads there: use 'last'")
-    warn_of_slow_bf16(precision, place.type)
     network = network.to(place, DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import torch
 
 from train.config.run import WITH_SYNONYMS, Run
-from train.encoder.cpu import has_bf16, warn_of_slow_bf16
+from train.encoder.cpu import has_bf16
 from train.encoder.encoder import head_of
 from train.encoder.mlm import masking_of
 from train.encoder.modules import Modules, read_modules
@@ -47,7 +47,6 @@ def resolve_options(run: Run) -> Run:
     _warn_of_texts(run.model, layout)
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
-    warn_of_slow_bf16(run.precision, device)
     pooling = POOLINGS[layout.pooling].in_training
     return dataclasses.replace(
         run,

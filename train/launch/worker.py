@@ -31,8 +31,8 @@ from train.launch.corpus import TrainingRows, make_index, open_indexes
 from train.launch.memory import full_memory_named, warn_of_memory
 from train.launch.ranks import end_with_launcher
 from train.launch.resolve import resolve_options
-from train.loop.data import CPU_PARTS, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, gpu_column_multiple, unchanged
-from train.loop.distributed import Ranks, StopConsensus, join_group, leave_group, of_all_ranks
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, unchanged
+from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks
 from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
@@ -77,7 +77,8 @@ def work(
     except InputError as error:  # returned, not raised: the launcher shows it as the user's error, not a rank's death
         return Outcome("failed", Progress(), message=str(error))
     finally:
-        leave_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def work_under_torchrun(run: Run) -> tuple[Run, Outcome]:
@@ -259,7 +260,7 @@ def batch_maker(job: Job) -> BatchMaker:
         world=job.ranks.world,
         rows_of_part=job.run.grad_cache,
         n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
-        multiple=gpu_column_multiple(job.run.max_length) if on_gpu else 1,
+        multiple=GPU_MULTIPLE if on_gpu else 1,
         masking=masking_of(job.tokenizer, job.run.seed) if job.run.mlm_weight else None,
     )
 

@@ -1,8 +1,7 @@
-"""The data of a step: which rows it takes, which texts it compares, and the batches of token ids that a rank encodes.
+"""The data of a step: the rows it takes (`Plan`), the texts it compares (`Views`), and the batches of token ids that a
+rank encodes (`BatchMaker`), made in a background thread (`prefetched`).
 
-The rows of a step are the same for any number of ranks and after a restart (`Plan`). The token ids of a text depend on
-(row, epoch) alone (`Views`). A rank makes the batches of its share of the rows (`BatchMaker`), in a background thread
-(`prefetched`).
+The rows of a step are the same for any number of ranks and after a restart; ids depend on (row, epoch) alone.
 
 Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
 """
@@ -13,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from train.encoder.mlm import Masked, Masking
 from train.loop.distributed import rank_share
@@ -26,7 +25,7 @@ from una_fast.tokens.ids import TokenIds
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
-GPU_WIDTHS = 8  # distinct widths of a part on a GPU, at most: memory is then given out again as it was
+GPU_MULTIPLE = 8  # divides the widths of parts on a GPU, whose matrix units compute columns in groups of 8
 AHEAD = 3  # batches that may be ready before their step, so that one slow batch delays none; 100 kB each
 
 Rows = NDArray[np.int64]  # numbers of sentences in the index
@@ -36,12 +35,9 @@ Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the tok
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of every step, which depend on the settings alone and not on the ranks.
+    """The rows of every step, which depend on the settings alone and not on the ranks."""
 
-    rows: int64 (n,), the sentences to train on, in the corpus's order.
-    """
-
-    rows: Rows
+    rows: Rows  # (n,), the sentences to train on, in the corpus's order
     batch_size: int
     seed: int
     epochs: int = 1
@@ -73,10 +69,9 @@ class Plan:
 
 
 def usable_rows(blank: Rows, n_anchors: int) -> tuple[Rows, int, int]:
-    """Rows to train on, int64 and ascending, and how many anchors and how many paraphrases are blank.
+    """Rows to train on, ascending, and how many anchors and paraphrases are blank; these two leave a sentence out.
 
-    blank: int64, ascending, the rows of documents without words; the rows of paraphrases, if any, follow the anchors. A
-    sentence is left out if it or its paraphrase is blank, because there is nothing to compare.
+    blank: ascending, the rows of documents without words; the rows of paraphrases, if any, follow the anchors.
     """
     anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
     paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors
@@ -90,20 +85,14 @@ def unchanged(tokens: TokenIds, offset: int = 0) -> Source:
 
 @dataclass(frozen=True)
 class Views:
-    """The texts that each step compares.
-
-    positive: None if a sentence is its own positive, under another dropout mask. negative: None if the run has none.
-    The source of an augmented text is the method `token_ids` of a text augmentation. negative_views: how often the loss
-    takes the negative as a view: 0, 1 or 2 times. alpha: optimiser steps that it divides, counted from 0, have
-    negatives; 0: no step has.
-    """
+    """The texts that each step compares."""
 
     anchor: Source
-    positive: Source | None
+    positive: Source | None  # None if a sentence is its own positive, under another dropout mask
     negative: Source | None
     max_length: int
-    alpha: int
-    negative_views: int
+    alpha: int  # optimiser steps that it divides, counted from 0, have negatives; 0: no step has
+    negative_views: int  # how often the loss takes the negative: 0, 1 or 2 times
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
         """Token ids (b, L) of each view: the anchor, its positive, and on some steps the negative once or twice."""
@@ -116,26 +105,18 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's sentences of a step, as the encoder takes them.
+    """One rank's b sentences of a step, as the encoder takes them.
 
-    rows: int64 (B,), the rows of the whole step, by which a noise on embeddings is drawn. parts: token ids (rows, L of
-    the part), shortest sentences first. place: int64 (V * b,); entry v * b + i is the row of the encoded parts that
-    holds view v of sentence i. masked: the anchors with tokens masked, if the run has that loss. A rank without
-    sentences (b = 0) encodes one that enters no loss, because all ranks take part in the exchange of gradients.
+    A rank without sentences encodes one that enters no loss, because all ranks take part in the exchange of gradients.
     """
 
     step: int
     epoch: int
-    rows: Rows
+    rows: Rows  # (B,), of the whole step
     n_views: int
-    parts: list[Ids]
-    place: Tensor
-    masked: Masked | None = None
-
-    @property
-    def negatives(self) -> bool:
-        """True if the step has negatives."""
-        return self.n_views > 2
+    parts: list[Ids]  # (rows, L of the part), shortest sentences first
+    place: Tensor  # int64 (V b,); entry v * b + i is the encoded row that holds view v of sentence i
+    masked: Masked | None = None  # the anchors with tokens masked, if the run has that loss
 
     def to(self, device: torch.device) -> Batch:
         """A copy on `device`; the transfer is asynchronous.
@@ -146,21 +127,11 @@ class Batch:
         if device.type == "cpu":
             return self
 
-        def moved(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                return value.pin_memory().to(device, non_blocking=True)
-            return {name: moved(tensor) for name, tensor in value.items()}
+        def moved(tensor: Tensor) -> Tensor:
+            return tensor.pin_memory().to(device, non_blocking=True)
 
-        masked = self.masked and Masked(*map(moved, self.masked))
-        return replace(self, parts=[*map(moved, self.parts)], place=moved(self.place), masked=masked)
-
-
-def gpu_column_multiple(max_length: int) -> int:
-    """The number that divides the widths of parts on a GPU: a multiple of 8, with GPU_WIDTHS widths at most.
-
-    A GPU's matrix units compute columns in groups of 8.
-    """
-    return 8 * -(-max_length // (8 * GPU_WIDTHS))
+        parts, place, masked = tree_map_only(Tensor, moved, (self.parts, self.place, self.masked))
+        return replace(self, parts=parts, place=place, masked=masked)
 
 
 @dataclass(frozen=True)

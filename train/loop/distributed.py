@@ -2,7 +2,7 @@
 
 Every rank computes the loss on the embeddings of the whole step, and its backward pass continues with its own rows
 only: the sum of the ranks' gradients is the gradient that one process would compute. DistributedDataParallel divides
-that sum by the number of ranks, so `gather` multiplies by it.
+that sum by the number of ranks, so the trainer multiplies the loss by it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from una_fast.parallel import n_cores
 
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 # How long a rank waits for another one. The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take
-# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). The ranks divide the dev
-# pairs among them, so none waits for these: STS-B dev takes 80 s for BERT-base on one core of a CPU.
+# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). Ranks share the dev pairs
+# (80 s for STS-B dev and BERT-base on one core of a CPU).
 TIMEOUT = timedelta(hours=2)
 
 T = TypeVar("T")
@@ -35,11 +35,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """One rank of `world`: its number, its number on its machine (local_rank), and the device it computes on."""
+    """One rank of `world`, and the device it computes on."""
 
     rank: int
     world: int
-    local_rank: int
+    local_rank: int  # its number on its machine
     device: torch.device
 
     @property
@@ -79,9 +79,9 @@ def join_group(device: str) -> Ranks:
 def set_numerics(run: Run, device: torch.device) -> None:
     """Set how a GPU rounds in this process: --deterministic, and TF32 beside half precision.
 
-    With --deterministic a GPU adds in the same order every time; otherwise a resumed run ends with other bits. This
-    chooses the algorithms for the gradients of attention and of embeddings. PyTorch would also fill new memory, which
-    is not needed for that. TF32 is for products that --precision bf16 or fp16 leaves in fp32; fp32 means all its bits.
+    With --deterministic a GPU adds in the same order every time; otherwise a resumed run ends with other bits. PyTorch
+    would also fill new memory, which is not needed for that. TF32 is for products that --precision bf16 or fp16 leaves
+    in fp32; fp32 means all its bits.
     """
     if device.type != "cuda":
         return
@@ -89,11 +89,7 @@ def set_numerics(run: Run, device: torch.device) -> None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
     torch.use_deterministic_algorithms(run.deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
-    matmul = torch.backends.cuda.matmul
-    if hasattr(matmul, "fp32_precision"):  # from PyTorch 2.9 on
-        matmul.fp32_precision = "ieee" if run.precision == "fp32" else "tf32"
-    else:
-        matmul.allow_tf32 = run.precision != "fp32"
+    torch.set_float32_matmul_precision("highest" if run.precision == "fp32" else "high")  # high: TF32
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
@@ -109,33 +105,19 @@ def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
     return values
 
 
-def leave_group() -> None:
-    """Leave the group."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-class _Gather(torch.autograd.Function):
-    """Forward: the rows of all ranks in rank order. Backward: the own rows' gradient, times the number of ranks."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, n: int, ranks: Ranks) -> Tensor:
-        ctx.own, ctx.world = rank_share(n, ranks.rank, ranks.world), ranks.world
-        sizes = [len(range(n)[rank_share(n, rank, ranks.world)]) for rank in range(ranks.world)]
-        padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal sizes
-        padded[: len(own)] = own
-        gathered = [torch.empty_like(padded) for _ in sizes]
-        dist.all_gather(gathered, padded)
-        return torch.cat([part[:size] for part, size in zip(gathered, sizes, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0][ctx.own] * ctx.world, None, None
-
-
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """All n rows (n, ...), with gradients for DDP to average, from the `rank_share` of this rank."""
-    return own if ranks.world == 1 else _Gather.apply(own.contiguous(), n, ranks)
+    """All n rows (n, ...), from the `rank_share` of each rank; gradients go into this rank's `own` alone."""
+    if ranks.world == 1:
+        return own
+    shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
+    sizes = [share.stop - share.start for share in shares]
+    padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal sizes
+    padded[: len(own)] = own.detach()
+    gathered = [torch.empty_like(padded) for _ in sizes]
+    dist.all_gather(gathered, padded)
+    rows = [part[:size] for part, size in zip(gathered, sizes, strict=True)]
+    rows[ranks.rank] = own
+    return torch.cat(rows)
 
 
 def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
@@ -153,9 +135,8 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
-    At each step every rank contributes its code, and all get the highest. On a CPU they get it at once, since the ranks
-    wait for each other at the end of a step anyway. On a GPU they get the code of the step before: the reduction runs
-    on the CPU while the step computes, so no rank waits for it.
+    At each step every rank gives its code, and all get the highest: on a CPU at once, since ranks wait for each other
+    at the end of a step anyway, on a GPU that of the step before, so that no rank waits for the exchange.
 
     error: the first error of this rank inside `guard`, or None.
     """
@@ -163,7 +144,7 @@ class StopConsensus:
     def __init__(self, ranks: Ranks) -> None:
         self.error: InputError | None = None
         self._code = 0
-        self._world, self._late = ranks.world, ranks.device.type == "cuda"
+        self._world, self._late = ranks.world, ranks.world > 1 and ranks.device.type == "cuda"
         self._pending: tuple[Any, Tensor] | None = None
 
     def note(self, number: int) -> None:
@@ -181,20 +162,19 @@ class StopConsensus:
 
     def after_step(self) -> int:
         """The code that all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
-        if self._world == 1 or not self._late:
+        if not self._late:
             return self.now()
-        agreed = 0
-        if self._pending:
-            work, codes = self._pending
-            work.wait()
-            agreed = int(codes)
-        codes = torch.tensor(self._code)
+        before, codes = self._pending, torch.tensor(self._code)
         self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
-        return agreed
+        if not before:
+            return 0
+        before[0].wait()
+        return int(before[1])
 
     def now(self) -> int:
         """The highest code of all ranks at this moment."""
+        if self._world == 1:
+            return self._code
         codes = torch.tensor(self._code)
-        if self._world > 1:
-            dist.all_reduce(codes, dist.ReduceOp.MAX)
+        dist.all_reduce(codes, dist.ReduceOp.MAX)
         return int(codes)

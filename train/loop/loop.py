@@ -55,8 +55,12 @@ class Loop:
 
     def run(self) -> Outcome:
         """Train until the end of the run, a signal or an error."""
+        code = 0
         try:
-            code = self._train()
+            try:
+                self._train()
+            except _Left as left:
+                code = left.args[0]
             if code != FAILED:
                 self._save(finished=not code)
             self.saves.wait()
@@ -69,45 +73,38 @@ class Loop:
             self.telemetry.close()
             self.saves.wait()
 
-    def _train(self) -> int:
-        """Take the steps, and score what they end with; returns the code of `StopConsensus`, 0 at the end of the run.
+    def _train(self) -> None:
+        """Take the steps, and score what they end with.
 
         An evaluation is due before the first step, as the baseline, and after a stop that cut one short.
         """
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None
-        try:
-            if self.progress.step % run.eval_every == 0:
-                self._evaluate()
-            if self.progress.step == 0:
-                self.telemetry.flush()  # from the first step on there is a checkpoint to go on from
-                self.saves.last(self.progress)
-            with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
-                for batch in self.telemetry.timed(batches):
-                    if self._is_patience_over():
-                        break
-                    step = self.trainer.step(batch.to(self.trainer.ranks.device))
-                    taken = batch.step + 1
-                    self.progress = replace(self.progress, step=taken)
-                    self.telemetry.step(batch, step)
-                    if taken % run.eval_every == 0:
-                        self._evaluate()
-                    if code := self.stop.after_step():
-                        raise _Left(code)
-                    if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
-                        self._save()
+        if self.progress.step % run.eval_every == 0:
             self._evaluate()
-            for weight in run.wise_ft:
-                self._evaluate_wise_ft(weight)
-            return 0
-        except _Left as left:
-            return left.args[0]
+        if self.progress.step == 0:
+            self.telemetry.flush()  # from the first step on there is a checkpoint to go on from
+            self.saves.last(self.progress)
+        with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
+            for batch in self.telemetry.timed(batches):
+                if self._is_patience_over():
+                    break
+                step = self.trainer.step(batch.to(self.trainer.ranks.device))
+                taken = batch.step + 1
+                self.progress = replace(self.progress, step=taken)
+                self.telemetry.step(batch, step)
+                if taken % run.eval_every == 0:
+                    self._evaluate()
+                if code := self.stop.after_step():
+                    raise _Left(code)
+                if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
+                    self._save()
+        self._evaluate()
+        for weight in run.wise_ft:
+            self._evaluate_wise_ft(weight)
 
     def _is_patience_over(self) -> bool:
-        """Whether the last --early-stopping-patience dev scores, the latest of this step, are no better than the best.
-
-        It follows from the progress alone, which is the same on every rank and after a stop.
-        """
+        """Whether the latest --early-stopping-patience dev scores are no better than the best, on all ranks alike."""
         run, at = self.trainer.run, self.progress
         if not run.early_stopping_patience or at.best_step is None:
             return False
@@ -118,16 +115,16 @@ class Loop:
 
     def _evaluate(self) -> None:
         """Score the encoder, unless this was done after the same step, and keep it if it is the best so far."""
-        before = self.progress
-        if not self.scorer or before.evaluated_step == before.step:
+        step = self.progress.step
+        if not self.scorer or self.progress.evaluated_step == step:
             return
         self.telemetry.catch_up()
         with self.trainer.watch.phase("evaluation"):
             score = self._dev_score()
-        start = score if before.step == 0 else before.start_score
-        self.progress = replace(before, start_score=start, last_score=score, evaluated_step=before.step)
+        start = self.progress.start_score if step else score
+        self.progress = replace(self.progress, start_score=start, last_score=score, evaluated_step=step)
         self._keep_if_best(score)
-        self.telemetry.evaluation(before, self.progress)
+        self.telemetry.evaluation(self.progress)
 
     def _evaluate_wise_ft(self, weight: float) -> None:
         """Score weights between the start and the end, and keep them if they are the best so far."""
@@ -137,10 +134,7 @@ class Loop:
         self.telemetry.say(f"wise-ft {weight:g}: dev score {score:.4f}")
 
     def _dev_score(self) -> float:
-        """Spearman of the encoder on the dev pairs, by all ranks together; they may leave the loop meanwhile.
-
-        The encoder has no dropout. The 1,500 pairs of STS-B take 15 s of a busy core.
-        """
+        """Spearman of the encoder on the dev pairs, by all ranks together, which may leave the loop meanwhile."""
 
         def embed(batch: dict[str, Tensor]) -> Tensor:
             if code := self.stop.now():
@@ -176,8 +170,8 @@ class Loop:
 class Saves:
     """What a run saves, written by rank 0 in the background: best/ to use, last/ to go on from.
 
-    The writes follow each other, so last/ never refers to an unwritten best/. On other ranks nothing is written. A
-    write that fails is an error of `stop`, after which all ranks stop, and nothing more is written.
+    The writes follow each other, so last/ never refers to an unwritten best/. A write that fails is an error of `stop`,
+    after which all ranks stop and nothing more is written.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, fingerprint: dict[str, Any], stop: StopConsensus) -> None:

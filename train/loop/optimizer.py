@@ -29,16 +29,12 @@ def learning_rate(run: Run, step: int, n_steps: int) -> float:
 
     It rises linearly from 0 over --warmup-steps w, then stays, or falls to 0 with f = (step - w) / (n_steps - w): as
     1 - f if linear, as (1 + cos(pi f)) / 2 if cosine. These are transformers' `get_*_schedule_with_warmup`.
+    --warmup-steps below 1 is a share of all steps, rounded up.
     """
     assert run.learning_rate is not None
-    warmup = n_warmup_steps(run.warmup_steps, n_steps)
+    warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)
     if step < warmup:
         return run.learning_rate * step / warmup
     passed = (step - warmup) / max(1, n_steps - warmup)
     factor = {"constant": 1.0, "linear": 1 - passed, "cosine": (1 + math.cos(math.pi * passed)) / 2}
     return run.learning_rate * factor[run.schedule or "linear"]
-
-
-def n_warmup_steps(warmup_steps: float, n_steps: int) -> int:
-    """--warmup-steps as a number of steps: a value below 1 is a share of all steps, rounded up."""
-    return math.ceil(warmup_steps * n_steps) if warmup_steps < 1 else int(warmup_steps)

@@ -6,7 +6,7 @@ import contextlib
 import copy
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,46 +15,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
-from train.encoder.compiled import compile_encoder
-from train.encoder.encoder import SentenceEncoder
+from train.encoder.encoder import SentenceEncoder, compile_encoder
 from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
 from train.loop.optimizer import adamw, learning_rate
+from train.objective.noise import noise_on
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import similarity_distillation
 
-if TYPE_CHECKING:
-    from train.objective.noise import StepNoise
-
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Step(NamedTuple):
-    """What a step computed, on the device: the loss of the whole step, a scalar, and the cosines of its views."""
+    """What a step computed, on the device."""
 
-    loss: Tensor
-    cosines: Tensor  # see `cosines`
-
-
-def cosines(views: Tensor) -> Tensor:
-    """Float (1 or 2, B): the cosine of each anchor with its positive and, where there is one, with its negative.
-
-    views: the embeddings of a step (V, B, D).
-    """
-    return functional.cosine_similarity(views[:1], views[1:3], dim=-1)
-
-
-def noise_of(run: Run) -> StepNoise | None:
-    """The noise on embeddings of a run, None with --noise none."""
-    if run.noise == "none":
-        return None
-    from train.objective.noise import noise_on
-
-    return noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
+    loss: Tensor  # of the whole step, a scalar
+    cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, where there is one, with its negative
 
 
 class Trainer:
@@ -65,8 +45,9 @@ class Trainer:
     ) -> None:
         set_numerics(run, ranks.device)
         self.run, self.ranks, self.plan = run, ranks, plan
-        self.row, self.noise = loss_row(run.loss), noise_of(run)
+        self.row = loss_row(run.loss)
         self.loss = partial(self.row.load(), temperature=run.temperature, **self.row.arguments(run))
+        self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
         if self.row.start or run.similarity_distillation or run.wise_ft:
@@ -80,9 +61,11 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
+        self.keeps_gradients = False  # as tensors of their own from step to step
         if run.compile != "off":
             self._compile()
-        self._warm_up()
+        if ranks.world > 1:
+            self._warm_up()
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """The state for a checkpoint: weights, optimiser and gradient scaler."""
@@ -94,13 +77,18 @@ class Trainer:
         if self.ranks.first:
             tell_user("--compile: torch.compile makes the encoder's kernels, which takes minutes")
         rows = -(-2 * self.plan.batch_size // self.ranks.world)
-        shape = (min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on every rank and after a stop
-        graphs = self.run.compile == "graphs"
-        reason = compile_encoder(self.encoder, self.part_of_ones(*shape), self.autocast, graphs)
+        part = self.part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on all ranks
+        reason = compile_encoder(self.encoder, part, self.autocast(), graphs=self.run.compile == "graphs")
         if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
             self.encoder.compiled = None
             if self.ranks.first:
                 tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
+        elif self.run.compile == "graphs":
+            # a replayed CUDA graph writes its gradients where the replay before did: the weights' gradients have to be
+            # tensors of their own, to which replays add
+            self.keeps_gradients = True
+            for weight in filter(lambda weight: weight.requires_grad, self.encoder.parameters()):
+                weight.grad = torch.zeros_like(weight)
 
     def part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
         """A part (rows, columns) of arbitrary text."""
@@ -113,25 +101,14 @@ class Trainer:
         DDP orders its buckets by its first pass, and the order decides how sums over ranks are rounded: without this
         the first step after --resume would be rounded unlike the same step of an uninterrupted run.
         """
-        if self.ranks.world > 1:
-            part = self.part_of_ones(1, 4)
-            nothing = part["input_ids"][0, :0]
-            masked = Masked(part, nothing, nothing) if self.encoder.mlm else None
-            rows, masked_loss = self.model([part], masked)
-            (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
+        part = self.part_of_ones(1, 4)
+        nothing = part["input_ids"][0, :0]
+        rows, masked_loss = self.model([part], Masked(part, nothing, nothing) if self.encoder.mlm else None)
+        (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
         self._zero_grad()
 
     def _zero_grad(self) -> None:
-        """Discard the gradients.
-
-        A replayed CUDA graph writes its gradients where the replay before did. So with graphs the weights' gradients
-        are tensors of their own, to which replays add.
-        """
-        replays = self.run.compile == "graphs" and self.encoder.compiled is not None
-        self.optimizer.zero_grad(set_to_none=not replays)
-        if replays:
-            for weight in (weight for weight in self.encoder.parameters() if weight.requires_grad):
-                weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        self.optimizer.zero_grad(set_to_none=not self.keeps_gradients)
 
     def autocast(self) -> torch.autocast:
         """The autocast context for the encoder's --precision."""
@@ -142,7 +119,7 @@ class Trainer:
         """One optimiser step on a batch on the device."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
-        step = self._backward(batch)
+        step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         with self.watch.phase("optimiser"):
             if self.run.max_grad_norm:
                 self.scaler.unscale_(self.optimizer)
@@ -154,24 +131,19 @@ class Trainer:
 
     def _backward(self, batch: Batch) -> Step:
         """The gradients of the whole step, in the weights, and what the step computed."""
-        if self.run.grad_cache:
-            return self._backward_cached(batch)
         with self.watch.phase("forward"):
             encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
-            loss, of_views = self._compare(encoded, batch)
-        shown = loss
+            step = self._compare(encoded, batch)
+        loss = step.loss
         if batch.masked is not None:
-            own = masked_loss.detach()
-            sums = torch.stack([torch.full_like(own, len(batch.masked.targets)), own])
+            sums = torch.stack([torch.full_like(masked_loss, len(batch.masked.targets)), masked_loss.detach()])
             if self.ranks.world > 1:
                 dist.all_reduce(sums)
-            share = self.run.mlm_weight / sums[0].clamp(min=1)
-            shown = loss + share * sums[1]
-            # DDP averages gradients over the ranks; times their number, they belong to the mean over all masked tokens
-            loss = loss + self.ranks.world * share * masked_loss
+            share = self.run.mlm_weight / sums[0].clamp(min=1)  # of the mean over the masked tokens of all ranks
+            step, loss = step._replace(loss=loss + share * sums[1]), loss + share * masked_loss
         with self.watch.phase("backward"):
-            self.scaler.scale(loss).backward()
-        return Step(shown, of_views)
+            self.scaler.scale(loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
+        return step
 
     def _backward_cached(self, batch: Batch) -> Step:
         """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
@@ -186,11 +158,11 @@ class Trainer:
             encoded = torch.cat(parts).requires_grad_()
             step = self._compare(encoded, batch)
         with self.watch.phase("backward"):
-            self.scaler.scale(step.loss).backward()
+            self.scaler.scale(step.loss * self.ranks.world).backward()
             assert encoded.grad is not None
-            gradients = encoded.grad.split([len(part["input_ids"]) for part in batch.parts])
+            gradients = encoded.grad.split([len(part) for part in parts])
             for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-                alone = self.ranks.world == 1 or i == len(batch.parts) - 1  # the last part shares all gradients
+                alone = self.ranks.world == 1 or i == len(parts) - 1  # the last part shares all gradients
                 with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
                     self._encode(batch.step, [part], number=i)[0].backward(gradient)
         return step
@@ -218,7 +190,7 @@ class Trainer:
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
         """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
         views = self._gathered(encoded, batch)
-        of_views = cosines(views.detach())
+        cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
         start = self._embeddings_of_start(batch) if self.row.start or self.run.similarity_distillation else None
@@ -227,7 +199,7 @@ class Trainer:
             raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
         if start is not None and self.run.similarity_distillation:
             loss = loss + self.run.similarity_distillation * similarity_distillation(views, start)
-        return Step(loss, of_views)
+        return Step(loss, cosines)
 
     def _embeddings_of_start(self, batch: Batch) -> Tensor:
         """Embeddings (2, B, D) of the first and the last view of the step by the encoder before training."""
@@ -241,8 +213,7 @@ class Trainer:
     def blended(self, weight: float) -> Iterator[None]:
         """Inside, the encoder's weights are start + weight * (end - start); after it, the end's again."""
         assert self.start is not None
-        end = {name: value.clone() for name, value in self.encoder.state_dict().items()}
-        start = self.start.state_dict()
+        start, end = self.start.state_dict(), copy.deepcopy(self.encoder.state_dict())
         mixed = {name: torch.lerp(start[name], end[name], weight) for name in end if end[name].is_floating_point()}
         self.encoder.load_state_dict({**end, **mixed})
         try:

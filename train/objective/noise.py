@@ -30,13 +30,15 @@ from una_fast.augment.row_draws import RowDraws
 StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
 
 
-def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise:
-    """A noise of NOISES on some views of a step, drawn by (seed, epoch, row, view), never by rank.
+def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise | None:
+    """A noise of NOISES on some views of a step, drawn by (seed, epoch, row, view), never by rank; None for "none".
 
     The function takes the embeddings of the whole step (V, B, D), the epoch and rows int64 (B,) of the index, and gives
     embeddings (V, B, D). A step of one sentence does not change. A view that the step lacks is skipped, as negatives
     are on most steps.
     """
+    if name == "none":
+        return None
     change = NOISES[name].load()
 
     def on_step(views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
