@@ -24,12 +24,13 @@ import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 import una_fast
+from una_fast.index.staged.build import work_folder
 from una_fast.index.staged.executors import Budget, Runner
-from una_fast.index.staged.work import work_folder
 from una_fast.storage import is_saved
 
 KINDS = ("alone", "processes", "worker", "dask")
@@ -42,9 +43,9 @@ def build(kind: str, corpus: Path, folder: Path) -> None:
     """Build the index, in small pieces; the name of each stage is printed when the stage begins."""
     run = Runner.run
 
-    def said(runner: Runner, stage: str, tasks: list) -> None:
+    def said(runner: Runner, stage: str, *tasks: Any) -> None:
         print(stage, flush=True)
-        run(runner, stage, tasks)
+        run(runner, stage, *tasks)
 
     Runner.run = said
     if kind == "alone":

@@ -18,7 +18,7 @@ BY_VOCABULARY = ("rank",)  # stages whose work grows with V, not with N
 MOST_MACHINES = {"write": 2}  # two arrays are nearly all of an index, and one process writes one
 TEXT_BYTES = 129  # mean length of a sentence of Wikipedia
 SLICES = 8  # reads at most of a split's file for one hash range
-STAGES = ("scan", "merge", "rank", "label", "number", "write")
+STAGES = ("read", "scan", "merge", "rank", "label", "number", "write")
 SIZES = (10**6, 10**9, 10**10)
 MACHINES = (1, 8, 64)
 

@@ -19,8 +19,8 @@ import psutil
 
 import una_fast
 from una_fast.index.index import Index
+from una_fast.index.staged.build import work_folder
 from una_fast.index.staged.executors import Runner
-from una_fast.index.staged.work import work_folder
 
 INTERVAL = 0.1  # s
 
@@ -61,9 +61,9 @@ class Stages:
         self._places = [work_folder(folder), folder]
         run = Runner.run
 
-        def timed(runner: Runner, stage: str, tasks: Any) -> None:
+        def timed(runner: Runner, stage: str, *tasks: Any) -> None:
             self.enter(stage)
-            run(runner, stage, tasks)
+            run(runner, stage, *tasks)
 
         Runner.run = timed
         opened = Index.open

@@ -20,9 +20,9 @@ from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Source, blocks_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.layout import DTYPES
+from una_fast.index.staged.build import work_folder
 from una_fast.index.staged.packs import read_meta
 from una_fast.index.staged.read import write_segments
-from una_fast.index.staged.work import work_folder
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
 CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)
@@ -113,8 +113,6 @@ def test_what_the_build_in_memory_warns_of_is_warned_of(shards, tmp_path, monkey
     cut(monkeypatch)
     with pytest.warns(InputWarning, match=r"d\.csv: 10 lines under the header gave 5 documents"):
         built(shards / "d.csv", folder=tmp_path / "index")
-    with pytest.warns(InputWarning, match="is Chinese"):
-        built(["我来到北京清华大学今天天气很好我来到北京清华大学"] * 9, folder=tmp_path / "chinese")
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from una_fast.arrays import StringTable
 from una_fast.corpus.source import FileSource
 from una_fast.errors import InputError
 from una_fast.index.staged import executors
-from una_fast.index.staged.executors import Budget, worker_answer
+from una_fast.index.staged.build import work_folder
+from una_fast.index.staged.executors import Budget
 from una_fast.index.staged.packs import Pack, is_whole, write_pack
-from una_fast.index.staged.work import work_folder
 from una_fast.storage import is_saved
 from una_fast.storage.files import locked
 
@@ -151,24 +151,6 @@ def test_files_of_others_stay(build, corpus, tmp_path, n_syncs, monkeypatch):
         build(folder=tmp_path / "other")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("module", "error"), [("distributed.cfexecutor", InputError), ("mine", TypeError)])
-def test_an_answer_that_is_lost_with_its_worker_is_said_with_a_sentence(build, module, error):
-    library: dict = {"__name__": module}
-    exec("def result(timeout=None): raise TypeError('cannot unpack non-iterable NoneType object')", library)
-
-    class LosesAnswers(Calling):
-        def submit(self, function, /, *arguments, **named):
-            future = super().submit(function, *arguments, **named)
-            if function is not worker_answer:
-                future.result = library["result"]
-            return future
-
-    with pytest.raises(error, match="NoneType object"):
-        build(executor=LosesAnswers())
-    build()
-
-
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
     with ProcessPoolExecutor(1) as pool:
         pool.submit(os._exit, 9)
@@ -216,9 +198,8 @@ def test_a_pack_that_is_cut_or_changed_is_noticed(tmp_path):
     for damaged in (whole[:-1], whole[:20], b"", b"x" * 400, whole[:-1] + b"x"):
         path.write_bytes(damaged)
         assert not is_whole(path)
-    path.write_bytes(whole[:-1])
-    with pytest.raises(InputError, match="pack: cannot be read .it is cut short.; delete its folder, and build again"):
-        Pack(path)
+    path.write_bytes(whole)
+    assert is_whole(path)
 
 
 def test_what_a_task_may_take_follows_from_the_memory():

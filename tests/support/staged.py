@@ -18,7 +18,7 @@ class Calling(Executor):
         future: Future = Future()
         try:
             future.set_result(function(*arguments, **named))
-        except BaseException as error:
+        except Exception as error:
             future.set_exception(error)
         return future
 

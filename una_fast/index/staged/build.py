@@ -1,8 +1,9 @@
-"""Builds an index in stages, from a corpus to a folder: the tasks of each stage, and when their files are deleted."""
+"""Builds an index in stages, from a corpus to a folder, and the folder beside it that the stages work in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,16 @@ from una_fast.corpus.word_tokenizers import Split, probe_words
 from una_fast.corpus.words import warn
 from una_fast.errors import InputError, counted
 from una_fast.index.layout import DTYPES, KIND, VERSION, index_meta
-from una_fast.index.staged.executors import Runner, Task, check_workers, open_runner
-from una_fast.index.staged.merge import cut_ranks, label_numbers, merge_strings, rank_strings
-from una_fast.index.staged.output import number_split, write_array
-from una_fast.index.staged.packs import PackFiles, read_meta
-from una_fast.index.staged.read import ROWS, Plan, no_sentence, plan_build, scan
-from una_fast.index.staged.work import delete_files, open_work
+from una_fast.index.staged.executors import Runner, check_workers, is_cluster, open_runner
+from una_fast.index.staged.merge import cut_ranks, label_strings, merge_strings, number_split, rank_strings, write_array
+from una_fast.index.staged.packs import PackFiles, is_whole, read_meta, write_pack
+from una_fast.index.staged.read import ROWS, Plan, read_file, scan_split
 from una_fast.storage import check_own, resolved
+from una_fast.storage.files import locked, remove_partial, unwritable
 from una_fast.storage.folder import Manifest, publish
+
+Tasks = dict[Path, tuple[Any, ...]]  # as `Runner.run` takes them
+STATE = "build.pack"  # the key of the build whose files lie in the work folder
 
 
 def build_in_stages(
@@ -44,23 +47,27 @@ def build_in_stages(
     sources = open_sources(corpus, reading)
     check_own(target, KIND)
     with open_runner(executor, n_jobs, memory, progress) as runner, open_work(target) as work:
-        check_workers(executor, work)
-        plan = plan_build(sources, words, work, runner)
-        if "scan" not in plan.state:
-            scan(plan, words, work, runner)
-        about = plan.state["scan"]
-        reads = [read_meta(path) for path in plan.reads]
-        for remark in (*(read["remark"] for read in reads), about["remark"]):
-            warn(remark)
-        _check_words(sources, about, work)
-        if "label" not in plan.state:
-            _rank(plan, work, runner)
-        if "number" not in plan.state:
-            _number(plan, work, runner)
-        checksums = _write(plan, work, runner)
+        if is_cluster(executor):
+            check_workers(executor, work)
+        plan = Plan(sources, words, work, runner.budget)
+        _begin(work, plan)
+        runner.run("read", read_file, plan.tasks)
+        splits, n_bytes = plan.splits()
+        n_partitions = runner.budget.n_partitions(n_bytes)
+        scans = PackFiles(work, "scan", len(splits))
+        tasks = {path: (split, words, n_partitions) for path, split in zip(scans, splits, strict=True)}
+        runner.run("scan", scan_split, tasks)
+        n_documents = [0] * len(sources)
+        for split, path in zip(splits, scans, strict=True):
+            n_documents[split.source] += read_meta(path)["n_documents"]
+        reads = [*map(read_meta, plan.reads)]
+        for read in reads:
+            warn(read["remark"])
+        _check_words(sources, n_documents, scans)
+        checksums = _join(scans, n_partitions, sum(n_documents), runner)
         summaries = [
             {"name": source.name, "n_documents": n, "xxh3_128": read["digest"]}
-            for source, n, read in zip(sources, about["n_documents"], reads, strict=True)
+            for source, n, read in zip(sources, n_documents, reads, strict=True)
         ]
         meta = index_meta(summaries, tokenizer, probe_words(tokenizer), lowercase)
         manifest = Manifest(KIND, VERSION, meta, checksums)
@@ -71,62 +78,97 @@ def build_in_stages(
             return manifest
 
         publish(target, KIND, move)
+        _delete(work, STATE, "*.pack", "*.npy")
     return target
 
 
-def _check_words(sources: Sequence[Source], about: dict[str, Any], work: Path) -> None:
+def work_folder(folder: Path) -> Path:
+    """The folder beside `folder` for the files of its build."""
+    return folder.parent / f".{folder.name}.building"
+
+
+@contextmanager
+def open_work(folder: Path) -> Iterator[Path]:
+    """The work folder, made if it is not there, and locked while this process works.
+
+    At the end it goes if it holds no more than what was read of each source.
+
+    Raises:
+        InputError: the folder cannot be made, or another process builds there.
+    """
+    work = work_folder(folder)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(work, error, "nothing was changed") from error
+    with locked(work, wait=False) as is_free:
+        if not is_free:
+            raise InputError(f"{work}: another process is building there; wait for its end, or give another folder")
+        remove_partial(work)
+        try:
+            yield work
+        finally:
+            with suppress(OSError):
+                if all(path.name == STATE or path.name.startswith("read-") for path in work.iterdir()):
+                    _delete(work, STATE, "read-*.pack")
+                    work.rmdir()
+
+
+def _begin(work: Path, plan: Plan) -> None:
+    """Delete the files in `work` if they are of another build than `plan`, or if one of them is damaged."""
+    old = [path for path in work.glob("*.pack") if path not in plan.kept]
+    goes_on = work / STATE in old and all(map(is_whole, old))
+    if not goes_on or read_meta(work / STATE)["key"] != plan.key:
+        _delete(work, STATE, *(path.name for path in old))  # the key first: without it no file is used
+        write_pack(work / STATE, {"key": plan.key}, {})
+
+
+def _delete(work: Path, *patterns: str) -> None:
+    """Delete the files of a work folder whose names match one of the patterns, in the order of these."""
+    for pattern in patterns:
+        for path in [*work.glob(pattern)]:
+            path.unlink(missing_ok=True)
+
+
+def _check_words(sources: Sequence[Source], n_documents: Sequence[int], scans: PackFiles) -> None:
     """Raise InputError for a source without a document, and for a corpus without a word; then no file is kept."""
-    empty = [source for source, n in zip(sources, about["n_documents"], strict=True) if n == 0]
-    if empty or about["n_words"] == 0:
-        delete_files(work, "*.pack")
+    empty = [source for source, n in zip(sources, n_documents, strict=True) if n == 0]
+    has_words = any(read_meta(path)["n_words"] for path in scans)
+    if empty or not has_words:
+        _delete(scans.work, "*.pack")
     if empty:
-        raise no_sentence(empty[0])
-    if about["n_words"] == 0:
-        n_documents = counted(sum(about["n_documents"]), "sentence")
-        raise InputError(f"the corpus has no word: {n_documents} read, all of them blank")
+        raise InputError(f"{empty[0].name}: it holds no sentence")
+    if not has_words:
+        raise InputError(f"the corpus has no word: {counted(sum(n_documents), 'sentence')} read, all of them blank")
 
 
-def _rank(plan: Plan, work: Path, runner: Runner) -> None:
-    """The stages from merge to label."""
-    runs, n_documents = PackFiles(work, "runs", len(plan.splits)), sum(plan.state["scan"]["n_documents"])
-    merged = {kind: PackFiles(work, f"merge-{kind}", plan.n_partitions) for kind in ROWS}
-    tasks = [
-        Task(path, merge_strings, (kind, runs, partition, n_documents))
-        for kind, paths in merged.items()
-        for partition, path in enumerate(paths)
-    ]
-    runner.run("merge", tasks)
-    ranks, labels, n_ranges = [], [], {}
+def _join(scans: PackFiles, n_partitions: int, n_documents: int, runner: Runner) -> dict[str, str]:
+    """The stages after the scan. Returns the checksum of each array, which lies in the work folder."""
+    work = scans.work
+    merged = {kind: PackFiles(work, f"merge-{kind}", n_partitions) for kind in ROWS}
+    tasks = {path: (kind, scans, i, n_documents) for kind, paths in merged.items() for i, path in enumerate(paths)}
+    runner.run("merge", merge_strings, tasks)
+    ranked: dict[str, PackFiles] = {}
+    labelled = {kind: PackFiles(work, f"label-{kind}", n_partitions) for kind in ROWS}
+    ranks: Tasks = {}
+    labels: Tasks = {}
     for kind, paths in merged.items():
         check_id_range(sum(read_meta(path)["n"] for path in paths), "words" if kind == "terms" else "chunks")
-        n = n_ranges[kind] = runner.budget.n_ranges(sum(path.stat().st_size for path in paths))
-        ranked = PackFiles(work, f"rank-{kind}", n)
-        for path, span in zip(ranked, pairwise([None, *cut_ranks(paths, n), None]), strict=True):
-            ranks.append(Task(path, rank_strings, (kind, paths, *span)))
-        for partition, path in enumerate(PackFiles(work, f"label-{kind}", plan.n_partitions)):
-            labels.append(Task(path, label_numbers, (paths[partition], ranked, partition)))
-    runner.run("rank", ranks)
-    runner.run("label", labels)
-    plan.state.finish("label", n_ranges, "merge-*.pack", "runs-*.pack")
-
-
-def _number(plan: Plan, work: Path, runner: Runner) -> None:
-    """Stage number, in which the files of a split that are read for the last time are deleted at the end."""
-    rows, numbered = (PackFiles(work, stage, len(plan.splits)) for stage in ("rows", "numbered"))
-    labels = {kind: PackFiles(work, f"label-{kind}", plan.n_partitions) for kind in ROWS}
-    runner.run("number", [Task(path, number_split, (i, rows[i], labels)) for i, path in enumerate(numbered)])
-    plan.state.finish("number", {}, "rows-*.pack", "label-*.pack")
-
-
-def _write(plan: Plan, work: Path, runner: Runner) -> dict[str, str]:
-    """Stage write. Returns the checksum of each array."""
-    ranked = {kind: PackFiles(work, f"rank-{kind}", n) for kind, n in plan.state["label"].items()}
-    parts = {"chunks": ranked["chunks"], **dict.fromkeys(ROWS.values(), PackFiles(work, "numbered", len(plan.splits)))}
-    delete_files(work, "write-*.pack")  # a build that was stopped may have moved some arrays
+        n_ranges = runner.budget.n_ranges(sum(path.stat().st_size for path in paths))
+        ranked[kind] = PackFiles(work, f"rank-{kind}", n_ranges)
+        spans = pairwise([None, *cut_ranks(paths, n_ranges), None])
+        ranks |= {path: (kind, paths, *span) for path, span in zip(ranked[kind], spans, strict=True)}
+        labels |= {path: (paths[i], ranked[kind], i) for i, path in enumerate(labelled[kind])}
+    runner.run("rank", rank_strings, ranks)
+    runner.run("label", label_strings, labels)
+    numbered = PackFiles(work, "number", scans.n)
+    runner.run("number", number_split, {path: (i, scans[i], labelled) for i, path in enumerate(numbered)})
+    _delete(work, "write-*.pack")  # a build that was stopped may have moved some arrays
     outputs = {name: work / f"write-{name}.pack" for name in DTYPES}
-    tasks = [
-        Task(output, write_array, (name, parts.get(name.partition("_")[0], ranked["terms"]), work / f"{name}.npy"))
-        for name, output in outputs.items()
-    ]
-    runner.run("write", tasks)
+    writes: Tasks = {}
+    for name, output in outputs.items():
+        table = name.partition("_")[0]
+        parts = scans if table in ROWS.values() else ranked["chunks" if table == "chunks" else "terms"]
+        writes[output] = name, parts, numbered, work / f"{name}.npy"
+    runner.run("write", write_array, writes)
     return {name: read_meta(output)["checksum"] for name, output in outputs.items()}

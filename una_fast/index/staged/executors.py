@@ -5,22 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
-    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
-    Future,
-    ProcessPoolExecutor,
     ThreadPoolExecutor,
+    as_completed,
     wait,
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 from tqdm import tqdm
@@ -30,7 +26,6 @@ from una_fast.parallel import n_cores
 from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
-AHEAD = 2  # tasks that are submitted for each slot, so that no worker waits for its next one
 RETRIES = 3  # by Dask, of a task whose worker died
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
@@ -53,7 +48,7 @@ def memory_bytes(memory: str | int | None) -> int:
         except (AttributeError, ValueError, OSError):
             return 2 << 30
     match = SIZE.fullmatch(str(memory))
-    if not match or isinstance(memory, bool):
+    if not match:
         raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
     n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
     if n_bytes < LEAST:
@@ -63,7 +58,12 @@ def memory_bytes(memory: str | int | None) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """task: bytes of memory that one task may take; slots: how many tasks run at once."""
+    """What the tasks of a build may take.
+
+    Attributes:
+        task: Bytes of memory of one task.
+        slots: How many tasks run at once.
+    """
 
     task: int
     slots: int
@@ -96,18 +96,6 @@ class Budget:
         return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A call of a function of a module, whose last act is to write the file `output`; done if that file exists.
-
-    output: the last argument of the function, after `arguments`.
-    """
-
-    output: Path
-    function: Callable[..., None]
-    arguments: tuple[Any, ...]
-
-
 class Runner:
     """Runs the tasks of a stage. budget: the memory of each, and how many the executor runs at once."""
 
@@ -116,32 +104,31 @@ class Runner:
         self._executor = executor
         self._progress = progress
 
-    def run(self, stage: str, tasks: Iterable[Task]) -> None:
-        """Run the tasks that are not done; returns when all are.
+    def run(self, stage: str, function: Callable[..., None], tasks: Mapping[Path, tuple[Any, ...]]) -> None:
+        """Call ``function(*arguments, path)``, whose last act is to write that file, for each file that is missing.
+
+        Args:
+            stage: Its name.
+            function: Of a module.
+            tasks: The arguments by the path of the file.
 
         Raises:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
-        todo = [task for task in tasks if not task.output.exists()]
+        todo = {path: arguments for path, arguments in tasks.items() if not path.exists()}
         logger.info("stage %s: %d tasks", stage, len(todo))
-        with tqdm(total=len(todo), desc=stage, unit=" tasks", disable=not self._progress) as bar:
-            running: set[Future[None]] = set()
-            waiting = iter(todo)
-            try:
-                while True:
-                    for task in islice(waiting, AHEAD * self.budget.slots - len(running)):
-                        running.add(self._executor.submit(task.function, *task.arguments, task.output))
-                    if not running:
-                        break
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        future.result()
-                        bar.update()
-            except BaseException as error:
-                for future in running:
-                    future.cancel()
-                wait(running)
-                raise _lost_worker(stage, error) if _is_loss(error) else error from None
+        futures = []
+        try:
+            for path, arguments in todo.items():
+                futures.append(self._executor.submit(function, *arguments, path))
+            done = as_completed(futures)
+            for future in tqdm(done, desc=stage, total=len(todo), unit=" tasks", disable=not self._progress):
+                future.result()
+        except BaseException as error:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise _lost_worker(stage, error) if _is_loss(error) else error from None
 
 
 @contextmanager
@@ -154,7 +141,7 @@ def open_runner(executor: Any, n_jobs: int | None, memory: str | int | None, pro
     if executor is None:
         with ThreadPoolExecutor(n_cores(n_jobs)) as pool:
             yield Runner(pool, Budget.of(n_bytes, 1, n_cores(n_jobs)), progress)
-    elif hasattr(executor, "get_executor"):
+    elif is_cluster(executor):
         threads_of: dict[str, int] = executor.nthreads()
         if not threads_of:
             raise InputError("the cluster has no worker: start some, then build again")
@@ -170,48 +157,35 @@ def open_runner(executor: Any, n_jobs: int | None, memory: str | int | None, pro
         )
 
 
-def check_workers(executor: Any, folder: Path) -> None:
-    """Check that the workers of an executor, all of a cluster's, have this version of una_fast, and see `folder`."""
-    if executor is None or isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
-        return
+def is_cluster(executor: Any) -> bool:
+    """Whether an executor is a client of a Dask cluster."""
+    return hasattr(executor, "get_executor")
+
+
+def check_workers(client: Any, folder: Path) -> None:
+    """Raise InputError unless all workers of a cluster have this version of una_fast, and see `folder`."""
     try:
-        if hasattr(executor, "get_executor"):
-            answers = executor.run(worker_answer, folder, on_error="return")
-        else:
-            answers = {"": executor.submit(worker_answer, folder).result()}
-    except Exception as error:  # whatever an executor raises for functions that workers cannot load
-        answers = {"": error}
-    for address, answer in answers.items():
-        worker = f"worker {address}" if address else "a worker"
+        answers = client.run(worker_answer, folder, on_error="return")
+    except Exception as error:  # whatever it raises for functions that workers cannot load
+        answers = {"of the cluster": error}
+    for worker, answer in answers.items():
         if isinstance(answer, OSError) or (isinstance(answer, Exception) and _is_loss(answer)):  # a closed connection
-            raise _lost_worker("check", answer) from answer
-        if isinstance(answer, Exception):
-            about = f"{type(answer).__name__}: {answer}"[:200]
+            raise _lost_worker("check", answer)
+        if answer != (VERSION, True):
             raise InputError(
-                f"{worker} cannot run una_fast {VERSION} ({about}): install una_fast {VERSION} there, with the same "
-                "Python and packages"
-            ) from answer
-        version, sees_folder = answer
-        if version != VERSION:
-            raise InputError(
-                f"{worker} has una_fast {version}, and this process {VERSION}: install the same version on both"
+                f"worker {worker} answers {answer!r}, not {(VERSION, True)}: it must have una_fast {VERSION}, with the "
+                f"same Python and packages, and see {folder}, on a disk that all machines share"
             )
-        if not sees_folder:
-            raise InputError(f"{worker} does not see {folder}: give an output folder on a disk that all machines share")
 
 
 def worker_answer(folder: Path) -> tuple[str, bool]:
     """Runs on a worker: its version of una_fast, and whether it sees the folder."""
-    return VERSION, os.path.exists(folder)  # noqa: PTH110  Path.exists raises if a folder may not be read
+    return VERSION, folder.exists()
 
 
 def _is_loss(error: BaseException) -> bool:
     """True for the error of an executor that has lost a worker or its scheduler."""
-    modules = [type(error).__module__]
-    if isinstance(error, TypeError):  # of Dask, if the worker is lost between the end of a task and its answer
-        modules += [frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__)][-1:]
-    in_library = any(module.partition(".")[0] in ("distributed", "ray") for module in modules)
-    return in_library or isinstance(error, (BrokenExecutor, CancelledError))
+    return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__module__.startswith("distributed.")
 
 
 def _lost_worker(stage: str, error: BaseException) -> InputError:

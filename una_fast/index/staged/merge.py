@@ -1,8 +1,10 @@
-"""Stages merge, rank and label: from the runs of all splits to the strings of the index, and the rank of each number.
+"""Stages from merge to write: from the strings and rows of all splits to the arrays of the index.
 
-merge   the runs of one hash range, of all splits -> its distinct strings, best first, with their scores
+merge   the strings of one hash range, of all splits -> its distinct strings, best first, with their scores
 rank    a range of ranks is gathered from all hash ranges, and sorted
-label   the rank of each number of each split
+label   the rank of each string of a hash range in each split
+number  the id of each string of a split
+write   an array is joined from its parts, rows with ids in place of the numbers of their split
 
 A string's first place is (the first split that has it, its number there), as one int64: numbers are by first appearance
 in a split, and splits are in the order of the corpus, so first places are in the order of first appearances. The
@@ -13,70 +15,60 @@ such keys from every hash range; where they start in its file is found by bisect
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import xxhash
 
+from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
-from una_fast.index.layout import SCORES
+from una_fast.index.layout import DTYPES, SCORES
 from una_fast.index.scores import rank, term_scores
-from una_fast.index.staged.packs import Pack, PackFiles, write_pack
+from una_fast.index.staged.packs import GO_ON, Pack, PackFiles, write_pack
+from una_fast.storage.files import new_file, unwritable
 
-N_SAMPLES = 1024  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
+N_SAMPLES = 256  # evenly spaced strings of a hash range, from which ranges of ranks of about equal size are cut
 Key = tuple[float, int]  # what ranks are sorted by, lowest first: minus the score, then the first place
 
 
-def merge_strings(kind: str, runs: PackFiles, partition: int, n_documents: int, output: Path) -> None:
-    """The task of a hash range: merges it from all `runs`; words by score, chunks by first appearance."""
-    strings, numbers = StringSet(), []
-    first = [np.zeros(0, dtype=POINTER)]
-    frequency, ratio = np.zeros(0, dtype=POINTER), np.zeros(0, dtype=SCORE)
-    for split, path in enumerate(runs):
-        with Pack(path) as run:
-            span = run.read(f"{kind}_bounds", partition, partition + 2).tolist()
-            offsets, utf8 = read_strings(run, f"{kind}_", *span)
+def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, output: Path) -> None:
+    """The task of a hash range: merges it from all `scans`; words by score, chunks by first appearance."""
+    strings, places, firsts, frequencies, ratios = StringSet(), [], [], [], []
+    for split, path in enumerate(scans):
+        with Pack(path) as scan:
+            span = scan.read(f"{kind}_bounds", partition, partition + 2).tolist()
+            offsets, utf8 = _read_strings(scan, f"{kind}_", *span)
             known = len(strings)
-            places_in_set = strings.add(utf8, offsets[:-1], offsets[1:])
+            places.append(strings.add(utf8, offsets[:-1], offsets[1:]))
             check_id_range(len(strings), "words" if kind == "terms" else "chunks")
-            numbers.append(places_in_set)
-            first.append(split << 32 | run.read(f"{kind}_numbers", *span)[places_in_set >= known].astype(POINTER))
+            firsts.append(split << 32 | scan.read(f"{kind}_numbers", *span)[places[-1] >= known].astype(POINTER))
             if kind == "terms":
-                frequency, ratio = _with_room(frequency, len(strings)), _with_room(ratio, len(strings))
-                frequency[places_in_set] += run.read("terms_frequency", *span)
-                ratio[places_in_set] = np.maximum(ratio[places_in_set], run.read("terms_ratio", *span))
-    n = len(strings)
+                frequencies.append(scan.read("terms_frequency", *span))
+                ratios.append(scan.read("terms_ratio", *span))
+    n, in_set = len(strings), np.concatenate(places)
     order = np.arange(n)
     arrays: dict[str, np.ndarray] = {"max_tfidf": np.zeros(n, dtype=SCORE)}
     if kind == "terms":
-        scores = term_scores(frequency[:n], ratio[:n], n_documents)
+        frequency, ratio = np.zeros(n, dtype=POINTER), np.zeros(n, dtype=SCORE)
+        np.add.at(frequency, in_set, np.concatenate(frequencies))
+        np.maximum.at(ratio, in_set, np.concatenate(ratios))
+        scores = term_scores(frequency, ratio, n_documents)
         order = rank(scores.max_tfidf).astype(POINTER)
         arrays = {**vars(scores.take(order))}
     table = StringTable(*strings.strings()).take(order)
     del strings
-    places = np.empty(n, dtype=ID)
-    places[order] = np.arange(n, dtype=ID)
-    arrays |= {
-        "first": np.concatenate(first)[order],
-        "utf8": table.utf8,
-        "offsets": table.offsets,
-        "places": places[np.concatenate(numbers)],  # of each string of each run in that order
-        "bounds": row_bounds([*map(len, numbers)]),
-    }
-    samples = np.linspace(0, n - 1, min(n, N_SAMPLES)).astype(POINTER)
-    arrays |= {f"sample_{name}": arrays[name][samples] for name in ("max_tfidf", "first")}
+    sorted_places = np.empty(n, dtype=ID)
+    sorted_places[order] = np.arange(n, dtype=ID)
+    arrays |= {"first": np.concatenate(firsts)[order], "utf8": table.utf8, "offsets": table.offsets}
+    arrays |= {"places": sorted_places[in_set], "bounds": row_bounds([*map(len, places)])}  # of each split's strings
     write_pack(output, {"n": n}, arrays)
 
 
-def _with_room(array: np.ndarray, n: int) -> np.ndarray:
-    """The array, made longer by zeros if it has less than n values, with half of n to spare."""
-    missing = n - len(array)
-    return array if missing <= 0 else np.concatenate([array, np.zeros(missing + n // 2, dtype=array.dtype)])
-
-
-def read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+def _read_strings(pack: Pack, prefix: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
     """Offsets, from 0, int64, and UTF-8 of the strings `start` to `stop` of a file."""
     offsets = pack.read(f"{prefix}offsets", start, stop + 1)
     utf8 = pack.read(f"{prefix}utf8", offsets[0], offsets[-1])
@@ -88,9 +80,9 @@ def cut_ranks(merged: Iterable[Path], n_ranges: int) -> list[Key]:
     keys: list[tuple[Key, float]] = []
     for path in merged:
         with Pack(path) as pack:
-            scores, firsts = pack.read("sample_max_tfidf").tolist(), pack.read("sample_first").tolist()
-            weight = pack.meta["n"] / max(len(scores), 1)
-            keys += [((-score, first), weight) for score, first in zip(scores, firsts, strict=True)]
+            n = pack.meta["n"]
+            samples = np.linspace(0, n - 1, min(n, N_SAMPLES)).astype(int).tolist()
+            keys += [(_key_at(pack, i), n / len(samples)) for i in samples]
     keys.sort()
     weights = np.cumsum([weight for _, weight in keys])
     targets = np.linspace(0, weights[-1] if len(weights) else 0, n_ranges + 1)[1:-1]
@@ -118,7 +110,7 @@ def rank_strings(kind: str, merged: Iterable[Path], low: Key | None, high: Key |
         arrays = {name: gather(name)[order] for name in SCORES} if kind == "terms" else {}
         texts, lengths = [], []
         for pack, start, stop in zip(packs, starts, stops, strict=True):
-            offsets, utf8 = read_strings(pack, "", start, stop)
+            offsets, utf8 = _read_strings(pack, "", start, stop)
             texts.append(utf8)
             lengths.append(np.diff(offsets))
     strings = StringTable(np.concatenate(texts), row_bounds(np.concatenate(lengths))).take(order)
@@ -126,21 +118,72 @@ def rank_strings(kind: str, merged: Iterable[Path], low: Key | None, high: Key |
     write_pack(output, {}, {**arrays, "ranks": ranks, "bounds": row_bounds(np.subtract(stops, starts))})
 
 
-def label_numbers(merged: Path, ranked: Iterable[Path], partition: int, output: Path) -> None:
-    """The task of a hash range: writes int32 `labels`, the ranks of the strings of all runs, and `bounds` of runs."""
+def label_strings(merged: Path, ranked: Iterable[Path], partition: int, output: Path) -> None:
+    """The task of a hash range: int32 `labels`, the ranks of its strings in all splits, and `bounds` of the splits."""
     ranks = []
     for path in ranked:
         with Pack(path) as pack:
             ranks.append(pack.read("ranks", *pack.read("bounds", partition, partition + 2)))
     with Pack(merged) as pack:
-        places, bounds = pack.read("places"), pack.read("bounds")
-    write_pack(output, {}, {"labels": np.concatenate(ranks)[places], "bounds": bounds})
+        write_pack(output, {}, {"labels": np.concatenate(ranks)[pack.read("places")], "bounds": pack.read("bounds")})
+
+
+def number_split(split: int, scan: Path, labelled: Mapping[str, PackFiles], output: Path) -> None:
+    """The task of a split: the id, int32, of each of its words and chunks, by the number that the split gave it."""
+    arrays = {}
+    with Pack(scan) as strings:
+        for kind, paths in labelled.items():
+            labels = []
+            for path in paths:
+                with Pack(path) as pack:
+                    labels.append(pack.read("labels", *pack.read("bounds", split, split + 2)))
+            numbers = strings.read(f"{kind}_numbers")
+            arrays[kind] = np.empty(len(numbers), dtype=ID)
+            arrays[kind][numbers] = np.concatenate(labels)
+    write_pack(output, {}, arrays)
+
+
+def write_array(name: str, parts: PackFiles, numbered: PackFiles, array: Path, output: Path) -> None:
+    """The task of an array: joins its `parts` in the file `array`, and writes the checksum of that to `output`.
+
+    Rows hold the numbers of their split, which become ids by the file of the split in `numbered`.
+    """
+    table, _, content = name.rpartition("_")
+    is_bounds = content in ("offsets", "indptr")
+    in_part, dtype = f"{table}_lengths" if is_bounds else name, np.dtype(DTYPES[name])
+    checksum, n, end = xxhash.xxh3_64(), int(is_bounds), 0
+    for path in parts:
+        with Pack(path) as pack:
+            n += pack.length(in_part)
+    try:
+        with new_file(array) as file:
+
+            def write(data: bytes | memoryview) -> None:
+                file.write(data)
+                checksum.update(data)
+
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (n,)}
+            np.lib.format.write_array_header_1_0(SimpleNamespace(write=write), header)
+            write(bytes(dtype.itemsize * is_bounds))
+            for split, path in enumerate(parts):
+                with Pack(path) as pack:
+                    values = pack.read(in_part)
+                if content == "values":
+                    with Pack(numbered[split]) as pack:
+                        relabel(values, pack.read("terms" if table == "words" else "chunks"), values)
+                if is_bounds and len(values):
+                    values = end + np.cumsum(values, dtype=POINTER)
+                    end = values[-1]
+                write(values.astype(dtype, copy=False).view(np.uint8).data)
+    except OSError as error:
+        raise unwritable(array, error, GO_ON) from error
+    write_pack(output, {"checksum": checksum.hexdigest()}, {})
 
 
 def _place(pack: Pack, key: Key) -> int:
     """How many strings of a hash range come before `key`."""
+    return bisect_left(range(pack.meta["n"]), key, key=lambda i: _key_at(pack, i))
 
-    def key_at(i: int) -> Key:
-        return -pack.read("max_tfidf", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
 
-    return bisect_left(range(pack.meta["n"]), key, key=key_at)
+def _key_at(pack: Pack, i: int) -> Key:
+    return -pack.read("max_tfidf", i, i + 1)[0], int(pack.read("first", i, i + 1)[0])
