@@ -22,8 +22,7 @@ import una_fast
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import address_in
-from una_fast.corpus.sources import open_path
-from una_fast.corpus.text_file import LineReader
+from una_fast.corpus.sources import open_sources
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
 
@@ -87,10 +86,10 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
         assert read(path) == rows
         assert parse_corpus(path).sources[0]["n_documents"] == 2000
     quoted = Reading(quoting=True)
-    with pytest.warns(InputWarning, match=r"a\.tsv: 2,000 lines under the header gave .* documents: .* quoting=False"):
+    with pytest.warns(InputWarning, match=r"a\.tsv: .* line ends in quotation marks, .* documents; .* quoting=False"):
         merged = parse_corpus(path, reading=quoted)
     assert len(merged.sentences) < 2000
-    digests = {open_path(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
+    digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
     assert len(digests) == 2
 
 
@@ -115,21 +114,9 @@ def test_an_index_of_a_tsv_knows_its_quoting(tmp_path: Path) -> None:
         una_fast.load_index(tmp_path / "index", path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (
-            "a.csv",
-            b'text\n"two\nlines"\none\n',
-            "3 lines .* gave 2 documents: 1 line blank or inside",
-        ),
-        ("a.tsv", b"text\tid\na\t1\n\nb\t2\n", "3 lines under the header gave 2 documents: 1 blank line"),
-        ("a.tsv", b"text\na\rb\n", "1 line under the header gave 2 documents: a carriage return ends a row too"),
-    ],
-)
-def test_rows_that_are_not_lines_are_said(name: str, content: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.warns(InputWarning, match=message):
-        assert len(parse_corpus(written(tmp_path, name, content)).sentences) == 2
+def test_line_ends_in_quotation_marks_are_said(tmp_path: Path) -> None:
+    with pytest.warns(InputWarning, match="1 line end in quotation marks, inside of 2 documents; if its quotation"):
+        assert len(parse_corpus(written(tmp_path, "a.csv", b'text\n"two\nlines"\none\n')).sentences) == 2
 
 
 def write_json_array(path: Path, lines: list[str]) -> None:
@@ -170,7 +157,7 @@ def test_json_lines_that_are_not_plain(tmp_path: Path) -> None:
         ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
         ("a.jsonl", b'{"text": "a"}\n{"text":\n"b"}\n', r"a\.jsonl, line 2: not one JSON value"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: byte 10 of the line is not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: not UTF-8"),
         ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
         ("a.json", b'[{"text": "a"},\n{"text":\n null}]', r"a\.json, item 1 \(from 0\): the value of 'text' is null"),
         ("a.json", b'["a",\n\n3]', r"a\.json, item 1 \(from 0\) is int, not str"),
@@ -198,23 +185,17 @@ def zst(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("ending", "compress", "kind"),
-    [
-        (".gz", gzip.compress, "gzip"),
-        (".bz2", bz2.compress, "bzip2"),
-        (".xz", lzma.compress, "xz"),
-        (".zst", zst, "zstand"),
-    ],
+    ("ending", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zst)]
 )
 @pytest.mark.parametrize("write", [write_text, write_csv, write_json, write_json_array])
-def test_compressed_files(ending: str, compress: Callable, kind: str, write: Callable, tmp_path: Path) -> None:
+def test_compressed_files(ending: str, compress: Callable, write: Callable, tmp_path: Path) -> None:
     name = {write_text: "a.txt", write_csv: "a.csv", write_json: "a.jsonl", write_json_array: "a.json"}[write]
     write(tmp_path / name, LINES)
     content = compress((tmp_path / name).read_bytes())
     assert read(written(tmp_path, name + ending, content)) == LINES
-    with pytest.raises(InputError, match=f"the {kind}.* data is damaged or cut short"):
+    with pytest.raises(InputError, match="the compressed data is damaged or cut short"):
         read(written(tmp_path, "cut-" + name + ending, content[:-9]))
-    with pytest.raises(InputError, match=f"the {kind}.* data is damaged or cut short"):
+    with pytest.raises(InputError, match="the compressed data is damaged or cut short"):
         read(written(tmp_path, "no-" + name + ending, b"not compressed at all"))
 
 
@@ -240,16 +221,16 @@ def test_folders_and_globs_are_their_files_in_order(tmp_path: Path) -> None:
         assert read(folder) == ["1", "2", "3", "5", "4"]
     with pytest.raises(InputError, match=r"\*\.csv: no file matches"):
         read(folder / "*.csv")
-    with pytest.raises(InputError, match=r"\*\.md: it has 1 file, and none that can be read; known kinds are \.txt"):
+    with pytest.raises(InputError, match=r"\*\.md: unknown kind of file; known are \.txt"):
         read(folder / "*.md")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: it has 0 files, and none that can be read"):
+    with pytest.raises(InputError, match="empty: an empty folder"):
         read(tmp_path / "empty")
 
 
 def test_links_in_circles_and_other_odd_paths(tmp_path: Path) -> None:
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
-    with pytest.raises(InputError, match=r"loop\.txt cannot be read: Too many levels"):
+    with pytest.raises(InputError, match=r"loop\.txt is not a regular file"):
         read(tmp_path / "loop.txt")
     folder = folder_of_files(tmp_path / "data")
     (folder / "sub" / "up").symlink_to(folder)
@@ -257,9 +238,9 @@ def test_links_in_circles_and_other_odd_paths(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
         read(tmp_path / "pipe.txt")
-    with pytest.raises(InputError, match="cannot be read: File name too long .*sentences come in a list"):
+    with pytest.raises(InputError, match="sentences come in a list. cannot be read: File name too long"):
         read("a sentence " * 500)
-    with pytest.raises(InputError, match="cannot be read: embedded null"):
+    with pytest.raises(InputError, match="no such file"):
         read("a\0b")
 
 
@@ -287,11 +268,3 @@ def test_an_address_keeps_its_root_as_a_path() -> None:
     found = [address_in(text) for address in given for text in (address, str(Path(address)))]
     assert found[:6] == ["file:///a/b", "file:///a/b", "s3://a/b", "s3://a/b", "memory:///a", "memory://a"]
     assert found[6] == "file://a"
-
-
-def test_lines_are_counted(tmp_path: Path) -> None:
-    for content, n_lines in [(b"a", 1), (b"a\n", 1), (b"a\n\nb", 3), (b"\n", 1)]:
-        with LineReader(written(tmp_path, "a.txt", content), None) as file:
-            while file.read(2):
-                pass
-            assert file.n_lines == n_lines

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from support.alphabet import text
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
+from una_fast.corpus.files import first_invalid_utf8, split_lines
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.sources import source_digests
 from una_fast.corpus.tables import ParquetFile
-from una_fast.corpus.text_file import first_invalid_utf8, split_lines
 from una_fast.errors import InputError
 
 WRITERS: dict[str, tuple[Callable[[Path, list[str]], None], list[str]]] = {
@@ -39,7 +39,7 @@ def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pyte
     write(path, lines)
     options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
     assert read(path, **options) == read(str(path), **options) == read([path], **options) == lines
-    monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 5)
+    monkeypatch.setattr("una_fast.corpus.files.BLOCK_BYTES", 5)
     monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 3)
     assert read(path, **options) == lines
     if path.suffix != ".parquet":
@@ -182,8 +182,8 @@ GZIPPED = gzip.compress(bytes(range(32, 127)) * 1000)
         ("a", b"x", "unknown kind of file"),
         ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: byte 9 of the text is not UTF-8; convert the file"),
         ("a.txt", b"a\n" * 3 + b"\xff", "line 4: byte 6 of the text"),
-        ("a.txt.gz", GZIPPED[:-20], r"a\.txt\.gz: the gzip data is damaged or cut short"),
-        ("a.txt.gz", b"not gzip at all", r"a\.txt\.gz: the gzip data is damaged or cut short"),
+        ("a.txt.gz", GZIPPED[:-20], r"a\.txt\.gz: the compressed data is damaged or cut short"),
+        ("a.txt.gz", b"not gzip at all", r"a\.txt\.gz: the compressed data is damaged or cut short"),
         ("a.txt.gz", gzip.compress(b"", mtime=0), r"a\.txt\.gz: it holds no sentence"),
         (
             "a.csv",
@@ -193,7 +193,7 @@ GZIPPED = gzip.compress(bytes(range(32, 127)) * 1000)
         ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
         ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1"),
         ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8"),
-        ("a.csv.gz", GZIPPED[:-20], r"a\.csv\.gz: the gzip data is damaged or cut short"),
+        ("a.csv.gz", GZIPPED[:-20], r"a\.csv\.gz: the compressed data is damaged or cut short"),
         ("a.jsonl", b'{"text": "x"}\n\n{"title": 1}\n', r"a\.jsonl, line 3: no column 'text', only 'title'; name one"),
         ("a.jsonl", b'{"text": "x"}\n{"text": null}\n', r"a\.jsonl, line 2: the value of 'text' is null"),
         ("a.jsonl", b'{"text": 3}\n', r"a\.jsonl, line 1: the value of 'text' is int, not str"),

@@ -16,9 +16,8 @@ from nltk import word_tokenize
 
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
-from una_fast.corpus.numbered import NumberedRows
 from una_fast.corpus.word_tokenizers import word_tokenizer
-from una_fast.corpus.words import ParsedCorpus, parse_corpus
+from una_fast.corpus.words import NumberedRows, ParsedCorpus, parse_corpus
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
 
@@ -85,7 +84,7 @@ def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.Monkey
     one = parse_corpus(path, tokenizer, n_jobs=1)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=2))
     listed = parse_corpus(lines, tokenizer, n_jobs=3)
-    monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 100)
+    monkeypatch.setattr("una_fast.corpus.files.BLOCK_BYTES", 100)
     monkeypatch.setattr("una_fast.corpus.words.ENTRIES_PER_TASK", 7)
     monkeypatch.setattr("una_fast.corpus.words.ROWS_PER_TASK", 11)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=5))

@@ -70,7 +70,7 @@ class Run:
     """longest document, in bytes of UTF-8; 0: any length"""
 
     word_tokenizer: str = WORDS.option("treebank", metavar="NAME")
-    """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), janome (Japanese), pythainlp (Thai),
+    """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp (Thai),
     or a function of your own by its import path, as module:function"""
     lowercase: bool = WORDS.option(True)
     """lower-case sentences before they are split into words"""

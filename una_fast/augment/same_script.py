@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast._kernels.draws.sampling_config import ANY
 from una_fast.arrays import StringTable
-from una_fast.corpus.scripts import PUNCTUATION, SCRIPTS
+from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 
 EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may be of Chinese characters
 GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]

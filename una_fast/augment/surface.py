@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from una_fast.arrays import StringTable
-from una_fast.corpus.scripts import SCRIPTS
+from una_fast.corpus.word_tokenizers import SCRIPTS
 from una_fast.errors import InputError
 
 # the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text

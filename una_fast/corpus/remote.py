@@ -15,7 +15,6 @@ from typing import IO, Any
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 
-WITHOUT_LISTS = ("http", "https")  # folders cannot be listed: an address is one file, and a ? in it starts its query
 GLOB = re.compile(r"[*\[]")  # a ? alone starts a query
 URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib leaves one slash of two and of three
 
@@ -31,7 +30,7 @@ class RemoteFile:
     place: str
 
     def __str__(self) -> str:
-        return self.place if "://" in self.place else f"{scheme_of(self.address)}://{self.place}"
+        return self.place if "://" in self.place else f"{self.address.partition(':')[0]}://{self.place}"
 
     @property
     def name(self) -> str:
@@ -59,29 +58,18 @@ def address_in(text: str) -> str | None:
     return f"{scheme}:{slashes}{text[url.end() :]}"
 
 
-def scheme_of(address: str) -> str:
-    """What an address has before its colon, in lower case: "s3", "http"."""
-    return address.partition(":")[0].lower()
-
-
 def remote_files(address: str) -> list[RemoteFile]:
-    """The file at an address, the files that match a glob, or all files below a folder, in sorted order.
-
-    Raises:
-        InputError: a library is missing, or the server refuses.
-    """
+    """The file at an address, the files that match a glob, or all files below a folder, in sorted order."""
     with as_input_errors(address, "read"):
         files, place = file_system(address)
-        if scheme_of(address) in WITHOUT_LISTS:
-            return [RemoteFile(address, place)]
-        if GLOB.search(place):
-            above = GLOB.split(place)[0].rpartition("/")[0]
+        if address.lower().startswith(("http:", "https:")):  # whose folders cannot be listed: a ? starts a query there
+            places = [place]
+        elif GLOB.search(place):
             places = [name for name, about in files.glob(place, detail=True).items() if about["type"] == "file"]
         else:
-            above = place.rstrip("/")
             places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
-        is_hidden = re.compile(r"/\.")
-        return [RemoteFile(address, name) for name in sorted(places) if not is_hidden.search(name, len(above))]
+    root = GLOB.split(place)[0].rpartition("/")[0]
+    return [RemoteFile(address, name) for name in sorted(places) if "/." not in name[len(root) :]]
 
 
 @contextmanager

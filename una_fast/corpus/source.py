@@ -1,11 +1,11 @@
-"""Sources of documents, which yield blocks of UTF-8; and how rows and columns of Arrow become blocks."""
+"""Sources of documents, which yield blocks of UTF-8; and how texts, rows and Arrow arrays become blocks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
-TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class Source(ABC):
 
     def blocks(self) -> Iterator[Block]:
         """The documents, in order. Raises InputError for one that is longer than the reading's limit."""
-        limit = self.reading.max_document_bytes
-        n_documents = 0
+        limit, n_documents = self.reading.max_document_bytes, 0
         for block in self._blocks():
             lengths = block.stops - block.starts
             if limit is not None and lengths.max(initial=0) > limit:
@@ -74,7 +72,7 @@ class Source(ABC):
 
     def _place(self, document: int) -> str:
         """How an error names a document, by its number from 0."""
-        return f"{self.name}: document {document:,} (from 0)"
+        return f"{getattr(self, 'path', self.name)}, row {document + 1:,}"
 
 
 class FileSource(Source):
@@ -89,12 +87,9 @@ class FileSource(Source):
     def digest(self) -> str:
         """xxh3_128 of the raw bytes and, in a table, of the options that decide which documents it holds."""
         state = xxhash.xxh3_128()
-        try:
-            with self.path.open("rb") as file:
-                while piece := file.read(BLOCK_BYTES):
-                    state.update(piece)
-        except OSError as error:
-            raise unreadable(self.path, error) from error
+        with naming_file(self.path), self.path.open("rb") as file:
+            while piece := file.read(BLOCK_BYTES):
+                state.update(piece)
         raw, key = state.hexdigest(), self._key()
         return raw if key is None else xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())
 
@@ -112,21 +107,16 @@ class FileSource(Source):
         The time of the content's last change can be set back, the file's (ctime) cannot. Of a file at an address it is
         what `RemoteFile.identity` says. Raises InputError if the file is gone.
         """
-        try:
+        with naming_file(self.path):
             if isinstance(self.path, RemoteFile):
                 return self.path.identity()
             about = self.path.stat()
-        except OSError as error:
-            raise unreadable(self.path, error) from error
-        return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+            return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
     def check_unchanged(self, identity: list[str | int]) -> None:
         """Raise InputError for a file whose `identity` was another one before it was read."""
         if self.identity() != identity:
             raise InputError(f"{self.path}: changed since the build was started: run the build again")
-
-    def _place(self, document: int) -> str:
-        return f"{self.path}, row {document + 1:,}"
 
 
 class TextSource(Source):
@@ -136,8 +126,7 @@ class TextSource(Source):
         self.name = name
         self.reading = reading
         self._documents = documents
-        self._text = xxhash.xxh3_128()
-        self._lengths = xxhash.xxh3_128()
+        self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def _blocks(self) -> Iterator[Block]:
         """The documents, in order; within a block nothing lies between them."""
@@ -152,17 +141,15 @@ class TextSource(Source):
         return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
 
 
-def whole_lines(file: RawIOBase) -> Iterator[bytes]:
-    """The bytes of the file in parts of about BLOCK_BYTES that end where a line ends."""
-    started: list[bytes] = []  # a line that has not ended yet
-    while piece := file.read(BLOCK_BYTES):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*started, piece[:cut]])
-            started = []
-        started.append(piece[cut:])
-    if last := b"".join(started):
-        yield last
+def encode_row(row: Any, column: str, where: str) -> bytes:
+    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
+    if not isinstance(row, Mapping):
+        return encode_sentence(row, where)
+    if column not in row:
+        raise missing_column(where, column, list(row))
+    if row[column] is None:
+        raise InputError(f"{where}: the value of {column!r} is null; drop the row or make it an empty text")
+    return encode_sentence(row[column], f"{where}: the value of {column!r}")
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
@@ -176,17 +163,6 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
             f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
             "decode its bytes again, or replace it"
         ) from error
-
-
-def encode_row(row: Any, column: str, where: str) -> bytes:
-    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
-    if not isinstance(row, Mapping):
-        return encode_sentence(row, where)
-    if column not in row:
-        raise missing_column(where, column, list(row))
-    if row[column] is None:
-        raise InputError(f"{where}: the value of {column!r} is null; drop the row or make it an empty text")
-    return encode_sentence(row[column], f"{where}: the value of {column!r}")
 
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
@@ -209,31 +185,42 @@ def block_of(documents: Sequence[bytes]) -> Block:
     return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])
 
 
-def arrow_block(values: pa.Array, where: str, first_row: int) -> Block:
-    """The documents of an Arrow array of text, without a copy of the text if its type is string or large_string."""
-    if values.null_count:
-        row = first_row + values.is_null().index(True).as_py()
-        raise InputError(f"{where}: row {row} (from 0) is null; drop it or make it an empty text")
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if len(values) == 0:
-        return block_of([])
-    if not any(is_kind(values.type) for is_kind in TEXT_TYPES):
-        raise InputError(f"{where} holds {values.type}, not text")
-    try:
-        values.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{where}, rows from {first_row} (from 0): {error}") from error
-    values = values.cast(pa.large_string())  # offsets become int64, and the text is not copied
-    _, offsets, data = values.buffers()
-    bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
-    return Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+def arrow_blocks(arrays: Iterable[pa.Array], where: str, row: int = 0) -> Iterator[Block]:
+    """A block for each Arrow array of text; its text is not copied. row: the number of the first one."""
+    for values in arrays:
+        if values.null_count:
+            null = row + values.is_null().index(True).as_py()
+            raise InputError(f"{where}: row {null} (from 0) is null; drop it or make it an empty text")
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+        if len(values) and not any(is_kind(values.type) for is_kind in kinds):
+            raise InputError(f"{where} holds {values.type}, not text")
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{where}, rows from {row} (from 0): {error}") from error
+        if len(values):  # an empty array may have no buffer of bounds
+            values = values.cast(pa.large_string())
+            _, offsets, data = values.buffers()
+            bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
+            yield Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+        row += len(values)
 
 
 def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
     """The error for a table or a row without the column."""
     there = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
+
+
+@contextmanager
+def naming_file(path: object) -> Iterator[None]:
+    """Turn an error of the system about a file or folder into an InputError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def unreadable(path: object, error: Exception) -> InputError:

@@ -1,17 +1,7 @@
-"""A corpus argument as a stream of blocks of UTF-8 documents.
-
-A corpus is one source or several in order:
-
-- a path (str or os.PathLike) of a file: .txt (a sentence per line), .csv, .tsv, .jsonl, .json (a sentence per row, in
-  one column; a JSON value may also be a plain text), each also with .gz, .bz2, .xz or .zst, or .parquet;
-- a glob ("data/*.txt", "data/**/*.jsonl") or a folder: its files of these kinds, in sorted order;
-- a pandas or polars DataFrame or an Arrow table (one column), a Series or an Arrow array;
-- a Hugging Face Dataset or IterableDataset (one column);
-- any other iterable of str or of mappings (one key): one sentence per item, newlines allowed. Generators are consumed
-  once.
+"""A corpus argument as sources of documents. `una_fast.build_index` says what a corpus can be.
 
 A list or tuple is several sources if it is not empty and each item is an os.PathLike, a str that ends in one of the
-extensions above, a table, or an iterable that is neither a str nor a mapping; any other list is itself an iterable of
+extensions below, a table, or an iterable that is neither a str nor a mapping; any other list is itself an iterable of
 sentences.
 """
 
@@ -20,7 +10,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,12 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from una_fast.corpus.json_files import JsonFile, JsonLinesFile
+from una_fast.corpus.files import COMPRESSIONS, JsonFile, JsonLinesFile, TextFile
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile, address_in, remote_files
-from una_fast.corpus.source import FileSource, Source, unreadable
-from una_fast.corpus.tables import CsvFile, ParquetFile, open_iterable, open_table
-from una_fast.corpus.text_file import COMPRESSIONS, TextFile
+from una_fast.corpus.source import FileSource, Source, naming_file, unreadable
+from una_fast.corpus.tables import CsvFile, ParquetFile, open_object
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.storage import is_saved
 
@@ -91,69 +79,50 @@ def _is_source(item: Any) -> bool:
 
 def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     if isinstance(corpus, (str, os.PathLike)):
-        return open_path(os.fspath(corpus), reading)
+        return _file_sources(os.fspath(corpus), reading)
     if isinstance(corpus, Mapping):
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
-    if table := open_table(corpus, reading):
-        return [table]
-    if isinstance(corpus, Iterable) and not isinstance(corpus, (bytes, bytearray)):
-        return [open_iterable(corpus, reading)]
+    if source := open_object(corpus, reading):
+        return [source]
     raise InputError(
         f"a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not {type(corpus).__name__}"
     )
 
 
-def open_path(path: str, reading: Reading) -> list[FileSource]:
-    """The sources of a file or address, of the files that match a glob, or of all files below a folder.
+def _file_sources(path: str, reading: Reading) -> list[FileSource]:
+    """The file at a path or address, or the files of a folder or that match a glob, in sorted order.
 
-    Raises InputError for a file that is missing, empty or of an unknown kind; warns of other files that it leaves out.
+    Raises InputError if there is none of a known kind; warns of files of other kinds that are left out.
     """
-    try:
-        is_folder = stat.S_ISDIR(Path(path).stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        files = _matches(path)
-        is_one = len(files) == 1 and not GLOB.search(path)
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        shown = path if len(path) < 200 else path[:200] + "..."
-        raise InputError(
-            f"{unreadable(shown, error)} (a str is the path of a file; sentences come in a list)"
-        ) from error
-    else:
-        files, is_one = (_files_in(path) if is_folder else [Path(path)]), not is_folder
-    return [_open_file(file, reading) for file in (files if is_one else _known(files, path))]
-
-
-def _matches(path: str) -> Sequence[Path | RemoteFile]:
-    """The files at an address, or those that match a glob, in sorted order."""
-    if address := address_in(path):
-        files: Sequence[Path | RemoteFile] = remote_files(address)
-    else:
-        matches = map(Path, sorted(glob.glob(path, recursive=True)))  # noqa: PTH207  Path.glob takes no absolute pattern
-        files = [file for file in matches if not file.is_dir()]
+    shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; sentences come in a list)"
+    files: Sequence[Path | RemoteFile]
+    with naming_file(shown):
+        if address := address_in(path):
+            files = remote_files(address)
+        elif Path(path).is_dir():
+            files = _files_in(path)
+        else:  # Path.glob takes no absolute pattern
+            names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+            files = [file for file in map(Path, names) if not file.is_dir()]
     if not files:
-        raise InputError(f"{path}: no {'file matches' if GLOB.search(path) else 'such file'}")
-    return files
-
-
-def _reader_of(name: str) -> type[FileSource] | None:
-    """The class that reads files of this name; None for an unknown extension."""
-    return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
-
-
-def _open_file(file: Path | RemoteFile, reading: Reading) -> FileSource:
-    if isinstance(file, Path):
-        if not file.is_file():
-            raise InputError(f"{file} is not a regular file")
-        if file.stat().st_size == 0:
-            raise InputError(f"{file} is empty")
-    reader = _reader_of(file.name)
-    if reader is None:
-        raise InputError(f"{file}: unknown kind of file; known are {KNOWN}")
-    return reader(file, reading)
+        reason = "no file matches" if GLOB.search(path) else "no such file"
+        raise InputError(f"{shown}: {'an empty folder' if not address and Path(path).is_dir() else reason}")
+    known = [reader(file, reading) for file in files if (reader := _reader_of(file.name))]
+    if not known:
+        raise InputError(f"{shown}: unknown kind of file; known are {KNOWN}")
+    if others := [file for file in files if not _reader_of(file.name)]:
+        left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
+        warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
+    for source in known:
+        if isinstance(source.path, Path) and not source.path.is_file():
+            raise InputError(f"{source.path} is not a regular file")
+        if isinstance(source.path, Path) and source.path.stat().st_size == 0:
+            raise InputError(f"{source.path} is empty")
+    return known
 
 
 def _files_in(folder: str) -> list[Path]:
-    """The files of a folder and of the folders in it. Links to folders, hidden names, indexes and runs are left out."""
+    """The files of a folder and of the folders in it. Links to folders, hidden names and indexes are left out."""
 
     def refuse(error: OSError) -> None:
         raise unreadable(error.filename, error) from error
@@ -169,15 +138,6 @@ def _is_output(folder: Path) -> bool:
     return is_saved(folder) or (folder / RUN_MARK).is_file()
 
 
-def _known(files: Sequence[Path | RemoteFile], path: str) -> list[Path | RemoteFile]:
-    """The files whose kind is known; a warning names the first of the others."""
-    known = [file for file in files if _reader_of(file.name)]
-    others = [file for file in files if not _reader_of(file.name)]
-    if not known:
-        raise InputError(
-            f"{path}: it has {counted(len(files), 'file')}, and none that can be read; known kinds are {KNOWN}"
-        )
-    if others:
-        left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
-        warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
-    return known
+def _reader_of(name: str) -> type[FileSource] | None:
+    """The class that reads files of this name; None for an unknown extension."""
+    return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)

@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from una_fast.arrays import row_bounds
+from una_fast.corpus.files import opened
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import (
     BATCH_ROWS,
@@ -25,12 +26,12 @@ from una_fast.corpus.source import (
     FileSource,
     Source,
     TextSource,
-    arrow_block,
+    arrow_blocks,
     blocks_of,
     encode_row,
     missing_column,
+    too_long,
 )
-from una_fast.corpus.text_file import LineReader
 from una_fast.errors import InputError, counted
 
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
@@ -43,7 +44,7 @@ class CsvFile(FileSource):
     that write .tsv mean it. `Reading.quoting` overrides both.
     """
 
-    _n_lines = 0
+    _n_line_ends = 0  # inside of documents
 
     @property
     def _has_tabs(self) -> bool:
@@ -57,48 +58,49 @@ class CsvFile(FileSource):
         return self.reading.column + ("" if self._has_quotes else " without quotation marks")
 
     def _blocks(self) -> Iterator[Block]:
+        column = self.reading.column
         try:
-            yield from self._column(self.reading.column)
+            try:
+                with self._opened([column]) as batches:
+                    arrays = (batch.column(0) for batch in batches)
+                    for block in arrow_blocks(arrays, f"{self.path}, column {column!r}"):
+                        text = block.data[block.starts[0] : block.stops[-1]]
+                        self._n_line_ends += int(np.count_nonzero(text == ord("\n")))
+                        yield block
+            except KeyError:
+                with self._opened(None) as batches:
+                    raise missing_column(str(self.path), column, batches.schema.names) from None
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if "straddl" in str(error):
+                raise too_long(f"{self.path}: a row", self.reading.max_row_bytes) from error
             hint = f"; {NO_QUOTING}" if self._has_quotes else ""
             raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
 
-    def _column(self, column: str) -> Iterator[Block]:
-        try:
-            with LineReader(self.path, self.reading.max_row_bytes) as file, self._reader(file, [column]) as batches:
-                yield from _blocks_of_arrays((batch.column(0) for batch in batches), f"{self.path}, column {column!r}")
-                self._n_lines = file.n_lines
-        except KeyError:
-            with LineReader(self.path, self.reading.max_row_bytes) as file, self._reader(file, None) as batches:
-                raise missing_column(str(self.path), column, batches.schema.names) from None
-
-    def _reader(self, file: LineReader, columns: list[str] | None) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
-            pa.PythonFile(file, mode="r"),
-            read_options=pa.csv.ReadOptions(block_size=self.reading.max_row_bytes),  # a row must fit
-            parse_options=pa.csv.ParseOptions(
-                delimiter="\t" if self._has_tabs else ",",
-                quote_char='"' if self._has_quotes else False,
-                newlines_in_values=self._has_quotes,
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                column_types={self.reading.column: pa.string()},
-                include_columns=columns,
-                strings_can_be_null=False,
-            ),
-        )
+    @contextmanager
+    def _opened(self, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
+        """Batches of rows. columns: those to read, or None for all."""
+        with opened(self.path) as file:
+            yield pa.csv.open_csv(
+                pa.PythonFile(file, mode="r"),
+                pa.csv.ReadOptions(block_size=self.reading.max_row_bytes),  # a row must fit
+                pa.csv.ParseOptions(
+                    delimiter="\t" if self._has_tabs else ",",
+                    quote_char='"' if self._has_quotes else False,
+                    newlines_in_values=self._has_quotes,
+                ),
+                pa.csv.ConvertOptions(
+                    column_types={self.reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
+                ),
+            )
 
     def remark(self, n_documents: int) -> str:
-        """The warning that the lines under the header are not as many as the documents, or ""."""
-        n_lines = self._n_lines - 1
-        missing = n_lines - n_documents
-        reason = f"{counted(missing, 'line')} blank or inside quotation marks; {NO_QUOTING}"
-        if missing < 0:
-            reason = "a carriage return ends a row too"
-        elif not self._has_quotes:
-            reason = counted(missing, "blank line")
-        said = f"{self.path}: {counted(n_lines, 'line')} under the header gave {counted(n_documents, 'document')}"
-        return f"{said}: {reason}" if missing else ""
+        """The warning that cells in quotation marks hold line ends, or ""."""
+        if not self._n_line_ends:
+            return ""
+        line_ends = counted(self._n_line_ends, "line end")
+        return (
+            f"{self.path}: {line_ends} in quotation marks, inside of {counted(n_documents, 'document')}; {NO_QUOTING}"
+        )
 
 
 class ParquetFile(FileSource):
@@ -127,7 +129,7 @@ class ParquetFile(FileSource):
             n_before = sum(file.metadata.row_group(i).num_rows for i in range(first))
             batches = file.iter_batches(BATCH_ROWS, row_groups=range(first, stop), columns=[column])
             arrays = (batch.column(0) for batch in batches)
-            yield from _blocks_of_arrays(arrays, f"{self.path}, column {column!r}", n_before)
+            yield from arrow_blocks(arrays, f"{self.path}, column {column!r}", n_before)
 
     @contextmanager
     def _opened(self) -> Iterator[pa.parquet.ParquetFile]:
@@ -138,26 +140,25 @@ class ParquetFile(FileSource):
             raise InputError(f"{self.path} cannot be read as parquet: {error}") from error
 
 
-def open_table(table: Any, reading: Reading) -> Source | None:
-    """The source of a dataset, an Arrow table, or a frame or series of pandas or polars; None for anything else."""
+def open_object(corpus: Any, reading: Reading) -> Source | None:
+    """The source of a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; else None."""
     column = reading.column
-    if hasattr(table, "column_names") and hasattr(table, "iter"):  # a Dataset or IterableDataset of Hugging Face
-        return TextSource("dataset", reading, _dataset_blocks(table, column))
-    if isinstance(table, pa.Table):
-        name, values = "Arrow table", _column(table, "Arrow table", table.column_names, column)
-    elif _is_a(table, "DataFrame"):
-        name, values = f"DataFrame's column {column!r}", _column(table, "DataFrame", list(table.columns), column)
-    elif isinstance(table, (pa.Array, pa.ChunkedArray)) or _is_a(table, "Series"):
-        name, values = type(table).__name__, table
+    if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
+        tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
+        arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
+        return TextSource("dataset", reading, arrow_blocks(arrays, f"the dataset, column {column!r}"))
+    if isinstance(corpus, pa.Table):
+        name, values = "Arrow table", _column(corpus, "Arrow table", corpus.column_names, column)
+    elif _is_a(corpus, "DataFrame"):
+        name, values = f"DataFrame's column {column!r}", _column(corpus, "DataFrame", list(corpus.columns), column)
+    elif isinstance(corpus, (pa.Array, pa.ChunkedArray)) or _is_a(corpus, "Series"):
+        name, values = type(corpus).__name__, corpus
+    elif isinstance(corpus, Iterable) and not isinstance(corpus, (bytes, bytearray)):
+        rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
+        return TextSource("iterable", reading, blocks_of(rows))
     else:
         return None
-    return TextSource(name, reading, _blocks_of_arrays(_slices(name, values), f"the {name}"))
-
-
-def open_iterable(rows: Iterable[Any], reading: Reading) -> Source:
-    """The source of an iterable of str, or of mappings with the column among their keys."""
-    documents = (encode_row(row, reading.column, f"item {i} of the corpus (from 0)") for i, row in enumerate(rows))
-    return TextSource("iterable", reading, blocks_of(documents))
+    return TextSource(name, reading, arrow_blocks(_slices(name, values), f"the {name}"))
 
 
 def _is_a(value: Any, kind: str) -> bool:
@@ -175,6 +176,7 @@ def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
 
 
 def _slices(name: str, values: Any) -> Iterator[pa.Array]:
+    """The values of a frame's column in Arrow arrays of at most BATCH_ROWS."""
     for row in range(0, len(values), BATCH_ROWS):
         part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
         try:
@@ -183,18 +185,3 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise InputError(f"the {name}, rows from {row:,} (from 0): not all text ({error})") from error
         yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
-
-
-def _dataset_blocks(dataset: Any, column: str) -> Iterator[Block]:
-    def arrays() -> Iterator[pa.Array]:
-        for table in dataset.with_format("arrow").iter(batch_size=BATCH_ROWS):
-            yield from _column(table, "dataset", table.column_names, column).chunks
-
-    return _blocks_of_arrays(arrays(), f"the dataset, column {column!r}")
-
-
-def _blocks_of_arrays(arrays: Iterable[pa.Array], where: str, row: int = 0) -> Iterator[Block]:
-    """A block for each Arrow array of text. row: number of the first one."""
-    for array in arrays:
-        yield arrow_block(array, where, row)
-        row += len(array)

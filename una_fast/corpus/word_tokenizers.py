@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from una_fast._kernels.words.treebank import treebank_words
+from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
@@ -16,16 +18,38 @@ Split = Callable[[str], Sequence[str]]
 NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
 
 
+def _fugashi() -> Split:
+    import_module("unidic_lite")  # fugashi finds it, and fails with a page of text if it is missing
+    tagger = import_module("fugashi").Tagger("-Owakati")
+    return lambda text: tagger.parse(text).split()
+
+
 def _janome() -> Split:
     tokenizer = import_module("janome.tokenizer").Tokenizer(wakati=True)
     return lambda text: list(tokenizer.tokenize(text, wakati=True))
 
 
-SEGMENTERS: dict[str, tuple[str, Callable[[], Split]]] = {  # name: its language, how it is made
-    "rjieba": ("Chinese", lambda: import_module("rjieba").cut),
-    "janome": ("Japanese", _janome),
-    "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize),
+# name: its language, how it is made, what pip installs
+SEGMENTERS: dict[str, tuple[str, Callable[[], Split], str]] = {
+    "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "'una_fast[segmenters]'"),
+    "fugashi": ("Japanese", _fugashi, "'una_fast[segmenters]'"),
+    "janome": ("Japanese", _janome, "janome"),  # 55 times as slow as fugashi; indexes were built with it
+    "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize, "'una_fast[segmenters]'"),
 }
+
+SCRIPTS = {  # scripts without spaces between words
+    "Chinese": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+    "Japanese": "\u3040-\u30ff\u31f0-\u31ff",
+    "Thai": "\u0e00-\u0e7f",
+    "Lao": "\u0e80-\u0eff",
+    "Burmese": "\u1000-\u109f",
+    "Khmer": "\u1780-\u17ff",
+}
+PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
+# Few words of these scripts have more than 12 characters, nearly all clauses have.
+LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
+LEAST_SHARE = 0.1  # of the characters that lie in long runs, above which the user is warned
+SAMPLE = 100  # chunks that follow each other in a sample, and places where they are taken
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space of several kinds, and scripts without spaces.
@@ -89,12 +113,7 @@ def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
 
     Call it only with what the user gave, because it imports. Raises InputError if the path leads to no function.
     """
-    if not isinstance(tokenizer, str) or ":" not in tokenizer:
-        return tokenizer
-    try:
-        return import_object(tokenizer)
-    except InputError as error:
-        raise InputError(f"word tokenizer {error}") from error
+    return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
 def tokenizer_name(tokenizer: str | Split) -> str:
@@ -124,13 +143,6 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
     return probe
 
 
-def is_probe(value: Any) -> bool:
-    """Whether a value from a file has the type that `probe_words` returns: for each of PROBES a list of str or None."""
-    if not isinstance(value, list) or len(value) != len(PROBES):
-        return False
-    return all(words is None or (isinstance(words, list) and all(isinstance(w, str) for w in words)) for words in value)
-
-
 def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
     """Raise InputError if a tokenizer does not make the words `expected` of PROBES. where: what expects them."""
     for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):
@@ -141,13 +153,36 @@ def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
             )
 
 
+def unsplit_script(chunks: StringTable, tokenizer: str) -> str:
+    """The warning for a corpus of a script that the `tokenizer` of this name does not split into words, or ""."""
+    if tokenizer not in NAMED:
+        return ""
+    starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))
+    sample = " ".join(chunk for start in starts for chunk in chunks[start : start + SAMPLE])
+    runs, n_characters = "".join(LONG_RUN.findall(sample)), len(sample) - sample.count(" ")
+    if len(runs) <= LEAST_SHARE * n_characters:
+        return ""
+    counts = {language: len(re.findall(f"[{letters}]", runs)) for language, letters in SCRIPTS.items()}
+    if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
+        counts["Japanese"] += counts.pop("Chinese")
+    language = max(counts, key=lambda language: counts[language])
+    named = [
+        f"word_tokenizer={name!r} (pip install {pip})" for name, (of, _, pip) in SEGMENTERS.items() if of == language
+    ]
+    return (
+        f"{len(runs) / n_characters:.0%} of the corpus is {language}, which has no spaces between words: "
+        f"{tokenizer!r} makes whole clauses into words; give {' or '.join([*named[:1], 'a function that splits it'])} "
+        "as word_tokenizer"
+    )
+
+
 @cache  # a dictionary takes up to a second to load
 def _segmenter(name: str) -> Split:
     try:
         return SEGMENTERS[name][1]()
     except ImportError as error:
         raise InputError(
-            f"word_tokenizer={name!r}: {name} is not installed: pip install 'una_fast[segmenters]'"
+            f"word_tokenizer={name!r}: the package {error.name} is not installed: pip install {SEGMENTERS[name][2]}"
         ) from error
 
 

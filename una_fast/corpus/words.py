@@ -25,21 +25,21 @@ capital sigma depends on its neighbours, and no further than to the next space.
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from tqdm import tqdm
 
+from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
-from una_fast.corpus.numbered import NumberedRows
 from una_fast.corpus.reading import Reading
-from una_fast.corpus.scripts import ScriptSample
 from una_fast.corpus.source import Block, FileSource, block_of
 from una_fast.corpus.sources import open_sources
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
@@ -81,8 +81,7 @@ def parse_corpus(
     tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
     `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
     a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
-    word. Warns (InputWarning) of a file that gives more or fewer rows than it has lines, and of a script without spaces
-    between words.
+    word. Warns (InputWarning) of line ends in quotation marks.
     """
     parser = Parser(word_tokenizer(tokenizer, lowercase))
     summaries = []
@@ -98,7 +97,6 @@ def parse_corpus(
             summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
             if isinstance(source, FileSource):
                 source.check_unchanged(identity)  # the digest has read it once more
-        warn(parser.scripts.remark(parser.tokenizer.name))
         chunks, sentences, vocabulary, words = parser.result(workers)
     logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
     if len(vocabulary) == 0:
@@ -112,15 +110,78 @@ def warn(remark: str) -> None:
         warnings.warn(remark, InputWarning, stacklevel=4)
 
 
-class Parser:
-    """Documents -> ids of chunks and words. Add blocks, then take the result, once.
+Item = TypeVar("Item")
+Number = Callable[[StringSet, int, Item], tuple[np.ndarray, np.ndarray]]
 
-    scripts: a sample of the text added so far.
+
+class NumberedRows:
+    """Distinct strings that several threads find, numbered by first appearance, and rows of them. what: they are.
+
+    Each thread numbers strings in a set of its own. A string is added there with its place: the number of the task in
+    the upper 32 bits, in which a thread's tasks ascend. So the sets can be joined in the order of the places, and the
+    numbers depend neither on the threads nor on where the work is cut.
     """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._sets: dict[int, StringSet] = {}
+        self._parts: list[tuple[StringSet, np.ndarray, np.ndarray]] = []
+
+    def extend(self, workers: Workers, items: Iterable[Item], number: Number[Item]) -> Iterator[Item]:
+        """Add the rows of each item, and yield the item.
+
+        number: called with the set of its thread, a place, and the item; it adds the item's strings there, from that
+        place on, and returns their numbers, int32 (t,), and the lengths of the rows, int64 (n,).
+        """
+
+        def task(numbered: tuple[int, Item]) -> tuple[StringSet, np.ndarray, np.ndarray]:
+            thread = threading.get_ident()
+            if thread not in self._sets:
+                self._sets[thread] = StringSet()
+            return self._sets[thread], *number(self._sets[thread], numbered[0] << 32, numbered[1])
+
+        for (_, item), part in workers.map(task, enumerate(items, len(self._parts))):
+            check_id_range(len(part[0]), self._what)
+            self._parts.append(part)
+            yield item
+
+    def result(self, workers: Workers) -> tuple[StringTable, Ragged]:
+        """The distinct strings, and all rows in the order in which they were added, int32. Nothing is left of both."""
+        strings, numbers = self._joined()
+        check_id_range(len(strings), self._what)
+        parts, self._parts = self._parts, []
+        bounds = row_bounds([len(ids) for _, ids, _ in parts])
+        ids = np.empty(bounds[-1], dtype=ID)
+
+        def fill(i: int) -> None:
+            relabel(parts[i][1], numbers[parts[i][0]], ids[bounds[i] : bounds[i + 1]])
+
+        list(workers.map(fill, range(len(parts))))
+        return strings, Ragged(ids, row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(n for *_, n in parts)])))
+
+    def _joined(self) -> tuple[StringTable, dict[StringSet, np.ndarray]]:
+        """The distinct strings of all sets, and for each set the number of each of its strings in them, int32."""
+        sets, self._sets = list(self._sets.values()), {}
+        if len(sets) == 1:
+            return StringTable(*sets[0].strings()), {sets[0]: np.arange(len(sets[0]), dtype=ID)}
+        together = StringTable.from_strings([])
+        for strings in sets:
+            together = together.followed_by(StringTable(*strings.strings()))
+        places = np.concatenate([np.empty(0, dtype=POINTER), *(strings.first_places() for strings in sets)])
+        order, joined = np.argsort(places, kind="stable"), StringSet(len(places))
+        numbers = np.empty(len(order), dtype=ID)
+        numbers[order] = joined.add(together.utf8, together.offsets[:-1][order], together.offsets[1:][order])
+        bounds = row_bounds([len(strings) for strings in sets])
+        return StringTable(*joined.strings()), {
+            strings: numbers[bounds[i] : bounds[i + 1]] for i, strings in enumerate(sets)
+        }
+
+
+class Parser:
+    """Documents -> ids of chunks and words. Add blocks, then take the result, once."""
 
     def __init__(self, tokenizer: WordTokenizer):
         self.tokenizer = tokenizer
-        self.scripts = ScriptSample()
         self._chunks = NumberedRows("chunks")
         self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
 
@@ -133,10 +194,10 @@ class Parser:
         n_documents = 0
         for block in self._chunks.extend(workers, blocks, number):
             n_documents += len(block.starts)
-            progress(len(block.starts))
-            self.scripts.add(block)
-            if self._words is not None:
-                self._words.add(block)
+            if self._words is None:
+                progress(len(block.starts))
+            else:
+                self._words.add(block, progress)
         return n_documents
 
     def result(self, workers: Workers) -> tuple[StringTable, Ragged, StringTable, Ragged]:
@@ -156,14 +217,15 @@ class SentenceWords:
         self._words = [np.empty(0, dtype=ID)]
         self._lengths: list[int] = []
 
-    def add(self, block: Block) -> None:
-        """Tokenise the documents of a block."""
-        found: list[int] = []
+    def add(self, block: Block, progress: Callable[[int], Any] = lambda n: None) -> None:
+        """Tokenise the documents of a block. progress: called after each one, because a tokenizer may be slow."""
+        ids: list[int] = []
         for text in block.texts():
             words = self._tokenizer.words(text)
-            found += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+            ids += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
             self._lengths.append(len(words))
-        self._words.append(np.array(found, dtype=ID))
+            progress(1)
+        self._words.append(np.array(ids, dtype=ID))
 
     def result(self) -> tuple[StringTable, Ragged]:
         """Vocabulary and words of all blocks."""
@@ -184,15 +246,15 @@ def document_words(
     treebank = tokenizer.name == "treebank"
     closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
     entries = _distinct_entries(workers, sentences, closing)
-    found = NumberedRows("words")
+    numbered = NumberedRows("words")
 
     def tokenize(words: StringSet, place: int, start: int) -> tuple[np.ndarray, np.ndarray]:
         part = entries[start : start + ENTRIES_PER_TASK]
         text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
         return words.add(text, offsets[:-1], offsets[1:], place), np.diff(indptr)
 
-    list(found.extend(workers, range(0, len(entries), ENTRIES_PER_TASK), tokenize))
-    vocabulary, words = found.result(workers)
+    list(numbered.extend(workers, range(0, len(entries), ENTRIES_PER_TASK), tokenize))
+    vocabulary, words = numbered.result(workers)
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
     return vocabulary, _gather(workers, sentences, table)
 

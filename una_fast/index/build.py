@@ -5,8 +5,8 @@ The calls of a build in memory, in their order:
     build_index
         parse_corpus            corpus/words.py
             open_sources        corpus/sources.py: the files, tables and iterables of the corpus
-            Source.blocks       corpus/text_file.py, json_files.py, tables.py: blocks of documents
-            Parser.add          corpus/numbered.py: each block as ids of its distinct chunks
+            Source.blocks       corpus/files.py, tables.py: blocks of documents
+            Parser.add          each block as ids of its distinct chunks
             Parser.result       the chunks of all threads are numbered by first appearance
                 document_words  each distinct chunk is split into words once, and the words are numbered
         score_terms             scores.py: idf and highest tf-idf of each term
@@ -19,6 +19,7 @@ A build in a folder calls `build_in_stages` (staged/build.py), which reads the s
 from __future__ import annotations
 
 import logging
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ import numpy as np
 from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID
 from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
-from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer
+from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index
 from una_fast.index.scores import rank, score_terms
 from una_fast.parallel import n_cores
@@ -61,8 +62,8 @@ def build_index(
             .zst, or .parquet; one sentence a line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
             Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
-            "rjieba" (Chinese), "janome" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
-            str to its words, or the import path of one, as "module:function".
+            "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
+            str to its words, or the import path of one, as "module:function". docs/languages.md says which to take.
         lowercase: lower-case the text before it is split.
         column: the column of a table or dataset, or the key of a dict, that holds the text.
         n_jobs: threads; all cores this process may use if None.
@@ -85,28 +86,32 @@ def build_index(
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
 
     Warns:
-        InputWarning: a file that has more or fewer rows than lines; text in a script without spaces between words;
-            files of a folder or glob that are left out.
+        InputWarning: cells of a .csv that hold line ends; text in a script without spaces between words; files of a
+            folder or glob that are left out.
 
     """
     tokenizer = resolve_tokenizer(word_tokenizer)
     reading = Reading(column, quoting, max_document_bytes)
+    if folder is None and (memory is not None or executor is not None):
+        raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
     if folder is not None:
         from una_fast.index.staged.build import build_in_stages  # here: trainings build in memory
 
         built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
-        return Index.open(built, tokenizer)
-    if memory is not None or executor is not None:
-        raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
-    try:
-        parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
-        return _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))
-    except MemoryError as error:
-        detail = f" ({error})" if str(error) else ""
-        raise InputError(
-            f"building the index needs more memory than there is{detail}: give a smaller corpus, or use a larger "
-            "machine"
-        ) from error
+        index = Index.open(built, tokenizer)
+    else:
+        try:
+            parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+            index = _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))
+        except MemoryError as error:
+            detail = f" ({error})" if str(error) else ""
+            raise InputError(
+                f"building the index needs more memory than there is{detail}: give a smaller corpus, or use a larger "
+                "machine"
+            ) from error
+    if remark := unsplit_script(index.chunks, tokenizer_name(tokenizer)):
+        warnings.warn(remark, InputWarning, stacklevel=2)
+    return index
 
 
 def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:
