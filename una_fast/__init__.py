@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from una_fast import integrations as integrations
     from una_fast import losses as losses
     from una_fast.augment.eda import EDA as EDA
+    from una_fast.augment.numba import numba_augmentation as numba_augmentation
     from una_fast.augment.una import Augmenter as Augmenter
     from una_fast.augment.word_augmentation import WordAugmentation as WordAugmentation
     from una_fast.errors import InputError as InputError
@@ -37,6 +38,7 @@ _HOMES = {
     "WordAugmentation": "augment.word_augmentation",
     "build_index": "index.build",
     "load_index": "index.index",
+    "numba_augmentation": "augment.numba",
     "probe": "probing",
 }
 __all__ = [*_HOMES]

@@ -23,6 +23,7 @@ EXTRA_OF = {
     "huggingface_hub": "train",
     "jinja2": "report",
     "matplotlib": "evidence",
+    "numba": "numba",
     "plotly": "report",
     "safetensors": "train",
     "sentence_transformers": "integrations",

@@ -1,5 +1,7 @@
 """Rows -> negatives, by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,10 @@ def batches(size: int, batch: int, calls: int) -> list[np.ndarray]:
     return [rng.integers(0, size, batch) for _ in range(calls)]
 
 
-def run_ids(una: una_fast.Augmenter, rows: list[np.ndarray]) -> None:
+def run_ids(una: Any, rows: list[np.ndarray]) -> None:
     out = None
     for epoch, batch in enumerate(rows):
-        out = una.negative_ids(batch, epoch, out=out)
+        out = una.token_ids(batch, epoch, out=out)
 
 
 @pytest.mark.parametrize(("batch", "n_jobs"), [(BATCH, 1), (BATCH, 2), (64, 1)])
@@ -36,6 +38,19 @@ def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n
     rows = batches(size, batch, CALLS * BATCH // batch)
     label = f"una_fast, batches of {batch:,}, {n_jobs} thread{'s' * (n_jobs > 1)}"
     note(IDS, size, label, CALLS * BATCH, lambda: run_ids(una, rows), rounds=7, threads=n_jobs, batch=batch)
+
+
+def test_probabilities_of_each_call(note, size: int, index: Any, tokenizer: Any) -> None:
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, radius=4000, keep_probabilities=False, **PAPER)
+    rows = batches(size, BATCH, CALLS)
+    note(IDS, size, "una_fast, probabilities not kept, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
+
+
+def test_numba(note, size: int, index: Any, tokenizer: Any) -> None:
+    law = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "numba_una.py"))["una"]
+    una = law(index, tokenizer=tokenizer, n_jobs=1, surface="paper")
+    rows = batches(size, BATCH, CALLS)
+    note(IDS, size, "una_fast, the same law in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
 
 
 @pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])

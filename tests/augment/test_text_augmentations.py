@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 import una_fast
+from support.small_runs import ROOT
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
@@ -25,9 +27,11 @@ def index():
     return una_fast.build_index(TEXTS)
 
 
-@pytest.fixture(scope="module", params=AUGMENTATIONS)
+@pytest.fixture(scope="module", params=[*AUGMENTATIONS, "numba_una:una"])
 def name(request):
-    return request.param
+    sys.path.insert(0, str(ROOT / "examples"))
+    yield request.param
+    sys.path.remove(str(ROOT / "examples"))
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: py
     if "import mteb" in code:
         pytest.skip("mteb fetches its tasks from a hub")
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 FIRST = ROOT / "examples" / "sentence_transformers_text.py"
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-OTHER_FILES = ("frozen_negatives", "query_product_pairs")  # they take no model, or no text
+OTHER_FILES = ("frozen_negatives", "numba_una", "query_product_pairs")  # they take no model, or no text
 LINES = 20
 
 

@@ -81,7 +81,8 @@ def make_augmentation(name: str, index: Index, /, **settings: Any) -> TextAugmen
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
     """The class of a name.
 
-    name: one of `AUGMENTATIONS`, or the import path "module:Class" of another `TextAugmentation`.
+    name: one of `AUGMENTATIONS`, or the import path "module:name" of another `TextAugmentation`, or of what
+    `numba_augmentation` returned.
 
     Raises:
         InputError: a name that is not among `AUGMENTATIONS`, or a path that leads to something else.
@@ -92,6 +93,6 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
     if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)
-    if not hasattr(maker, "token_ids"):
+    if not hasattr(getattr(maker, "func", maker), "token_ids"):  # numba_augmentation makes a partial of a class
         raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")
     return maker

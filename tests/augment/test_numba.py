@@ -1,0 +1,148 @@
+"""Laws that Numba compiles: UNA draw for draw, BM25 by its probabilities, and what a function must not do."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import una_fast
+from support import reference
+from una_fast import InputError
+from una_fast.augment.numba import ROW
+from una_fast.augment.registry import load_augmentation
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.filterwarnings("ignore:radius=4000:una_fast.InputWarning")
+LETTERS = st.lists(st.text("abcdefg ", min_size=1, max_size=12), min_size=2, max_size=8)
+
+
+@pytest.fixture(scope="module")
+def una():
+    return runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    words = np.random.default_rng(0).zipf(1.3, (10_000, 24)) % 20_000
+    return una_fast.build_index([" ".join(map(str, row[: 1 + i % 24])) for i, row in enumerate(words)])
+
+
+def cython(index):
+    return una_fast.Augmenter(index, beta=0.5, radius=4000, surface="paper")
+
+
+@pytest.mark.parametrize("n_draws", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
+def test_una_in_numba_is_una_in_cython(una, index, n_draws):
+    law, other, rows, n = una(index, surface="paper")._kernel, cython(index)._kernel, np.arange(10_000), 0
+    for epoch in range(n_draws):
+        drawn, bounds = law.terms(rows, epoch)
+        expected, expected_bounds = other.terms(rows, epoch)
+        assert np.array_equal(drawn, expected) and np.array_equal(bounds, expected_bounds)
+        n += len(drawn)
+        if n >= n_draws:
+            return
+
+
+@settings(max_examples=100, deadline=None)
+@given(LETTERS, st.lists(st.text("abcxyz ", max_size=12), max_size=4), st.integers(0, 2**64 - 1))
+def test_una_in_numba_is_una_in_cython_on_any_text(una, corpus, text, seed):
+    try:
+        index = una_fast.build_index([" ".join(line) for line in corpus])
+        other = una_fast.Augmenter(index, beta=0.5, radius=4000, surface="paper", seed=seed)
+    except InputError:  # less than two terms
+        return
+    law = una(index, surface="paper", seed=seed)
+    rows = range(index.n_documents)
+    assert law.texts(rows, epoch=3) == other.texts(rows, epoch=3)
+    assert law.augment(text, epoch=3) == other.augment(text, epoch=3)
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        [" ".join(f"w{i}" for i in range(2000)), "rare"],  # nearly all candidates are rejected: cumulative weights
+        ["all words are everywhere"],  # all scores are 0: uniform
+    ],
+)
+def test_una_in_numba_is_una_in_cython_for_extreme_scores(una, corpus):
+    index = una_fast.build_index(corpus)
+    law, other, rows = una(index, surface="paper")._kernel, cython(index)._kernel, np.arange(len(corpus))
+    for epoch in range(5):
+        assert np.array_equal(law.terms(rows, epoch)[0], other.terms(rows, epoch)[0])
+
+
+def test_bm25_of_the_docs_replaces_by_its_probabilities(tmp_path):
+    page = (ROOT / "docs" / "numba.md").read_text(encoding="utf-8")
+    (tmp_path / "own_law.py").write_text(re.search(r"```python\n(# own_law.py\n.*?)```", page, re.DOTALL)[1])
+    names = runpy.run_path(str(tmp_path / "own_law.py"))
+    corpus = ["the cat saw the dog and the dog saw a bird", "the bird", "a dog", "a cat and a mouse"]
+    index = una_fast.build_index(corpus)
+    law, n_epochs = names["bm25"](index), 4000
+    words, idf = corpus[0].split(), reference.idf([line.split() for line in corpus])
+    k1, norm = names["K1"], 1 - names["B"] + names["B"] * len(words) / names["AVERAGE"]
+    weights = [idf[w] * words.count(w) * (k1 + 1) / (words.count(w) + k1 * norm) for w in words]
+    excess = [w - min(weights) for w in weights]
+    expected = np.minimum(1, names["BETA"] * np.array(excess) / np.mean(excess))
+    replaced = np.zeros(len(words))
+    for epoch in range(n_epochs):
+        replaced += [a != b for a, b in zip(law.texts([0], epoch)[0].split(), words, strict=True)]
+    deviation = np.sqrt(expected * (1 - expected) / n_epochs)
+    assert np.all(np.abs(replaced / n_epochs - expected) <= 5 * deviation + 1e-12)
+
+
+def test_a_law_may_leave_words_out_with_the_papers_surface():
+    @numba.cfunc(ROW)
+    def first_half(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+        for k in range((n + 1) // 2):
+            out[k] = ids[k]
+        return (n + 1) // 2
+
+    index = una_fast.build_index(["a b c d", "e", ""])
+    law = una_fast.numba_augmentation(first_half)
+    assert law(index, surface="paper").texts([0, 1, 2]) == ["a b", "e", ""]
+    assert law(index, surface="paper").augment(["d x a"]) == ["d x"]
+    assert str(law(index, surface="paper").explain("d x a")) == "d x a\nd x"
+    with pytest.raises(InputError, match=r"first_half, which draws the rows, returned 2 for a row of 4 words"):
+        law(index).texts([0])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_a_law_must_not_do_is_refused(capfd):
+    def make(returned, written):
+        @una_fast.numba_augmentation
+        @numba.cfunc(ROW)
+        def law(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+            out[0] = written
+            return returned // (n - 2)
+
+        return law(una_fast.build_index(["a b", "c"]), surface="paper")
+
+    with pytest.raises(InputError, match="returned 3 for a row of 1 words, which may become 1 to 2"):
+        make(-3, 0).texts([1])
+    with pytest.raises(InputError, match="wrote the id 3, and those of terms are 0 to 2"):
+        make(-1, 3).texts([1])
+    with pytest.raises(InputError, match="wrote the id -1"):
+        make(-1, -1).texts([1])
+    with pytest.raises(InputError, match="returned 0 for a row of 2 words"):  # an error within it
+        make(-1, 0).texts([0])
+
+
+def test_another_function_is_refused():
+    with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
+        una_fast.numba_augmentation(lambda ids: 0)
+    with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
+        una_fast.numba_augmentation(numba.cfunc(numba.types.int64(numba.types.int64))(lambda n: n))
+
+
+def test_training_finds_it_by_its_path(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    assert load_augmentation("numba_una:una").func.token_ids
+    with pytest.raises(InputError, match="'math:sqrt' is not a text augmentation"):
+        load_augmentation("math:sqrt")

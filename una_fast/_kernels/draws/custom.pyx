@@ -1,0 +1,62 @@
+"""Rows drawn by a function of the user, compiled by Numba (see una_fast/augment/numba.py)."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
+
+from una_fast.errors import InputError
+
+from una_fast._kernels.draws.rows cimport RowKernel, Workspace
+from una_fast._kernels.ids.emit cimport RECORD, TermTokens
+from una_fast._kernels.prefetch cimport una_prefetch
+
+ctypedef int64_t (*DrawRow)(const int32_t* ids, int64_t n, uint64_t key, const double* idf, const double* max_tfidf,
+                            const int64_t* document_frequency, int64_t n_terms, int32_t* out) noexcept nogil
+
+cdef enum:
+    ROOM = 2  # ids that a row may become for each of its words
+
+
+cdef class CustomRows(RowKernel):
+    """Rows that a function of the user draws.
+
+    words, seed, tokens, numbers: of `RowKernel`; function: numba's CFunc; keeps_length: whether it must write as many
+    ids as it gets; idf, max_tfidf: float64, document_frequency: int64, of all ids in `words`; n_terms: V, the first id
+    that is none of the index. A call raises InputError if the function returns or writes a number out of its bounds.
+    """
+
+    cdef object function
+    cdef DrawRow draw
+    cdef bint keeps_length
+    cdef const double[::1] idf
+    cdef const double[::1] max_tfidf
+    cdef const int64_t[::1] document_frequency
+    cdef int64_t n_terms
+
+    def __init__(self, words, function, bint keeps_length, idf, max_tfidf, document_frequency, int64_t n_terms,
+                 uint64_t seed, TermTokens tokens=None, numbers=None):
+        RowKernel.__init__(self, words, seed, tokens, numbers, growth=ROOM)
+        self.function, self.draw = function, <DrawRow><uintptr_t>function.address
+        self.keeps_length, self.n_terms = keeps_length, n_terms
+        self.idf, self.max_tfidf, self.document_frequency = idf, max_tfidf, document_frequency
+
+    cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
+        cdef const int32_t* records = NULL
+        cdef int64_t k, length
+        if self.tokens is not None:
+            records = &self.tokens.records[0, 0]
+        n = self.indptr[row + 1] - self.indptr[row]  # all words, whatever is needed of the result
+        length = self.draw(&self.values[self.indptr[row]], n, key, &self.idf[0], &self.max_tfidf[0],
+                           &self.document_frequency[0], self.n_terms, out)
+        if length < (n if self.keeps_length else 1) or length > (n if self.keeps_length else ROOM * n):
+            with gil:
+                self.refuse(f"returned {length} for a row of {n} words, which may become "
+                            + (f'{n} with surface="kept"' if self.keeps_length else f"1 to {ROOM * n}"))
+        for k in range(length):
+            if out[k] < 0 or out[k] >= self.idf.shape[0]:
+                with gil:
+                    self.refuse(f"wrote the id {out[k]}, and those of terms are 0 to {self.n_terms - 1}")
+            if records != NULL:
+                una_prefetch(records + RECORD * <int64_t>out[k])
+        return length
+
+    cdef int refuse(self, str what) except -1:
+        raise InputError(f"{self.function.__qualname__}, which draws the rows, {what}")

@@ -1,0 +1,230 @@
+"""A law of the user's own: a function compiled by Numba that draws rows at the speed of the kernels, without the GIL.
+
+The draws are those of una_fast/_kernels/draws/random.pxd. Numba computes an integer and an unsigned one as a float, so
+all constants are of 64 unsigned bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from una_fast._kernels.draws.custom import CustomRows
+from una_fast._kernels.draws.rows import RowKernel
+from una_fast.arrays import Ragged, StringTable
+from una_fast.augment.detokenizer import Detokenizer
+from una_fast.augment.kernel_augmentation import KernelAugmentation
+from una_fast.augment.row_draws import GAMMA, NUMBERS, DrawSet, integer
+from una_fast.augment.settings import check_choices, check_index
+from una_fast.augment.text_rows import TextRows
+from una_fast.augment.word_augmentation import EditedWords
+from una_fast.errors import InputError
+from una_fast.imports import naming_extras
+from una_fast.index.index import Index
+from una_fast.index.scores import inverse_document_frequency
+
+with naming_extras():
+    from numba import njit, types
+    from numba.core.ccallback import CFunc
+
+TRIES = 64  # draws that propose a candidate; the next one draws by cumulative weights
+GAMMA_64, NUMBERS_64, LOW_32 = np.uint64(GAMMA), np.uint64(NUMBERS), np.uint64(2**32 - 1)
+ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
+FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+ROW = types.int64(
+    types.CPointer(types.int32),  # ids
+    types.int64,  # n
+    types.uint64,  # key
+    types.CPointer(types.float64),  # idf
+    types.CPointer(types.float64),  # max_tfidf
+    types.CPointer(types.int64),  # document_frequency
+    types.int64,  # n_terms
+    types.CPointer(types.int32),  # out
+)
+
+
+@njit
+def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
+    """The random bits of draw `number`, 0 to 127, at a position of the row with this key."""
+    x = key + (np.uint64(position) * NUMBERS_64 + np.uint64(number) + ONE) * GAMMA_64
+    x = (x ^ (x >> N30)) * FACTORS[0]
+    x = (x ^ (x >> N27)) * FACTORS[1]
+    return x ^ (x >> N31)
+
+
+@njit
+def uniform(bits: np.uint64) -> float:
+    """The highest 53 of 64 random bits as a number that is uniform in [0, 1)."""
+    return float(bits >> N11) * 2.0**-53
+
+
+@njit
+def below(bits: np.uint64, n: int) -> np.int64:
+    """An integer, uniform over 0 .. n - 1, from 64 random bits, for n < 2**32."""
+    width = np.uint64(n)
+    return np.int64(((bits >> N32) * width + ((bits & LOW_32) * width >> N32)) >> N32)
+
+
+@njit
+def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
+    """(start, stop): the ids of a term's candidates are ``start .. stop - 1``: `radius` ranks on either side.
+
+    A word that is not in the index (term >= n_terms) has the place that its tf-idf, `score`, would have in the ranking.
+    """
+    if term < n_terms:
+        return max(0, term - radius), min(n_terms, term + 1 + radius)
+    low, high = 0, n_terms
+    while low < high:
+        middle = (low + high) // 2
+        if max_tfidf[middle] < score:
+            high = middle
+        else:
+            low = middle + 1
+    return max(0, low - radius), min(n_terms, low + radius)
+
+
+@njit
+def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
+    """One of the ids ``start .. stop - 1`` but `excluded`, with a probability in proportion to ``weights[id]``.
+
+    weights: at least 0, never increasing, as `max_tfidf` is; if all are 0, the draw is uniform. It takes the numbers 1
+    to 65 of the position's draws: candidates are proposed uniformly and accepted by their weight; after 64 that were
+    rejected, it searches in the cumulative weights. -1 if there is no candidate.
+    """
+    highest = weights[start >> 6 << 6]  # a bound; nearly always the first candidate is accepted
+    width = np.uint64(stop - start)
+    for number in range(1, TRIES + 1):
+        bits = draw64(key, position, number)
+        candidate = start + int(below(bits, stop - start))
+        if candidate != excluded and (highest == 0.0 or uniform(bits * width) * highest < weights[candidate]):
+            return candidate
+    return _search(draw64(key, position, TRIES + 1), weights, start, stop, excluded)
+
+
+@njit
+def _search(bits: np.uint64, weights: Any, start: int, stop: int, excluded: int) -> int:
+    total, n_candidates, last = 0.0, 0, -1
+    for j in range(start, stop):
+        if j != excluded:
+            total += weights[j]
+            n_candidates += 1
+    target = uniform(bits) * total if total > 0.0 else float(below(bits, n_candidates))
+    for j in range(start, stop):
+        weight = weights[j] if total > 0.0 else 1.0
+        if j != excluded and weight > 0.0:
+            last = j
+            target -= weight
+            if target < 0.0:
+                break
+    return last
+
+
+def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
+    """An augmentation whose rows `draw_row` draws, called in the same blocks as UNA's kernel, on all threads.
+
+    Args:
+        draw_row: a function with ``@numba.cfunc(ROW)``. It gets a row and writes what becomes of it:
+
+            ids: int32 (n,), the row's words: a term's id is its rank, the highest `max_tfidf` first; an id of `n_terms`
+                or more is a word of a text that the index has not seen.
+            n: the number of words, at least 1.
+            key: uint64, of the row's random numbers (`draw64`). It depends on seed, epoch, draw set and row alone.
+            idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1 and
+                the idf of it, and the median of `max_tfidf` over the rarest terms.
+            n_terms: V.
+            out: int32, room for 2 n ids, each a term's or one of `ids`.
+
+            It returns the number of ids that it wrote: 1 to 2 n, with surface="kept" n.
+
+    Returns:
+        What makes a `NumbaAugmentation`: call it with an index, as in ``law(index, seed=42, tokenizer=tokenizer)``.
+        `--augment MODULE:NAME` of training takes it, too.
+
+    Raises:
+        InputError: `draw_row` is no such function.
+
+    """
+    if not isinstance(draw_row, CFunc) or draw_row._sig != ROW:  # type: ignore[attr-defined]
+        raise InputError(
+            f"numba_augmentation: got {draw_row!r}: decorate the function with @numba.cfunc(ROW), where ROW is "
+            "una_fast.augment.numba.ROW"
+        )
+    return partial(NumbaAugmentation, draw_row=draw_row)
+
+
+class NumbaAugmentation(KernelAugmentation):
+    """Texts and token ids of rows that a compiled function of the user draws; `numba_augmentation` makes it.
+
+    Args:
+        index: the corpus.
+        seed: any integer; two laws with the same seed have the same random numbers, and so has an `Augmenter`.
+        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
+        surface: as `Augmenter` takes it. With "paper" a row may become longer or shorter.
+        n_jobs: threads for large batches; all cores this process may use if None.
+        draw_row: as `numba_augmentation` takes it.
+
+    Raises:
+        InputError: a setting out of its range, a vocabulary of one term, or, in a call, a number of ids or an id that
+            the function must not write.
+
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        seed: int = 42,
+        tokenizer: Any = None,
+        surface: Literal["kept", "paper"] = "kept",
+        n_jobs: int | None = None,
+        *,
+        draw_row: CFunc,
+    ):
+        check_choices(NumbaAugmentation.__init__, {"surface": surface})
+        check_index(index)
+        self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
+        super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface}, surface=surface)
+
+    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+        """The words of `sentence`, and the words that they became; prints as two lines."""
+        text = self._reader.read([sentence])
+        ids, (drawn, _) = text.terms.values, self._draw_text(text, DrawSet(epoch, draw_set))
+        return EditedWords(*([text.word(i, self.index.terms) for i in row.tolist()] for row in (ids, drawn.values)))
+
+    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
+        return self._kernel_of(self.index.word_ids, 0, tokens=detokenizer.term_tokens)
+
+    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+        """An unseen word has a negative id, and in the kernel one from V on."""
+        ids, last = text.terms.values, self.index.n_terms - 1
+        rows = Ragged(np.where(ids < 0, last - ids, ids), text.terms.indptr)
+        kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
+        drawn, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
+        return Ragged(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
+
+    def _kernel_of(self, rows: Ragged, n_unseen: int, **arguments: Any) -> CustomRows:
+        index = self.index
+        idf, max_tfidf, frequency = index.idf, index.max_tfidf, index.document_frequency
+        if n_unseen:
+            idf = np.append(idf, [float(inverse_document_frequency(1, index.n_documents))] * n_unseen)
+            max_tfidf = np.append(max_tfidf, [np.median(max_tfidf[frequency == frequency.min()])] * n_unseen)
+            frequency = np.append(frequency, [1] * n_unseen)
+        settings = self._surface == "kept", idf, max_tfidf, frequency, index.n_terms, self._seed
+        return CustomRows(rows, self._draw_row, *settings, **arguments)
+
+    def _shown_settings(self) -> dict[str, Any]:
+        return {"draw_row": self._draw_row.__qualname__, **super()._shown_settings()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function = self._draw_row.__wrapped__
+        return _again, (function.__module__, function.__qualname__, self.index, self._settings)
+
+
+def _again(module: str, name: str, index: Index, settings: dict[str, Any]) -> NumbaAugmentation:
+    """An augmentation in another process, where the module's object of this name is the function or what it makes."""
+    law: Any = reduce(getattr, name.split("."), import_module(module))
+    return (law if isinstance(law, partial) else numba_augmentation(law))(index, **settings)
