@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from bench.parity.senteval import Batcher, prepare
+from bench.parity.senteval import Batcher
 from train.evaluate import main
 from train.evaluation.model import load_model, pick_device
 from train.evaluation.tasks.registry import task_names
@@ -78,17 +78,6 @@ def test_scores_with_their_protocol_are_printed_and_kept(
     assert f"{100 * both[0]:.2f}" in out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["avg", "avg_first_last", "avg_top2"])
-def test_every_pooling_scores_with_whitening_too(
-    data: Path, tiny_model: Path, pooling: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(
-        capsys, "--model", tiny_model, "--data", data, "--tasks", "stsbenchmark", "--pooling", pooling, "--whiten"
-    )
-    assert code == 0 and f"pooling: {pooling}" in out and "whitening: each task's own sentences" in out
-
-
 def test_dev_mode_scores_dev_splits_and_transfer_is_quick(
     data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,58 +94,33 @@ def test_dev_mode_scores_dev_splits_and_transfer_is_quick(
 
 def test_bf16_embeds_near_fp32_and_is_said(data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
-        capsys, "--model", tiny_model, "--data", data, "--tasks", "SICKRelatedness", "--precision", "bf16"
+        capsys, "--model", tiny_model, "--data", data, "--tasks", "sick-r", "--precision", "bf16", "--whiten"
     )
-    assert code == 0 and "precision: bf16" in out
+    assert code == 0 and "precision: bf16" in out and "whitening: each task's own sentences" in out
     words = [["a", "man"], ["two", "dogs", "run"]]
     full, half = (Batcher(load_model(str(tiny_model), "avg", kind))({}, words) for kind in ("fp32", "bf16"))
     assert half == pytest.approx(full, abs=0.05)
     assert not (half == full).all()
 
 
-def test_missing_tasks_are_named_and_the_others_scored(
-    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data)
-    assert code == 0 and "3 of 7 tasks" in out
-    for name in ("STS12", "STS14", "STS15", "STS16"):
-        assert f"note: {name} left out: " in out
-    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS12,STS14")
-    assert code == 2 and err.startswith("error: none of the tasks could be read")
-
-
-def test_gold_of_another_length_leaves_its_task_out(
-    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"])
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark")
-    assert code == 0 and "note: STS13 left out" in out and "has 8 pairs but" in out and "has 1 scores" in out
-
-
-def test_constant_gold_is_said_and_left_out_of_the_average(
+def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(
     data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
     rows = [f"g\tf\ty\t0\t3.0\t{pair(i)[0]}\t{pair(i)[1]}" for i in range(5)]
-    write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
+    write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", [*rows, "g\tf\ty\t0\t3.0\ta dog runs\t "])
     kept = tmp_path / "scores.json"
-    code, out, _ = run(
-        capsys, "--model", tiny_model, "--data", data, "--tasks", "STSBenchmark,SICKRelatedness", "--json", kept
-    )
+    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--json", kept)
     scores = json.loads(kept.read_text())
-    assert code == 0
-    assert "note: STSBenchmark: all 5 gold scores are equal, so no correlation is defined" in out
+    assert code == 0 and "2 of 7 tasks" in out
+    assert "note: STS12 left out: " in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
+    assert "note: STSBenchmark: all 6 gold scores are equal, so no correlation is defined" in out
+    assert "note: STSBenchmark: 1 empty sentence, encoded as special tokens alone" in out
     assert scores["sts"]["STSBenchmark"]["spearman"]["all"] is None
     assert scores["averages"]["sts"] == scores["sts"]["SICKRelatedness"]["spearman"]["all"]
     assert "NaN" not in kept.read_text() and "nan" not in out
-
-
-def test_scores_that_are_not_numbers_leave_their_task_out(
-    data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark")
-    assert code == 0 and "1 of 2 tasks" in out
-    assert "note: STS13 left out" in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
+    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS12,STS14")
+    assert code == 2 and err.startswith("error: none of the tasks could be read")
 
 
 def test_a_model_that_embeds_all_alike_is_said_and_has_no_average(
@@ -172,13 +136,6 @@ def test_a_model_that_embeds_all_alike_is_said_and_has_no_average(
     assert code == 0 and "note: STSBenchmark: all 24 similarities are equal, so no correlation is defined" in out
     assert json.loads(kept.read_text())["averages"]["sts"] is None
     assert "NaN" not in kept.read_text() and "nan" not in out
-
-
-def test_empty_sentences_are_encoded_and_said(data: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = data / "senteval/downstream/STS/STSBenchmark/sts-test.csv"
-    write(path, [*path.read_text().splitlines(), "g\tf\ty\t0\t1.0\ta dog runs\t "])
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STSBenchmark")
-    assert code == 0 and "note: STSBenchmark: 1 empty sentence, encoded as special tokens alone" in out
 
 
 def test_cls_needs_the_checkpoints_pooler(
@@ -239,18 +196,9 @@ def test_task_names_are_sets_or_lists() -> None:
     assert len(task_names("full", "test")) == 14
     assert task_names("mr, sts12,MR", "test") == ["MR", "STS12"]
     assert task_names("sts-b,stsb, STS_B,sick-r", "test") == ["STSBenchmark", "SICKRelatedness"]
-    assert task_names("sst-2,SST2,sts-12", "test") == ["SST2", "STS12"]
+    assert len(task_names("near-miss,stsb")) == 9 and task_names("sts,replace-obj", "dev")[2:] == ["replace_obj"]
     with pytest.raises(InputError, match="unknown task 'nothing'"):
         task_names("nothing", "test")
-
-
-def test_sentevals_batcher_gives_the_models_embeddings(tiny_model: Path) -> None:
-    batcher = Batcher(load_model(str(tiny_model), "avg"))
-    prepare({}, [["a"]])
-    both = batcher({}, [["a", "man"], ["two", b"dogs", "run"]])
-    alone = batcher({}, [["a", "man"]])
-    assert both.shape == (2, 32)
-    assert both[0] == pytest.approx(alone[0], abs=1e-5)
 
 
 def test_the_folder_of_a_run_stands_for_its_best(
@@ -292,7 +240,7 @@ def test_code_of_a_model_runs_only_if_trusted(
     assert code == 0 and "STS-B" in out and marker.exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "shapes", "types", "not json", "list"])
+@pytest.mark.parametrize("damage", ["cut", "shapes", "types"])
 def test_damaged_models_get_one_sentence(
     data: Path, tiny_model: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,13 +250,6 @@ def test_damaged_models_get_one_sentence(
     if damage == "cut":
         weights.write_bytes(weights.read_bytes()[:5000])
     else:
-        config.write_text(
-            {
-                "shapes": json.dumps({**settings, "hidden_size": 64}),
-                "types": json.dumps({**settings, "hidden_size": "wide"}),
-                "not json": "{",
-                "list": "[]",
-            }[damage]
-        )
+        config.write_text(json.dumps({**settings, "hidden_size": 64 if damage == "shapes" else "wide"}))
     code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
     assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err

@@ -78,9 +78,9 @@ def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes:
         parts = [Labelled(data.features[rows[fold]], data.labels[rows[fold]]) for rows in (train, dev)]
         for i, decay in enumerate(decays):
             accuracy, model = fit_plainly(*parts, n_classes, settings, decay)
-            assert fits.accuracy[i, fold] == pytest.approx(accuracy, abs=1e-6)
-            torch.testing.assert_close(fits.weights[i, fold], model.weight.detach().T, atol=1e-4, rtol=1e-3)
-            torch.testing.assert_close(fits.biases[i, fold, 0], model.bias.detach(), atol=1e-4, rtol=1e-3)
+            assert float(fits.accuracy[fold, i]) == pytest.approx(accuracy, abs=1e-6)
+            torch.testing.assert_close(fits.weights[fold, :, i], model.weight.detach().T, atol=1e-4, rtol=1e-3)
+            torch.testing.assert_close(fits.biases[fold, 0, i], model.bias.detach(), atol=1e-4, rtol=1e-3)
 
 
 def test_fits_neither_read_nor_move_the_global_generators() -> None:

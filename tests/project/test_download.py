@@ -121,7 +121,7 @@ def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pyte
     assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
     assert "STSBenchmark test: 1 examples, 1,379 expected" in said
     assert "STS12: " in said and "MRPC: " in said and "missing" in said
-    assert "replace_obj: " in said and "entry 0: has no text 'caption'" in said
+    assert "replace_obj: " in said and "cannot be read as entries of SugarCrepe++" in said
 
 
 def test_an_interrupted_download_is_whole_in_the_end(hub: Hub, tmp_path: Path) -> None:

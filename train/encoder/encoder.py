@@ -172,8 +172,8 @@ def takes_ready_mask(backbone: Any) -> bool:
     backbone.eval()
     try:
         with torch.no_grad():
-            outputs = [backbone(input_ids=ids, attention_mask=form).last_hidden_state[mask.bool()] for form in forms]
-        return torch.allclose(*outputs, rtol=1e-4, atol=1e-5)
+            plain, ready = (backbone(input_ids=ids, attention_mask=form)[0][mask.bool()] for form in forms)
+        return torch.allclose(plain, ready, rtol=1e-4, atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:

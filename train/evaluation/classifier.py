@@ -22,20 +22,17 @@ from train.evaluation.embed import one_thread_an_operation
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
 SEED = 1111
 MAX_PASSES = 200
+HELD_OUT = 0.05  # share of the training rows that stops the final fit early
 
 
 class FitSettings(NamedTuple):
-    """How SimCSE has SentEval fit a classifier.
-
-    tenacity: how many checks without a gain, in total, a fit survives. passes: over the training rows between two
-    checks of the dev accuracy.
-    """
+    """How SimCSE has SentEval fit a classifier."""
 
     folds: int
     optimiser: str
     batch_size: int
-    tenacity: int
-    passes: int
+    tenacity: int  # how many checks without a gain, in total, a fit survives
+    passes: int  # over the training rows between two checks of the dev accuracy
 
 
 FULL = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
@@ -44,18 +41,26 @@ OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
 class Labelled(NamedTuple):
-    """Features float32 (n, D) with classes int64 (n,)."""
+    """Features with their classes."""
 
-    features: Tensor
-    labels: Tensor
+    features: Tensor  # float32 (n, D)
+    labels: Tensor  # int64 (n,)
 
 
 class Fits(NamedTuple):
-    """Fitted models: dev accuracy float64 (R, F), weights (R, F, D, C), biases (R, F, 1, C)."""
+    """Models of F folds and R regularisations, and their dev accuracies."""
 
-    accuracy: NDArray[np.float64]
-    weights: Tensor
-    biases: Tensor
+    accuracy: Tensor  # float64 (F, R)
+    weights: Tensor  # (F, D, R, C)
+    biases: Tensor  # (F, 1, R, C)
+
+
+class Accuracies(NamedTuple):
+    """Accuracy in percent on dev and on test, and the predicted classes of the test set if there is one."""
+
+    dev: float
+    test: float
+    predicted: NDArray[np.int64] | None = None
 
 
 def fit_folds(
@@ -76,24 +81,27 @@ def fit_folds(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         layer = nn.Linear(data.features.shape[1], n_classes)
-    shape = len(regularisations), len(train)
-    weights = layer.weight.detach().T.expand(*shape, -1, -1).clone()  # (R, F, D, C)
-    biases = layer.bias.detach()[None].expand(*shape, -1, -1).clone()  # (R, F, 1, C)
-    groups = [{"params": [weights[i], biases[i]], "weight_decay": decay} for i, decay in enumerate(regularisations)]
-    optimiser = OPTIMISERS[settings.optimiser](groups)
-    best = Fits(np.full(shape, -1.0), weights, biases)
-    misses, running, passes = np.zeros(shape, np.int64), np.ones(shape, bool), 0
+    shape = (len(train), -1, len(regularisations), n_classes)
+    weights, biases = (
+        part.detach()[None, :, None].expand(shape).clone() for part in (layer.weight.T, layer.bias[None])
+    )  # (F, D, R, C), (F, 1, R, C)
+    decay, dev_rows = torch.tensor(regularisations)[:, None], torch.from_numpy(dev)
+    optimiser = OPTIMISERS[settings.optimiser]([weights, biases])
+    best = Fits(torch.full((len(train), len(regularisations)), -1.0, dtype=torch.float64), weights, biases)
+    misses, running, passes = torch.zeros_like(best.accuracy), torch.ones_like(best.accuracy, dtype=torch.bool), 0
     while running.any() and passes <= MAX_PASSES:
         for _ in range(settings.passes):
             order = torch.from_numpy(train[:, shuffle.permutation(train.shape[1])])  # (F, n)
             for rows in order.split(settings.batch_size, dim=1):
-                _step(data, rows, weights, biases, optimiser)
+                _set_gradients(data, rows, weights, biases, decay)
+                optimiser.step()
         passes += settings.passes
-        accuracy = _accuracy(data, dev, weights, biases)
+        classes = _logits(data.features[dev_rows], weights, biases).argmax(3)  # (F, m, R)
+        accuracy = (classes == data.labels[dev_rows].unsqueeze(2)).double().mean(1)  # (F, R)
         better = running & (accuracy > best.accuracy)
-        kept = torch.from_numpy(better)[..., None, None]
+        kept = better[:, None, :, None]
         best = Fits(
-            np.where(better, accuracy, best.accuracy),
+            torch.where(better, accuracy, best.accuracy),
             torch.where(kept, weights, best.weights),
             torch.where(kept, biases, best.biases),
         )
@@ -103,44 +111,18 @@ def fit_folds(
     return best
 
 
-def _step(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, optimiser: torch.optim.Optimizer) -> None:
-    """Step on the rows (F, B); the cross-entropy's gradient is computed by formula, without autograd."""
-    n_classes = weights.shape[-1]
+def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+    """Logits (F, B, R, C) of features (F, B, D)."""
+    return (x @ weights.flatten(2)).unflatten(2, weights.shape[2:]) + biases
+
+
+def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
+    """Set the gradients on the rows (F, B), of cross-entropy and decay (R, 1), by formula, without autograd."""
     x = data.features[rows]  # (F, B, D)
-    target = nn.functional.one_hot(data.labels[rows], n_classes).float()  # (F, B, C)
-    logits = x @ _side_by_side(weights) + _side_by_side(biases)  # (F, B, R C)
-    error = torch.softmax(logits.unflatten(2, (-1, n_classes)), dim=3) - target.unsqueeze(2)  # (F, B, R, C)
-    error = error.flatten(2) / rows.shape[1]  # (F, B, R C)
-    by_weight = (x.transpose(1, 2) @ error).split(n_classes, dim=2)  # R of (F, D, C)
-    by_bias = error.sum(dim=1, keepdim=True).split(n_classes, dim=2)  # R of (F, 1, C)
-    for group, *gradients in zip(optimiser.param_groups, by_weight, by_bias, strict=True):
-        for parameter, gradient in zip(group["params"], gradients, strict=True):
-            parameter.grad = gradient
-    optimiser.step()
-
-
-def _side_by_side(models: Tensor) -> Tensor:
-    """Parameters (R, F, n, C) as (F, n, R C)."""
-    return models.permute(1, 2, 0, 3).flatten(2)
-
-
-def _accuracy(data: Labelled, rows: NDArray[np.int64], weights: Tensor, biases: Tensor) -> NDArray[np.float64]:
-    """Share of the rows (F, m) that each model classifies correctly, float64 (R, F)."""
-    picked = torch.from_numpy(rows)
-    x, y = data.features[picked], data.labels[picked]  # (F, m, D), (F, m)
-    right = [((x @ w + b).argmax(dim=2) == y).sum(dim=1) for w, b in zip(weights, biases, strict=True)]
-    return torch.stack(right).numpy() / rows.shape[1]
-
-
-HELD_OUT = 0.05  # share of the training rows that stops the final fit early
-
-
-class Accuracies(NamedTuple):
-    """Accuracy in percent on dev and on test, and the predicted classes of the test set if there is one."""
-
-    dev: float
-    test: float
-    predicted: NDArray[np.int64] | None = None
+    target = nn.functional.one_hot(data.labels[rows], weights.shape[3]).unsqueeze(2)  # (F, B, 1, C)
+    error = (torch.softmax(_logits(x, weights, biases), dim=3) - target) / rows.shape[1]  # (F, B, R, C)
+    weights.grad = (x.transpose(1, 2) @ error.flatten(2)).view_as(weights).addcmul_(decay, weights)
+    biases.grad = error.sum(dim=1, keepdim=True).addcmul_(decay, biases)
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
@@ -173,17 +155,15 @@ def validated(
     for size in sorted({len(rows) for rows, _ in splits}):  # folds of equal size together: sizes differ by one at most
         rows, held_out = map(np.stack, zip(*(split for split in splits if len(split[0]) == size), strict=True))
         fits.append(fit_folds(data, rows, held_out, n_classes, settings))
-    accuracy = np.concatenate([one.accuracy for one in fits], axis=1)  # (R, folds)
-    scores = [round(100 * float(mean), 2) for mean in accuracy.mean(axis=1)]
-    best = int(np.argmax(scores))
-    chosen = fits[0]
+    scores = [round(100 * float(mean), 2) for mean in torch.cat([fit.accuracy for fit in fits]).mean(0)]  # R
+    chosen, best = fits[0], int(np.argmax(scores))
     if dev is None:  # a random share stops the fit on all of train: it is drawn first, then the order of the others
         generator = np.random.RandomState(SEED)
         drawn = generator.permutation(len(train.labels))[None]
         held = int(HELD_OUT * len(train.labels))
         decay, best = REGULARISATIONS[best], 0
         chosen = fit_folds(train, drawn[:, held:], drawn[:, :held], n_classes, settings, (decay,), generator)
-    logits = test.features @ chosen.weights[best, 0] + chosen.biases[best, 0]  # (m, C)
+    logits = test.features @ chosen.weights[0, :, best] + chosen.biases[0, :, best]  # (m, C)
     predicted = logits.argmax(dim=1).numpy()
     right = float((predicted == test.labels.numpy()).mean())
     return Accuracies(max(scores), round(100 * right, 2), predicted)

@@ -77,16 +77,16 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     embeddings = embed([*distinct], model, max_length)
     described = describe(protocol, model, max_length)
-    for kind in {task.kind: None for task in tasks}:
-        described |= kind_of(kind).stated(protocol)
     scores: dict[str, dict[str, Scores]] = {kind: {} for kind in KINDS}
     notes = []
     for task, task_rows in zip(tasks, rows, strict=True):
+        described |= kind_of(task.kind).stated(protocol)
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
-        scores[task.kind][task.name], said = task.score(space, task_rows, protocol)
-        notes += said
-    headlines = {kind: kind_of(kind).columns(described)[0] for kind in FULL if scores[kind]}
-    averages = {kind: _mean(headlines[kind], scores[kind]) if kind in headlines else None for kind in FULL}
+        scores[task.kind][task.name], task_notes = task.score(space, task_rows, protocol)
+        notes += task_notes
+    averages = {
+        kind: _mean(kind_of(kind).columns(described)[0], scores[kind]) if scores[kind] else None for kind in FULL
+    }
     return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
 
 
@@ -119,14 +119,11 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 
 def format_results(results: Results) -> str:
     """All tables of `results`, then the protocol, then the notes."""
-    parts = [
-        _table(column, results[kind], kind)
-        for kind in KINDS
-        if results[kind]
-        for column in kind_of(kind).columns(results["protocol"])
-    ]
-    lines = [f"  {name}: {value}" for name, value in results["protocol"].items()]
-    parts.append("\n".join([f"model: {results['model']}", "protocol", *lines]))
+    protocol = results["protocol"]
+    scored = [kind for kind in KINDS if results[kind]]
+    parts = [_table(column, results[kind], kind) for kind in scored for column in kind_of(kind).columns(protocol)]
+    lines = [f"model: {results['model']}", "protocol", *(f"  {name}: {value}" for name, value in protocol.items())]
+    parts.append("\n".join(lines))
     return "\n\n".join([*parts, *(f"note: {note}" for note in results["notes"])])
 
 

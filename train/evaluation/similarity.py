@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu, rankdata
 
 Floats = NDArray[np.floating]
 
@@ -47,19 +47,18 @@ def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) ->
     "all": over all pairs of the task at once; "mean": over subsets; "wmean": over subsets, weighted by pairs.
     Undefined correlations are NaN, and left out of both means. "subsets" has Spearman of each subset.
     """
-    parts, found = dict(subsets) or {"all": slice(0, len(gold))}, {}
-    sizes = np.array([len(gold[part]) for part in parts.values()])
+    parts = dict(subsets) or {"all": slice(0, len(gold))}
+    sizes = np.array([len(gold[part]) for part in parts.values()], float)
+    correlations: dict[str, dict[str, float]] = {}
     for name, measure in (("pearson", pearson), ("spearman", spearman)):
         of_parts = np.array([measure(similarity[part], gold[part]) for part in parts.values()])
-        means = {"mean": _defined_mean(of_parts, np.ones(len(sizes))), "wmean": _defined_mean(of_parts, sizes)}
-        found[name] = {"all": measure(similarity, gold), **means}
-    return {**found, "subsets": dict(zip(parts, of_parts.tolist(), strict=True))}
-
-
-def _defined_mean(values: Floats, weights: NDArray) -> float:
-    """Weighted mean of the values that are not NaN; NaN if all are."""
-    defined = ~np.isnan(values)
-    return float(np.average(values[defined], weights=weights[defined])) if defined.any() else float("nan")
+        defined = ~np.isnan(of_parts)
+        means = {"mean": np.ones(len(parts)), "wmean": sizes}
+        correlations[name] = {"all": measure(similarity, gold)} | {
+            mean: float(np.average(of_parts[defined], weights=weights[defined])) if defined.any() else math.nan
+            for mean, weights in means.items()
+        }
+    return {**correlations, "subsets": dict(zip(parts, of_parts.tolist(), strict=True))}
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
@@ -102,11 +101,9 @@ def auc(same: Floats, other: Floats) -> float:
 
     same: (n,), other: (m,). NaN if either is empty.
     """
-    n, m = len(same), len(other)
-    if not n or not m:
+    if not len(same) or not len(other):
         return math.nan
-    ranks = rankdata(np.concatenate([same, other]))[:n]
-    return float((ranks.sum() - n * (n + 1) / 2) / (n * m))
+    return float(mannwhitneyu(same, other, method="asymptotic").statistic / (len(same) * len(other)))
 
 
 def recall(same: Floats, other: Floats, share: float) -> float:

@@ -26,8 +26,7 @@ from una_fast.parallel import n_cores
 
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
 # How long a rank waits for another one. The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take
-# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). Ranks share the dev pairs
-# (80 s for STS-B dev and BERT-base on one core of a CPU).
+# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). Ranks share the dev pairs.
 TIMEOUT = timedelta(hours=2)
 
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Telemetry:
     def catch_up(self, all_of_them: bool = True) -> None:
         """Record the losses that are due, or of all steps so far, which waits for the device."""
         for record in self._losses.due(all_of_them):
-            self._record(lambda recorder, record=record: recorder.step(**record))
+            self._record(partial(Recorder.step, **record))
 
     def evaluation(self, at: Progress) -> None:
         """Record the dev score of a state of the run."""

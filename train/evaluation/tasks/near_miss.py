@@ -31,7 +31,7 @@ from una_fast.errors import InputError
 
 REPLACED = ("replace_obj", "replace_att", "replace_rel")
 SUBSETS = (*REPLACED, "swap_obj", "swap_att")
-CAPTION, PARAPHRASE, NEAR_MISS = COLUMNS = ("caption", "caption2", "negative_caption")
+COLUMNS = ("caption", "caption2", "negative_caption")
 FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
 DEV_PART = 5  # one of so many images is for tuning
 
@@ -40,15 +40,11 @@ Measure = Callable[[Sequence[NDArray]], float]  # of the embeddings (n, D) of a 
 
 @dataclass(frozen=True)
 class NearMissTask(Task):
-    """Texts and the measure of their embeddings.
-
-    texts: captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions.
-    dev: bool (n,), entries whose image is for tuning; None where entries have no image.
-    """
+    """Captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions."""
 
     kind = "near-miss"
     measure: Measure
-    dev: NDArray[np.bool_] | None = None
+    dev: NDArray[np.bool_] | None = None  # (n,), entries whose image is for tuning; None where entries have no image
 
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
@@ -76,27 +72,22 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
     """One of the tasks. downstream: SentEval's folder, with SICK in it and near_miss/ beside senteval/."""
     if name == "sick_auc":
         return _read_sick(downstream / "SICK" / SICK_FILES[split], name, split)
-    subsets = (name,) if name in SUBSETS else REPLACED
-    folder = _near_miss_folder(downstream)
-    entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
-    kept = [entry for entry in entries if split != "dev" or is_dev(entry["filename"])]
-    if not kept:
-        raise InputError(f"{folder}: holds no entries of {name} in split {split!r}")
-    dev = np.array([is_dev(entry["filename"]) for entry in kept], bool)
-    measure = recall_at_5 if name == "recall_at_5" else hits
-    texts = [[entry[column] for entry in kept] for column in COLUMNS]
-    return NearMissTask(name, texts, {split: len(kept)}, measure, dev)
-
-
-def _near_miss_folder(downstream: Path) -> Path:
-    """The folder of SugarCrepe++: beside senteval/, else in the folder that UNA_FAST_DATA names."""
     beside = downstream.parent.parent
-    for root in (beside, Path(os.environ.get("UNA_FAST_DATA") or beside)):
-        if (root / NEAR_MISSES).is_dir():
-            return root / NEAR_MISSES
-    raise InputError(
-        f"{beside / NEAR_MISSES}: missing; `python -m train.download --only near-miss --to {beside}` fetches it"
-    )
+    named = Path(os.environ.get("UNA_FAST_DATA") or beside)
+    folder = next((root / NEAR_MISSES for root in (beside, named) if (root / NEAR_MISSES).is_dir()), None)
+    if folder is None:
+        raise InputError(
+            f"{beside / NEAR_MISSES}: missing; `python -m train.download --only near-miss --to {beside}` fetches it"
+        )
+    entries = []
+    for subset in (name,) if name in SUBSETS else REPLACED:
+        entries += _read_entries(folder / f"{subset}.json")
+    dev = np.array([is_dev(entry["filename"]) for entry in entries], bool)
+    kept = np.flatnonzero(dev) if split == "dev" else np.arange(len(dev))
+    if not len(kept):
+        raise InputError(f"{folder}: holds no entries of {name} in split {split!r}")
+    texts = [[entries[row][column] for row in kept] for column in COLUMNS]
+    return NearMissTask(name, texts, {split: len(kept)}, recall_at_5 if name == "recall_at_5" else hits, dev[kept])
 
 
 def is_dev(image: str) -> bool:
@@ -107,15 +98,12 @@ def is_dev(image: str) -> bool:
 def _read_entries(path: Path) -> list[dict[str, str]]:
     try:
         entries = json.loads("\n".join(read_lines(path)))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error})") from None
-    if not isinstance(entries, list):
-        raise InputError(f"{path}: holds no list of entries")
-    for at, entry in enumerate(entries):
-        for name in (*COLUMNS, "filename"):
-            if not isinstance(entry, dict) or not isinstance(entry.get(name), str):
-                raise InputError(f"{path}, entry {at}: has no text {name!r}")
-    return entries
+        rows = [{name: entry[name] for name in (*COLUMNS, "filename")} for entry in entries]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as entries of SugarCrepe++ ({error!r})") from None
+    if not all(isinstance(text, str) for row in rows for text in row.values()):
+        raise InputError(f"{path}: an entry has something else than text in {', '.join(COLUMNS)} or filename")
+    return rows
 
 
 def _read_sick(path: Path, name: str, split: str) -> NearMissTask:

@@ -1,8 +1,8 @@
 """The tasks by name, one row each, the protocol of an evaluation, and what it uses of a task. Imports no torch.
 
-The modules that read and score tasks are imported on demand. To add a task of an existing kind, add a row and a module
-with `read(folder, name, split)`, which returns the kind's task object (`sts.StsTask`, `transfer.TransferTask`). To add
-a kind, add a row in KINDS and a module with `read`, `columns` and `stated`, as `sts` has them.
+A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
+in KINDS and a module with `read`, `columns(protocol)`, its measures under a described protocol as a list of `Column`,
+the first of which makes the kind's average, and `stated(protocol)`, what it adds to that description.
 """
 
 from __future__ import annotations
@@ -33,21 +33,14 @@ FULL = ("sts", "transfer")  # the suites of which papers report the mean; togeth
 
 
 class TaskRow(NamedTuple):
-    """One task.
-
-    sizes: number of pairs or examples of each split, by which `train.download` checks the files. short: the name in
-    tables. aliases: other names that --tasks takes. dev: it has a dev score. module: the module with `read`; "" for the
-    module of the kind, whose tasks --tasks takes together by the name of the kind, while a task of another module is
-    scored only if it is named.
-    """
+    """One task."""
 
     name: str
     kind: str
-    sizes: Mapping[str, int]
-    short: str = ""
-    aliases: tuple[str, ...] = ()
-    dev: bool = True
-    module: str = ""
+    sizes: Mapping[str, int]  # pairs or examples of each split, by which `train.download` checks the files
+    short: str = ""  # the name in tables
+    dev: bool = True  # it has a dev score
+    module: str = ""  # with `read`, for a task outside the suite of its kind, which is scored only if it is named
 
     @property
     def title(self) -> str:
@@ -64,12 +57,12 @@ TASKS = {
         TaskRow("STS15", "sts", {"test": 3000}, dev=False),
         TaskRow("STS16", "sts", {"test": 1186}, dev=False),
         TaskRow("STSBenchmark", "sts", {"test": 1379}, "STS-B"),
-        TaskRow("SICKRelatedness", "sts", {"test": 4927}, "SICK-R", ("SICK",)),
+        TaskRow("SICKRelatedness", "sts", {"test": 4927}, "SICK-R"),
         TaskRow("MR", "transfer", {"train": 10662}),
         TaskRow("CR", "transfer", {"train": 3775}),
         TaskRow("SUBJ", "transfer", {"train": 10000}),
         TaskRow("MPQA", "transfer", {"train": 10606}),
-        TaskRow("SST2", "transfer", {"train": 67349, "dev": 872, "test": 1821}, aliases=("SST",)),
+        TaskRow("SST2", "transfer", {"train": 67349, "dev": 872, "test": 1821}),
         TaskRow("TREC", "transfer", {"train": 5452, "test": 500}),
         TaskRow("MRPC", "transfer", {"train": 4076, "test": 1725}),
         TaskRow("replace_obj", "near-miss", {"test": 1652}),
@@ -92,12 +85,7 @@ def suite(name: str) -> list[str]:
 
 
 def kind_of(name: str) -> Any:
-    """The module of the kind with this name in KINDS.
-
-    columns(protocol): its measures under a described protocol (`scoring.describe`), as a list of `Column`; the mean of
-    the first over the tasks is the average of the kind, if it is in FULL. stated(protocol): the entries that the kind
-    adds to the description of an `EvaluationProtocol`.
-    """
+    """The module of the kind with this name in KINDS."""
     return import_module(KINDS[name])
 
 
@@ -117,21 +105,20 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
     Raises:
         InputError: a name of no task, or no name at all.
     """
-    rows = TASKS.values()
-    known = {_plain(text): row.name for row in rows for text in (row.name, row.short, *row.aliases) if text}
-    found: list[str] = []
+    known = {_plain(text): row.name for row in TASKS.values() for text in (row.name, row.title)}
+    names: list[str] = []
     for name in filter(None, map(str.strip, tasks.split(","))):
-        if names := suite(name):
-            found += [one for one in names if mode != "dev" or TASKS[one].dev]
+        if of_suite := suite(name):
+            names += [task for task in of_suite if mode != "dev" or TASKS[task].dev]
         elif _plain(name) in known:
-            found.append(known[_plain(name)])
+            names.append(known[_plain(name)])
         else:
             near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
             hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASKS)}"
             raise InputError(f"unknown task {name!r}: {hint}")
-    if not found:
+    if not names:
         raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(KINDS)}, full or names of tasks")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def _plain(name: str) -> str:
@@ -184,15 +171,12 @@ Scores = Any  # of one task: a number, or a dictionary of JSON types; None is an
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """A task with its sentences and gold labels in memory.
-
-    texts: all lists of sentences to embed, in a fixed order. sizes: pairs or examples of each split that was read.
-    """
+    """A task with its sentences and gold labels in memory."""
 
     kind: ClassVar[str]  # a key of KINDS
     name: str
-    texts: list[list[str]]
-    sizes: dict[str, int]
+    texts: list[list[str]]  # all lists of sentences to embed, in a fixed order
+    sizes: dict[str, int]  # pairs or examples of each split that was read
 
     @abstractmethod
     def score(
@@ -216,5 +200,5 @@ class Column(NamedTuple):
 def or_none(scores: Scores) -> Scores:
     """The scores, one number or a dictionary, with None in the place of NaN, which JSON lacks."""
     if isinstance(scores, dict):
-        return {name: or_none(one) for name, one in scores.items()}
+        return {name: or_none(value) for name, value in scores.items()}
     return None if math.isnan(scores) else scores

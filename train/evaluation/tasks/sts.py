@@ -34,29 +34,23 @@ ALIGNMENT_SCORE = 4.0  # pairs scored at least this are positives, as in SimCSE'
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """Pairs of sentences, the first and the second of which are `texts`, with their gold scores.
-
-    subsets: consecutive parts of the pairs, in order.
-    """
+    """Pairs of sentences, the first and the second of which are `texts`, with their gold scores."""
 
     kind = "sts"
     gold: NDArray[np.float64]
-    subsets: dict[str, slice] = field(default_factory=dict)
+    subsets: dict[str, slice] = field(default_factory=dict)  # consecutive parts of the pairs, in order
 
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
         """Correlations, alignment and uniformity, and a note for each correlation that is undefined."""
-        similarity = cosine(*(embeddings[side] for side in rows))
-        found = correlate(similarity, self.gold, self.subsets)
-        space = {
+        similarity, notes = cosine(*(embeddings[side] for side in rows)), []
+        scores = {
+            "pairs": len(self.gold),
+            **correlate(similarity, self.gold, self.subsets),
             "alignment": alignment(similarity[self.gold >= ALIGNMENT_SCORE]),
             "uniformity": uniformity(embeddings[np.unique(np.concatenate(rows))]),
         }
-        return or_none({"pairs": len(self.gold), **found, **space}), self._notes(similarity)
-
-    def _notes(self, similarity: NDArray) -> list[str]:
-        notes = []
         for name, part in {"": slice(None), **self.subsets}.items():
             for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
                 if np.ptp(values) == 0:
@@ -64,7 +58,7 @@ class StsTask(Task):
                     notes.append(f"{self.name} {name}".rstrip() + f": {equal}")
         if empty := sum(not text for side in self.texts for text in side):
             notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
-        return notes
+        return or_none(scores), notes
 
 
 def columns(protocol: Mapping[str, Any]) -> list[Column]:

@@ -27,12 +27,12 @@ Row = tuple[Any, ...]  # the class of a sentence or of a pair, and its one or tw
 class TransferTask(Task):
     """A task with its splits: "train" alone, "train" and "test", or "train", "dev" and "test".
 
-    texts: the sentences of each split, or the first and the second sentences of its pairs. labels: the classes of each
-    split. Examples are in SentEval's order (by length, then class), on which its folds depend.
+    texts: the sentences of each split, or the first and the second sentences of its pairs, in SentEval's order (by
+    length, then class), on which its folds depend.
     """
 
     kind = "transfer"
-    labels: dict[str, NDArray[np.int64]]
+    labels: dict[str, NDArray[np.int64]]  # the classes of each split
 
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
@@ -66,11 +66,8 @@ def f1(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
     """The classifier's input: embeddings (n, D) of sentences, or |u - v| and u * v of pairs side by side, (n, 2 D)."""
-    first, *others = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
-    if not others:
-        return first
-    (second,) = others
-    return torch.cat([(first - second).abs(), first * second], dim=1)
+    u, *pair = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
+    return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
 
 def _binary(negative: Path, positive: Path) -> list[Row]:
@@ -91,10 +88,13 @@ def _trec(path: Path) -> list[Row]:
 
 
 def _class_in(text: str, classes: tuple[str, ...], path: Path, line: int) -> int:
-    try:
-        return classes.index(text.strip())
-    except ValueError:
-        raise InputError(f"{path}, line {line}: class {text!r} is none of {', '.join(classes)}") from None
+    if text.strip() not in classes:
+        raise InputError(f"{path}, line {line}: class {text!r} is none of {', '.join(classes)}")
+    return classes.index(text.strip())
+
+
+def _splits(pattern: str, *splits: str) -> dict[str, tuple[str, ...]]:
+    return {split: (pattern.format(split),) for split in splits}
 
 
 # what reads a split of each task, and the files of each split
@@ -103,15 +103,9 @@ READERS: dict[str, tuple[Callable[..., list[Row]], dict[str, tuple[str, ...]]]] 
     "CR": (_binary, {"train": ("CR/custrev.neg", "CR/custrev.pos")}),
     "SUBJ": (_binary, {"train": ("SUBJ/subj.subjective", "SUBJ/subj.objective")}),
     "MPQA": (_binary, {"train": ("MPQA/mpqa.neg", "MPQA/mpqa.pos")}),
-    "SST2": (
-        partial(_two_classes, (1, 0), 0),
-        {split: (f"SST/binary/sentiment-{split}",) for split in ("train", "dev", "test")},
-    ),
+    "SST2": (partial(_two_classes, (1, 0), 0), _splits("SST/binary/sentiment-{}", "train", "dev", "test")),
     "TREC": (_trec, {"train": ("TREC/train_5500.label",), "test": ("TREC/TREC_10.label",)}),
-    "MRPC": (
-        partial(_two_classes, (0, 3, 4), 1),
-        {split: (f"MRPC/msr_paraphrase_{split}.txt",) for split in ("train", "test")},
-    ),
+    "MRPC": (partial(_two_classes, (0, 3, 4), 1), _splits("MRPC/msr_paraphrase_{}.txt", "train", "test")),
 }
 
 
@@ -120,7 +114,7 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
     reader, files = READERS[name]
     texts: list[list[str]] = []
     labels = {}
-    for one, names in files.items():
+    for part, names in files.items():
         paths = [downstream / file for file in names]
         if not (rows := reader(*paths)):
             raise InputError(f"{paths[0]}: holds no examples")
@@ -128,8 +122,8 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
         rows = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1:]), row[0]))
         classes, *sides = zip(*rows, strict=True)
         texts += map(normalise_spaces, sides)
-        labels[one] = np.array(classes, np.int64)
-    return TransferTask(name, texts, {one: len(classes) for one, classes in labels.items()}, labels)
+        labels[part] = np.array(classes, np.int64)
+    return TransferTask(name, texts, {part: len(classes) for part, classes in labels.items()}, labels)
 
 
 def columns(protocol: Mapping[str, Any]) -> list[Column]:
