@@ -8,6 +8,7 @@ from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # set before transformers is imported, so that no test waits for a network
 os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true")
+os.environ["LOCAL_WORLD_SIZE"] = "64"  # one thread for a training in the tests' process: tiny models gain from no more
 if "PYTEST_XDIST_WORKER" in os.environ:  # one worker runs on each core: more threads would wait for the others
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # threads of the tokenizers

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ STOP_SIGNALS = tuple(
     if hasattr(signal, name)  # Windows has the first two
 )
 
+ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 
 NEEDS_POSIX = (
     "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
@@ -81,6 +83,30 @@ def leave_at_once(number: int) -> NoReturn:
     """
     if os.environ.get("RANK", "0") == "0":
         tell_user(f"stopped by {signal.Signals(number).name} before the run began")
+    os._exit(128 + number)
+
+
+def stop_then_end(stop: Callable[[int], object], end: Callable[[int], object]) -> Callable[[int], None]:
+    """A handler: `stop` for the first signal, `end` for Ctrl-C pressed after it."""
+    at: list[float] = []
+
+    def handle(number: int) -> None:
+        at.append(time.monotonic())
+        if len(at) == 1:
+            stop(number)
+        elif number == signal.SIGINT and at[-1] > at[0] + ONE_PRESS:
+            end(number)
+
+    return handle
+
+
+def tell_stopping(number: int) -> None:
+    """Say that the run will stop."""
+    tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
+
+
+def end_at_once(number: int) -> None:
+    """A handler: exit with the signal's code."""
     os._exit(128 + number)
 
 

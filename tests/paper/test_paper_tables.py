@@ -28,11 +28,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def ranks_here(monkeypatch):
-    monkeypatch.setattr("train.launch.run.train_on_ranks", small_runs.train_on_ranks_here)
-
-
 @pytest.fixture
 def paper(folder, tiny_model, monkeypatch):
     """Runs the command with small settings; returns the exit code and table.json."""

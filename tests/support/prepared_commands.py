@@ -85,7 +85,7 @@ def _command(arguments: list[str], folder: str, environment: Mapping[str, str], 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Python's handler
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have made the tests ignore it
     util.spawnv_passfds = _fork_python  # type: ignore[attr-defined]
-    ranks.start_fork_server(["train.launch.worker", ranks.MODELS])  # now, while this process has one thread
+    ranks.start_fork_server(["train.launch.run", ranks.MODELS])  # now, while this process has one thread
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     try:
         raise SystemExit(main(arguments))

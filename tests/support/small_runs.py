@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,10 +17,12 @@ import torch
 from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
-from train.launch.run import prepare
-from train.launch.worker import work
+from train.launch.corpus import make_indexes
+from train.launch.resolve import resolve_options
+from train.launch.run import train
 from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint, read_pointer
+from train.record.folder import RUN, OutputFolder
 
 ROOT = Path(__file__).parents[2]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
@@ -101,14 +102,12 @@ def options(folder, model, **changes):
     return {**values, **changes}
 
 
-def train_on_ranks_here(run, checked):
-    """Stands in for train.launch.run.train_on_ranks: trains the run inside this process."""
-    return work_here(run, checked), 0
-
-
-def train_here(values, prepared=False):
+def train_here(values):
     """Train as the only rank, inside this process; returns the outcome."""
-    return work_here(*prepare(make_run(values)))
+    run = resolve_options(make_run(values))
+    with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
+        indexes = make_indexes(run)
+        return train(run, lambda ranks: indexes)
 
 
 def free_port():
@@ -116,24 +115,6 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
-
-
-def work_here(run, checked):
-    """Train a prepared run as the only rank, inside this process; returns the outcome."""
-    alone = {
-        "RANK": "0",
-        "WORLD_SIZE": "1",
-        "LOCAL_RANK": "0",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-    }
-    alone["LOCAL_WORLD_SIZE"] = "64"  # gives this rank one thread: a tiny model gains nothing from more
-    threads = torch.get_num_threads()
-    with mock.patch.dict(os.environ, alone):
-        try:
-            return work(run, checked)
-        finally:
-            torch.set_num_threads(threads)
 
 
 def command(values):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from support import small_runs as training
 from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
@@ -34,7 +33,6 @@ def call(words, **changes):
 def finished(words, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("UNA_FAST_DATA", raising=False)
-        patch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
         assert call(words) == 0
     return words
 
@@ -72,7 +70,7 @@ def test_the_page_has_pictures_and_the_answer(finished):
 
 def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tmp_path, monkeypatch):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.run.train_on_ranks", None)  # no run begins
+    monkeypatch.setattr("train.launch.run.train", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
     assert call(finished, output="moved") == 0
@@ -104,7 +102,6 @@ def test_the_answer_follows_the_interval(low, high, said):
 
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.run.train_on_ranks", training.train_on_ranks_here)
     for name in ("paper", "near-misses"):  # the sentences are the same in all conditions
         monkeypatch.delitem(CONDITIONS, name)
     lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]

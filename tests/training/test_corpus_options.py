@@ -10,13 +10,12 @@ import pytest
 import torch
 
 import una_fast
-from support.small_runs import options, train_here, work_here, write_corpus
+from support.small_runs import options, train_here, write_corpus
 from train.config.run import make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
-from train.launch.corpus import TrainingRows
+from train.launch.corpus import Indexes, TrainingRows, make_indexes
+from train.launch.job import Job, encoder_of, resume_fingerprint
 from train.launch.resolve import resolve_options
-from train.launch.run import prepare
-from train.launch.worker import Job, batch_maker, encoder_of, resume_fingerprint
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import make_augmentation
@@ -26,8 +25,8 @@ from una_fast_cli.main import main
 
 def prepared(values):
     """A run, whose index is built, and its training material."""
-    run, _ = prepare(make_run(values))
-    return run, TrainingRows.of(run, una_fast.load_index(run.index))
+    run = resolve_options(make_run(values))
+    return run, TrainingRows.of(run, make_indexes(run).sentences)
 
 
 @pytest.fixture
@@ -112,21 +111,12 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
     assert summary["corpus"]["sources"] == corpus.sources and summary["negatives_from"]["sources"] == words.sources
     job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
     rows = np.array([4, 0, 17])
-    anchors, _, negatives, _ = batch_maker(job).views.of(0, 2, rows)
+    anchors, _, negatives, _ = job.batch_maker().views.of(0, 2, rows)
     una = make_augmentation("una", words, **values)
     texts = corpus[4], corpus[0], corpus[17]
     for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
         encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)
         assert ids["input_ids"].tolist() == encoded["input_ids"]
-
-
-def test_ranks_take_no_other_index_than_the_one_that_was_compared_with_the_corpus(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, index=str(tmp_path / "run" / "index"))
-    run, checked = prepare(make_run(values))
-    una_fast.build_index(write_corpus(tmp_path / "other.txt", seed=1)).save(run.index)
-    outcome = work_here(run, checked)
-    assert outcome.status == "failed" and "index: another index was saved there" in outcome.message
-    assert not (tmp_path / "run" / "run.json").exists()
 
 
 @pytest.fixture
@@ -144,7 +134,7 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint():
         run = resolve_options(make_run(values))
-        return resume_fingerprint(run, (index, None), encoder_of(run), load_tokenizer(run.model))
+        return resume_fingerprint(run, Indexes(index), encoder_of(run), load_tokenizer(run.model))
 
     return tmp_path, fingerprint
 

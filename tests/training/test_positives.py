@@ -10,8 +10,8 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here
 from train.config.run import POSITIVES, make_run
-from train.launch.corpus import TrainingRows
-from train.launch.worker import Job, batch_maker
+from train.launch.corpus import Indexes, TrainingRows
+from train.launch.job import Job
 from train.loop.distributed import Ranks
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
@@ -39,7 +39,7 @@ def job_of(index, tiny_model, rank=0, world=1, **settings):
     run = dataclasses.replace(run, compile="off")
     ranks = Ranks(rank, world, rank, torch.device("cpu"))
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    return Job(run, ranks, index, tokenizer, TrainingRows.of(run, index), None, None, {}, None, None)
+    return Job(run, ranks, Indexes(index), tokenizer, TrainingRows.of(run, index), None, None, {})
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -47,7 +47,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
     rows = np.array([4, 0, 17])
-    anchors, positives = batch_maker(job).views.of(1, 2, rows)
+    anchors, positives = job.batch_maker().views.of(1, 2, rows)
     texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
@@ -61,21 +61,21 @@ def test_negatives_of_a_class_of_ones_own(index, tiny_model, tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     job = job_of(index, tiny_model, augment="own_negatives:Reversed", loss="triplet", alpha=2)
     rows = np.array([4, 0, 17])
-    views = batch_maker(job).views.of(0, 2, rows)
+    views = job.batch_maker().views.of(0, 2, rows)
     texts = [" ".join(index.words(row)[::-1]) for row in rows]
     expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(views[2]["input_ids"], expected["input_ids"])
-    assert len(batch_maker(job).views.of(1, 2, rows)) == 2
+    assert len(job.batch_maker().views.of(1, 2, rows)) == 2
     for wrong in ("uma", "own_negatives:Missing"):
         with pytest.raises(InputError, match=f"{wrong}.* (choose|has no)"):
-            batch_maker(job_of(index, tiny_model, augment=wrong))
+            job_of(index, tiny_model, augment=wrong).batch_maker()
 
 
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
     rows = np.array([4, 0, 17, 9, 12])
-    whole = batch_maker(job_of(index, tiny_model, positives="eda-swap")).views.of(1, 1, rows)[1]["input_ids"]
-    makers = [batch_maker(job_of(index, tiny_model, rank, world, positives="eda-swap")) for rank in range(world)]
+    whole = job_of(index, tiny_model, positives="eda-swap").batch_maker().views.of(1, 1, rows)[1]["input_ids"]
+    makers = [job_of(index, tiny_model, rank, world, positives="eda-swap").batch_maker() for rank in range(world)]
     together = torch.cat([positives_of(maker.make(1, 1, rows)) for maker in makers])
     assert torch.equal(together, whole[:, : together.shape[1]])
 

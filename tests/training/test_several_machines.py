@@ -11,7 +11,7 @@ import torch
 
 import una_fast
 from support.small_runs import assert_same_run, finish, free_port, options, start_prepared, wait_for_step
-from train.launch import worker
+from train.launch import run as launcher
 from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index
@@ -68,7 +68,7 @@ def test_machines_that_differ_are_refused(monkeypatch, name):
         fingerprint, progress = mine
         found[:] = [mine, mine, ({**fingerprint, name: "b"}, progress)]
 
-    monkeypatch.setattr(worker.dist, "all_gather_object", gather)
+    monkeypatch.setattr(launcher.dist, "all_gather_object", gather)
     job = SimpleNamespace(fingerprint={"--learning-rate": "a", "corpus": "a", "model": "a"}, progress=None)
     with pytest.raises(InputError, match=f"rank 2 has {name} b, and rank 0 a: give all machines the same options"):
-        worker.agreed(Ranks(1, 3, 0, torch.device("cpu")), job)
+        launcher.agreed(Ranks(1, 3, 0, torch.device("cpu")), job)

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -11,11 +12,9 @@ import pytest
 from support import rank_processes
 from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
-from train.launch import run as launcher
-from train.launch.ranks import RankProcesses, start_fork_server
-from train.launch.run import train_on_ranks
-from train.loop.loop import Outcome
-from train.record.checkpoint import Progress, read_pointer
+from train.config.run import Run
+from train.launch.ranks import RankDiedError, start_fork_server, work_on_ranks
+from train.record.checkpoint import read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
 from una_fast.errors import InputError
 
@@ -115,52 +114,6 @@ def test_blocked_signals_arrive_where_they_are_handled():
     assert signal.getsignal(signal.SIGUSR1) == handlers
 
 
-class SlowRanks:
-    """Stands in for RankProcesses: ranks that stop slowly, while Ctrl-C comes again and again."""
-
-    ready = (0,)
-
-    def __init__(self, function, arguments, environments):
-        self.signals, self.running, self.killed, self.results = [], True, False, {}
-        SlowRanks.last = self
-
-    def receive(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.3)
-
-    def dead(self):
-        return None
-
-    def signal(self, number):
-        self.signals.append(number)
-
-    def kill(self):
-        self.killed = True
-
-
-@pytest.fixture
-def slow_ranks(monkeypatch):
-    monkeypatch.setattr(launcher, "RankProcesses", SlowRanks)
-    monkeypatch.setattr(launcher, "start_fork_server", lambda modules: None)
-
-
-RUN = {"corpus": "c", "model": "m", "output": "o"}
-
-
-@pytest.mark.slow
-def test_a_second_ctrl_c_ends_at_once(slow_ranks):
-    outcome = train_on_ranks(training.make_run(RUN), "")
-    assert outcome == (Outcome("stopped", Progress(), signal.SIGINT), signal.SIGINT)
-    assert SlowRanks.last.killed and SlowRanks.last.signals == [signal.SIGINT]
-
-
-def test_signals_before_training_kill_what_has_nothing_to_save(slow_ranks, monkeypatch):
-    monkeypatch.setattr(SlowRanks, "ready", ())
-    with pytest.raises(Stopped):
-        train_on_ranks(training.make_run(RUN), "")
-    assert SlowRanks.last.killed and not SlowRanks.last.signals
-
-
 def test_a_socket_that_cannot_be_made_is_said(monkeypatch):
     def fail():
         raise OSError("AF_UNIX path too long")
@@ -170,27 +123,32 @@ def test_a_socket_that_cannot_be_made_is_said(monkeypatch):
         start_fork_server([])
 
 
-class TestRankProcesses:
-    """The processes themselves, with functions in place of a training."""
+class TestProcesses:
+    """The processes themselves, with other work than a training."""
 
     @staticmethod
-    def end_of(function, arguments):
-        """(results by rank, the ranks that were ready, what `dead` says) once all ranks have ended."""
-        ranks = RankProcesses(function, arguments, [{"OWN": str(rank)} for rank in range(len(arguments))])
-        while ranks.running:
-            ranks.receive()
-        return ranks.results, {*ranks.ready}, ranks.dead()
+    def run_of(nproc=2):
+        return Run(nproc=nproc)
 
-    def test_they_tell_that_they_are_ready_return_objects_and_have_their_environment(self):
-        said = self.end_of(rank_processes.returns, [("a",), ("b",)])
-        assert said == ({0: ("a", "0"), 1: ("b", "1")}, {0, 1}, None)
+    def test_the_exit_code_is_the_highest(self):
+        assert work_on_ranks(self.run_of(), rank_processes.number) == 5
 
-    def test_the_last_words_of_a_rank_that_dies(self):
-        results, _, death = self.end_of(rank_processes.divides, [(1,), (0,)])
-        assert results == {0: 1.0} and death == (1, "ZeroDivisionError: division by zero")
+    @pytest.mark.parametrize(("work", "code"), [("divides", 1), ("is_killed", -9)])
+    def test_a_rank_that_dies_ends_all(self, work, code):
+        with pytest.raises(RankDiedError, match=f"rank 1 died: exit code {code}"):
+            work_on_ranks(self.run_of(), getattr(rank_processes, work))
 
-    def test_a_killed_rank(self):
-        assert self.end_of(rank_processes.killed, [()])[2] == (0, "exit code -9")
+    def test_a_signal_before_training_kills_what_has_nothing_to_save(self):
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        with pytest.raises(Stopped, match="SIGTERM"):
+            work_on_ranks(self.run_of(), rank_processes.sleeps)
+
+    def test_a_second_ctrl_c_ends_at_once(self, capfd):
+        for seconds in (1, 1.5):
+            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(Stopped, match="SIGINT"):
+            work_on_ranks(self.run_of(), rank_processes.saves_for_long)
+        assert "SIGINT: the run stops after this step; Ctrl-C ends it at once" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,25 @@ from train.signals import tell_user
 from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Source
-from una_fast.corpus.sources import check_sources, open_sources, source_digests
+from una_fast.corpus.sources import check_sources, open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.layout import KIND
 from una_fast.storage import check_own, is_saved
 from una_fast.tokens.ids import TokenIds
+
+
+class Indexes(NamedTuple):
+    """The index of the sentences to train on, and the one that the negatives' words come from if it is another."""
+
+    sentences: Index
+    words: Index | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of both."""
+        return ", negatives from ".join(index.fingerprint for index in self if index)
 
 
 def sources(run: Run) -> list[Path]:
@@ -43,16 +55,10 @@ def opened(run: Run, paths: Path | list[Path]) -> Sequence[Source]:
         return open_sources(paths, Reading(run.column, run.quoting))
 
 
-def open_index(run: Run, corpus: Any = None) -> Index:
-    """Load the saved index of a run. corpus: the sources that it must have been made from, if given.
-
-    Raises:
-        InputError: the index is damaged, or was made with other options or from another corpus.
-    """
+def open_index(run: Run) -> Index:
+    """Load the saved index of a run. Raises InputError if it is damaged, or was made with other options."""
     tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # load_index needs an import path again
-    index = una_fast.load_index(
-        run.index, corpus=corpus, column=run.column, word_tokenizer=tokenizer, quoting=run.quoting
-    )
+    index = una_fast.load_index(run.index, word_tokenizer=tokenizer)
     if (tokenizer is None and index.word_tokenizer != run.word_tokenizer) or index.lowercase != run.lowercase:
         raise InputError(
             f"--index {run.index}: its words were made by {tokenizer_name(index.word_tokenizer)!r} with "
@@ -62,23 +68,24 @@ def open_index(run: Run, corpus: Any = None) -> Index:
     return index
 
 
-def open_indexes(run: Run) -> tuple[Index, Index | None]:
-    """The index of the sentences to train on, and the index of the negatives if it is another one.
+def open_indexes(run: Run, checked: bool = True) -> Indexes:
+    """The saved indexes of a run. An --index of other text gives the words of the negatives alone.
 
-    An --index that was made from other text gives the words of the negatives; the corpus is then indexed in memory.
+    checked: whether another process of this machine has compared the index with the corpus.
+
+    Raises:
+        InputError: as `open_index`, or the index was made from files of the corpus' names with other content.
     """
-    index = open_index(run)
-    if Path(run.index) == Path(run.output) / INDEX or _is_of_corpus(run, index):
-        return index, None
-    return build_index_of(run), index
-
-
-def _is_of_corpus(run: Run, index: Index) -> bool:
-    """Whether an index was made from files of the corpus' names, or of the same content."""
-    given = opened(run, sources(run))
-    if [source.name for source in given] == [source["name"] for source in index.sources]:
-        return True
-    return [source.digest() for source in given] == [source["xxh3_128"] for source in index.sources]
+    index, given = open_index(run), opened(run, sources(run))
+    is_of_run = Path(run.index) == Path(run.output) / INDEX
+    if is_of_run or [source.name for source in given] == [source["name"] for source in index.sources]:
+        if not checked:
+            digests = [{"name": source.name, "xxh3_128": source.digest()} for source in given]
+            check_sources(Path(run.index), index.sources, digests)
+        return Indexes(index)
+    if [source.digest() for source in given] == [source["xxh3_128"] for source in index.sources]:
+        return Indexes(index)
+    return Indexes(build_index_of(run), index)
 
 
 def build_index_of(run: Run) -> Index:
@@ -92,12 +99,11 @@ def build_index_of(run: Run) -> Index:
     )
 
 
-def make_index(run: Run) -> tuple[Index, Index | None]:
-    """`open_indexes` after a check, bound to the model's tokenizer; run.index and a demo's corpus are made if missing.
+def make_indexes(run: Run) -> Indexes:
+    """`open_indexes`, bound to the model's tokenizer; run.index and a demo's corpus are made if they are missing.
 
     Raises:
-        InputError: the index is damaged, was made with other options, or from files of the corpus' names with other
-            content.
+        InputError: as `open_indexes`, or the corpus or the tokenizer cannot be used.
     """
     prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
@@ -107,33 +113,33 @@ def make_index(run: Run) -> tuple[Index, Index | None]:
         tell_user(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
-        TokenIds(index, tokenizer)
         index.save(run.index)
-    index, other = open_indexes(run)
-    if other is None:
-        check_sources(Path(run.index), index.sources, source_digests(sources(run), run.column, run.quoting))
-    else:
+    indexes = open_indexes(run, checked=False)
+    index, words = indexes
+    if words:
         warnings.warn(
             f"--index {run.index} was made from other text than --corpus: the words of the negatives come from its "
-            f"{counted(other.n_documents, 'sentence')}; without --index they come from the corpus itself",
+            f"{counted(words.n_documents, 'sentence')}; without --index they come from the corpus itself",
             InputWarning,
             stacklevel=2,
         )
-    TokenIds(index, tokenizer)
+    TokenIds(index, tokenizer)  # kept in the index's folder, for all ranks
     rows = TrainingRows.of(run, index)
     left_out = rows.counts["sentences"] - len(rows.rows)
     note = f", {left_out:,} left out as blank" if left_out else ""
     tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {counted(index.n_terms, 'term')}")
-    return index, other
+    return indexes
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The sentences to train on and their counts.
+    """The sentences to train on.
 
-    rows: int64, the usable rows of the index; paraphrase_offset: row of the first paraphrase, or None. counts, as in
-    run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no words (with
-    --keep-punctuation, none with a letter or digit), and "terms".
+    Attributes:
+        rows: int64, the usable rows of the index.
+        paraphrase_offset: row of the first paraphrase, or None.
+        counts: as in run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no
+            words (with --keep-punctuation, none with a letter or digit), and "terms".
     """
 
     rows: NDArray[np.int64]
@@ -149,8 +155,8 @@ class TrainingRows:
         """
         n_anchors, offset = index.n_documents, None
         if run.paraphrases:
-            own = index.sources[-len(opened(run, Path(run.paraphrases))) :]
-            n_paraphrases = sum(source["n_documents"] for source in own)
+            last = index.sources[-len(opened(run, Path(run.paraphrases))) :]
+            n_paraphrases = sum(source["n_documents"] for source in last)
             n_anchors = offset = index.n_documents - n_paraphrases
             if n_anchors != n_paraphrases:
                 raise InputError(

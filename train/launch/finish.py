@@ -1,4 +1,4 @@
-"""What follows the last step: the scores of best/ on SentEval's tasks (--evaluate), and its upload (--push-to)."""
+"""What follows the last step: the demo's table, the scores of best/ (--evaluate), its card and upload."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from huggingface_hub import HfApi, constants, get_token
 from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_repo_id
 
 from train.config.run import Run
+from train.demo.demo import show_results
 from train.evaluation.files import downstream_folder
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, task_names
 from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, read_object, read_summary, write_json
+from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, title
 from train.signals import tell_user
 from una_fast.errors import InputError
@@ -33,6 +35,9 @@ def finish(run: Run) -> int:
 
     Returns the exit code: 0, or EXIT_NOT_PUSHED.
     """
+    if run.demo:
+        show_results(run)
+        write_report([run.output, "--output", str(Path(run.output) / "report.html")])
     if run.evaluate and not is_scored(run):
         score_best(run)
     write_card(Path(run.output))

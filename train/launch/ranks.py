@@ -1,4 +1,4 @@
-"""The ranks of a training as processes on this machine: how they start, what they tell, and how they end.
+"""The ranks of --nproc: processes of this machine that get what torchrun would give them, and how they end.
 
 torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
 as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process group
@@ -19,9 +19,14 @@ from multiprocessing import connection, forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, cast
 
-from train.signals import held_back
+from torch.distributed import TCPStore
+
+from train.config.run import Run
+from train.signals import Stopped, handled, held_back, stop_then_end, tell_stopping
 from una_fast.errors import InputError
 
+Work = Callable[[Run, Callable[[], object]], int]  # of a rank: (run, what it calls once it can save) -> its exit code
+HOST = "127.0.0.1"
 POLL_SECONDS = 0.1  # between two checks for a signal
 WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
 PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
@@ -31,86 +36,70 @@ SPINS = "10000"
 MODELS = "transformers.activations"  # brings most of a model's imports: 1.8 s of processor time
 
 
-class RankProcesses:
-    """Processes that run a function, one for each rank.
+class RankDiedError(Exception):
+    """A rank ended by an exception or was killed; the message says which and how."""
 
-    The function is called with the rank's arguments and then with a function that tells the launcher that the rank is
-    ready. ready: the ranks that have told so. results: what the function returned, by rank.
+
+def work_on_ranks(run: Run, work: Work) -> int:
+    """The highest exit code of `work` on run.nproc processes, each a rank.
+
+    Raises:
+        Stopped: a signal came before the ranks could save, after the last one had ended, or Ctrl-C a second time.
+        RankDiedError: one of them died, and the others were killed.
     """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
-        environments: Sequence[Mapping[str, str]],
-    ) -> None:
-        """arguments, environments: by rank; an environment is added to the launcher's own."""
-        self.ready: dict[int, None] = {}
-        self.results: dict[int, Any] = {}
-        self._errors: dict[int, str] = {}
-        self._processes: list[Any] = []
-        self._replies: dict[Any, int] = {}  # the connection to each rank that runs, and its number
-        context = multiprocessing.get_context("forkserver")
+    start_fork_server([work.__module__, MODELS])
+    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
+    # what torchrun would set; the store is in the launcher, not in rank 0
+    alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    alike |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(run.nproc))
+    context = multiprocessing.get_context("forkserver")
+    ready, theirs = context.Pipe(duplex=False)
+    numbers = [{**alike, **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))} for rank in range(run.nproc)]
+    ranks = [context.Process(target=_run_rank, args=(work, run, of_rank, theirs)) for of_rank in numbers]
+    asked: list[int] = []
+    ended: list[int] = []
+    with handled(stop_then_end(asked.append, ended.append)):
         try:
-            for rank, (own, environment) in enumerate(zip(arguments, environments, strict=True)):
-                ours, theirs = context.Pipe(duplex=False)
-                self._replies[ours] = rank
-                told = (function, own, environment, theirs)
-                self._processes.append(context.Process(target=_run_rank, args=told, name=f"rank {rank}"))
-                self._processes[-1].start()
-                theirs.close()
-        except BaseException:
-            self.kill()
-            raise
-
-    def receive(self, seconds: float = POLL_SECONDS) -> None:
-        """Wait up to `seconds` for what ranks tell, or for the end of one."""
-        kept = {"ready": self.ready, "result": self.results, "error": self._errors}
-        for reply in cast(list[Any], connection.wait([*self._replies], seconds)):
-            rank = self._replies[reply]
-            try:
-                what, value = reply.recv()
-                kept[what][rank] = value
-            except (EOFError, OSError):  # the rank has ended
-                del self._replies[reply]
-                self._processes[rank].join()
-
-    @property
-    def running(self) -> bool:
-        """True until all ranks have ended, and all that they told is received."""
-        return bool(self._replies)
-
-    def dead(self) -> tuple[int, str] | None:
-        """(rank, why) of a rank that ended without a result; None if there is none."""
-        for rank, process in enumerate(self._processes):
-            if process.exitcode and rank not in {*self._replies.values(), *self.results}:
-                return rank, self._errors.get(rank) or f"exit code {process.exitcode}"
-        return None
-
-    def signal(self, number: int) -> None:
-        """Send a signal to all ranks; it does no harm to one that has already received it."""
-        for process in self._processes:
-            if process.pid and process.is_alive():
-                os.kill(process.pid, number)
-
-    def kill(self) -> None:
-        """End all ranks at once."""
-        self.signal(signal.SIGKILL)
-        for process in self._processes:
-            if process.pid:
-                process.join()
+            for rank in ranks:
+                rank.start()
+            theirs.close()
+            _wait(ranks, ready, asked, ended)
+        finally:
+            for rank in filter(lambda rank: rank.pid, ranks):
+                rank.kill()
+                rank.join()
+    code = max(cast(int, rank.exitcode) for rank in ranks)
+    if asked and not code:
+        raise Stopped(asked[0])
+    return code
 
 
-def _run_rank(
-    function: Callable[..., Any], arguments: tuple, environment: Mapping[str, str], reply: connection.Connection
-) -> None:
+def _wait(ranks: Sequence[Any], ready: connection.Connection, asked: Sequence[int], ended: Sequence[int]) -> None:
+    """Return once all ranks have ended. asked, ended: signals that ask for a stop, and for the end at once."""
+    passed_on = False
+    while running := [rank for rank in ranks if rank.exitcode is None]:
+        connection.wait([rank.sentinel for rank in running], POLL_SECONDS)
+        for number, rank in enumerate(ranks):
+            if rank.exitcode is not None and (rank.exitcode < 0 or rank.exitcode == 1):
+                if asked:
+                    raise Stopped(asked[0])
+                raise RankDiedError(f"rank {number} died: exit code {rank.exitcode}")
+        if asked and not passed_on:
+            if ended or not ready.poll():  # there is nothing to save
+                raise Stopped(asked[0])
+            tell_stopping(asked[0])
+            for rank in running:
+                with suppress(ProcessLookupError):
+                    os.kill(rank.pid, asked[0])  # it does no harm to a rank that has already received it
+            passed_on = True
+        if ended:
+            raise Stopped(ended[0])
+
+
+def _run_rank(work: Work, run: Run, environment: Mapping[str, str], ready: connection.Connection) -> None:
     end_with_launcher()
     os.environ.update(environment)
-    try:
-        reply.send(("result", function(*arguments, lambda: reply.send(("ready", None)))))
-    except Exception as error:
-        reply.send(("error", f"{type(error).__name__}: {error}".strip().splitlines()[-1]))
-        raise
+    raise SystemExit(work(run, lambda: ready.send(True)))
 
 
 def end_with_launcher() -> None:

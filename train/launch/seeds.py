@@ -12,11 +12,11 @@ from pathlib import Path
 from train.config.run import Run
 from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
-from train.launch.corpus import make_index
+from train.launch.corpus import make_indexes
 from train.launch.finish import EXIT_NOT_PUSHED
+from train.launch.job import encoder_of, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
-from train.launch.worker import encoder_of, resume_fingerprint
 from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer
 from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
 from train.report.runs import Group, kept_start, old_names, read_run
@@ -101,7 +101,7 @@ def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
     fingerprint = {}
     if runs:
-        indexes, first = make_index(runs[0]), runs[0]
+        indexes, first = make_indexes(runs[0]), runs[0]
         tokenizer = load_tokenizer(first.model, first.trust_remote_code)
         fingerprint = resume_fingerprint(first, indexes, encoder_of(first), tokenizer)
     for one in runs:

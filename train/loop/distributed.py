@@ -50,7 +50,8 @@ class Ranks:
 def join_group(device: str) -> Ranks:
     """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
 
-    LOCAL_RANK counts the GPUs that CUDA_VISIBLE_DEVICES leaves visible. It is chosen before anything is allocated.
+    A single rank needs no group. LOCAL_RANK counts the GPUs that CUDA_VISIBLE_DEVICES leaves visible. It is chosen
+    before anything is allocated.
 
     Raises:
         InputError: torchrun started more ranks on this machine than it has GPUs.
@@ -67,11 +68,10 @@ def join_group(device: str) -> Ranks:
         torch.cuda.set_device(gpu)
         if world > 1:
             dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu, timeout=TIMEOUT)
-        else:  # one rank gathers nothing on its GPU, and need not have NCCL
-            dist.init_process_group("gloo")
         return Ranks(rank, world, local, gpu)
     torch.set_num_threads(max(1, n_cores(None) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    dist.init_process_group("gloo", timeout=TIMEOUT)
+    if world > 1:
+        dist.init_process_group("gloo", timeout=TIMEOUT)
     return Ranks(rank, world, local, torch.device("cpu"))
 
 
