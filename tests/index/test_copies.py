@@ -1,4 +1,4 @@
-"""An index copied to an address and back: complete or not at all, resumed after a stop, checked when it is fetched."""
+"""An index copied to an address and back: complete or not at all, and checked when it is fetched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import una_fast
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index, upload_index
-from una_fast.index.layout import DTYPES, KIND, VERSION
+from una_fast.index.layout import KIND, VERSION
 from una_fast.storage import is_saved, load_arrays, save_arrays
 from una_fast.storage.folder import MANIFEST, Manifest
 from una_fast_cli.main import main
@@ -44,11 +44,10 @@ def content(folder):
 
 def test_a_copy_of_a_copy_is_the_index(built, tmp_path, in_memory):
     for number, address in enumerate([in_memory, f"file://{tmp_path}/copies/index", tmp_path / "path" / "index"]):
-        size = upload_index(built, address)
         back = tmp_path / f"back-{number}"
-        assert fetch_index(address, back) == size > 0
-        assert content(back) == content(built)
-        assert upload_index(built, address) == fetch_index(address, back) == size  # all files are there already
+        for _ in range(2):
+            assert upload_index(built, address) == fetch_index(address, back) > 0
+            assert content(back) == content(built)
     assert list(una_fast.load_index(back)) == TEXTS
     with pytest.raises(
         InputError, match=r"is an address; copy it to this machine with `una-fast fetch memory://copies/"
@@ -81,13 +80,12 @@ def test_an_index_is_fetched_over_http(built, tmp_path):
         server.shutdown()
 
 
-@pytest.mark.parametrize("number", range(len(DTYPES)))
-def test_a_copy_that_was_stopped_goes_on_and_is_never_taken_for_an_index(built, tmp_path, in_memory, number):
+def test_a_copy_that_was_stopped_is_never_taken_for_an_index(built, tmp_path, in_memory):
     """What a stop leaves: whole files, a half one, and no manifest."""
-    files, names = fsspec.filesystem("memory"), sorted(set(content(built)) - {MANIFEST})
+    files, names = fsspec.filesystem("memory"), sorted(set(content(built)) - {MANIFEST})[:5]
     (tmp_path / "copy").mkdir()
-    for name in names[: number + 1]:
-        part = (built / name).read_bytes()[: -1 if name == names[number] else None]
+    for name in names:
+        part = (built / name).read_bytes()[: -1 if name == names[-1] else None]
         files.pipe_file(f"/copies/index/{name}", part)
         (tmp_path / "copy" / name).write_bytes(part)
     for call in (partial(fetch_index, in_memory, tmp_path / "back"), partial(una_fast.load_index, tmp_path / "copy")):
@@ -141,22 +139,16 @@ def changed(array, at, value):
 
 BAD_ARRAYS = {
     "an id too large": ("words_values", lambda a: changed(a, 3, a.max() + 1)),
-    "a negative id": ("words_values", lambda a: changed(a, 0, -1)),
-    "a chunk too large": ("sentences_values", lambda a: changed(a, -1, 2**31 - 1)),
+    "a negative id": ("sentences_values", lambda a: changed(a, 0, -1)),
     "rows that decrease": ("words_indptr", lambda a: changed(a, 2, a[1] - 1)),
     "rows beyond the end": ("sentences_indptr", lambda a: changed(a, -1, 10**9)),
-    "rows that start late": ("sentences_indptr", lambda a: changed(a, 0, 1)),
     "a row fewer": ("words_indptr", lambda a: a[[*range(len(a) - 2), -1]]),
-    "no rows": ("words_indptr", lambda a: a[:0]),
-    "offsets that decrease": ("chunks_offsets", lambda a: changed(a, 1, 10**6)),
-    "half a character": ("chunks_utf8", lambda a: changed(a, -1, 0xC3)),
     "offsets inside a character": ("chunks_offsets", lambda a: changed(a, 1, 1)),
     "a frequency beyond N": ("document_frequency", lambda a: changed(a, 0, len(TEXTS) + 1)),
     "a value fewer": ("idf", lambda a: a[1:]),
     "no number": ("idf", lambda a: changed(a, 1, np.nan)),
     "scores that increase": ("max_tfidf", lambda a: a[::-1]),
     "other integers": ("words_values", lambda a: a.astype(np.int64)),
-    "two dimensions": ("idf", lambda a: a[:, None]),
     "no terms": ("terms_offsets", lambda a: a[:1]),
     "another list of arrays": ("more", lambda _: np.arange(3)),
 }
@@ -177,25 +169,19 @@ def test_an_index_that_no_build_can_make_is_not_fetched(built, tmp_path, name):
     assert not is_saved(tmp_path / "back")
 
 
-@pytest.mark.parametrize("name", ["../../escaped", "a/b", ""])
-def test_no_name_in_a_manifest_leads_out_of_the_folder(built, tmp_path, name):
-    meta, arrays = load_arrays(built, KIND, VERSION)
-    save_arrays(tmp_path / "index", KIND, VERSION, meta, arrays)
-    data = Manifest(KIND, VERSION, meta, {name: "0" * 16}).encode()
-    (tmp_path / "index" / MANIFEST).write_bytes(data)
+def test_no_name_in_a_manifest_leads_out_of_the_folder(built, tmp_path):
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / MANIFEST).write_bytes(Manifest(KIND, VERSION, {}, {"../../escaped": "0" * 16}).encode())
     with pytest.raises(InputError, match=r"manifest\.json: damaged"):
         fetch_index(tmp_path / "index", tmp_path / "back")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
 
 
-BAD_FIELDS = {"word_tokenizer": 1, "lowercase": "no", "score_law": 1}
-
-
-@pytest.mark.parametrize("change", [{"sources": None}, *({name: value} for name, value in BAD_FIELDS.items())])
-def test_a_field_of_another_type_is_refused(built, tmp_path, change):
+@pytest.mark.parametrize("name", ["sources", "word_tokenizer", "lowercase", "score_law"])
+def test_a_field_of_another_type_is_refused(built, tmp_path, name):
     meta, arrays = load_arrays(built, KIND, VERSION)
-    save_arrays(tmp_path / "index", KIND, VERSION, {**meta, **change}, arrays)
-    with pytest.raises(InputError, match=f"wrong {next(iter(change))}; build it again"):
+    save_arrays(tmp_path / "index", KIND, VERSION, {**meta, name: None}, arrays)
+    with pytest.raises(InputError, match=f"wrong {name}; build it again"):
         una_fast.load_index(tmp_path / "index")
 
 

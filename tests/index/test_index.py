@@ -1,11 +1,15 @@
-"""The index as a sequence of sentences."""
+"""The index: a sequence of sentences, and equation 2."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import una_fast
+from support import reference
+from support.short_corpus import CORPUS
 
 TEXTS = ["The cat sat.", "", "A dog  ran, far!", "\u00e9t\u00e9 \U0001f600"]
 
@@ -43,3 +47,43 @@ def test_a_row_that_is_no_integer_is_named(index, row):
     for get in (index.__getitem__, index.words, index.sentence):
         with pytest.raises(TypeError, match=r"give an integer from 0 to 3, or a slice"):
             get(row)
+
+
+@pytest.fixture(scope="module")
+def short():
+    return una_fast.build_index(CORPUS)
+
+
+def test_the_index_is_equation_2(short):
+    rows = [short.words(row) for row in range(short.n_documents)]
+    assert list(short.terms) == reference.ranking(rows)
+    idf = reference.idf(rows)
+    np.testing.assert_allclose(short.idf, [idf[t] for t in short.terms], rtol=1e-15)
+    z = short.tfidf()
+    for row, words in enumerate(rows):
+        expected = reference.tfidf(words, idf, 0.0)
+        found = {short.terms[j]: v for j, v in zip(z[[row]].indices, z[[row]].data, strict=True)}
+        assert found == pytest.approx(expected, rel=1e-14)
+        counts = short.counts[[row]]
+        found = dict(zip(counts.indices.tolist(), counts.data.tolist(), strict=True))
+        assert found == Counter(short.word_ids[row].tolist())
+    np.testing.assert_array_equal(z.tocsc().max(axis=0).toarray().ravel(), short.max_tfidf)
+
+
+def test_dtypes_and_shapes_are_the_documented_ones(short):
+    v = short.n_terms
+    assert (short.document_frequency.dtype, short.document_frequency.shape) == (np.int64, (v,))
+    assert (short.idf.dtype, short.idf.shape) == (np.float64, (v,))
+    assert (short.max_tfidf.dtype, short.max_tfidf.shape) == (np.float64, (v,))
+    assert short.counts.shape == short.tfidf().shape == (short.n_documents, v)
+    assert short.n_documents == len(CORPUS)
+    assert short.sentence(3) == CORPUS[3]
+    assert short.words(3) == ["the", "the", "the", "cat", "sat", "."]
+
+
+def test_indexes_are_equal_byte_for_byte_for_any_number_of_threads(tmp_path):
+    for n_jobs in (1, 2, 5):
+        una_fast.build_index(CORPUS * 50, n_jobs=n_jobs).save(tmp_path / str(n_jobs))
+    files = {path.name: path.read_bytes() for path in (tmp_path / "1").iterdir()}
+    for n_jobs in (2, 5):
+        assert {path.name: path.read_bytes() for path in (tmp_path / str(n_jobs)).iterdir()} == files

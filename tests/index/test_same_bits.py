@@ -6,14 +6,8 @@ The test switches off the newer instructions.
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-import una_fast
-from una_fast.errors import InputError
-from una_fast.index.layout import KIND, VERSION
-from una_fast.storage import load_arrays, save_arrays
 
 # instruction sets beyond those of every x86-64 processor; numpy and glibc warn about names that they do not know
 NUMPY_OFF = "X86_V4 X86_V3 AVX512_SPR AVX512_ICL AVX512_CNL AVX512_CLX AVX512_SKX AVX512F AVX512CD AVX2 FMA3 F16C AVX"
@@ -72,13 +66,3 @@ def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
     assert old == here
     if numpys[0] == numpys[1]:
         pytest.skip("numpy's logarithms are the same without them, so this machine shows nothing")
-
-
-def test_an_index_of_before_is_refused(tmp_path: Path) -> None:
-    """Its scores may differ in the last bit from those of a new index."""
-    una_fast.build_index(["the cat sat", "on the mat"]).save(tmp_path / "index")
-    meta, arrays = load_arrays(tmp_path / "index", KIND, VERSION)
-    assert meta.pop("score_law") == 2
-    save_arrays(tmp_path / "before", KIND, VERSION, meta, arrays)
-    with pytest.raises(InputError, match="wrong score_law; build it again"):
-        una_fast.load_index(tmp_path / "before")

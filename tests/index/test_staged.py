@@ -16,13 +16,9 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.staged import Calling, cut
-from una_fast.corpus.reading import Reading
-from una_fast.corpus.source import Source, blocks_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.layout import DTYPES
 from una_fast.index.staged.build import work_folder
-from una_fast.index.staged.packs import read_meta
-from una_fast.index.staged.read import write_segments
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
 CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)
@@ -83,22 +79,15 @@ def shards(tmp_path):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
-def test_every_executor_and_every_kind_of_file_give_the_same_bits(shards, tmp_path, monkeypatch):
-    expected = una_fast.build_index(shards)
+def test_every_executor_and_every_kind_of_source_give_the_same_bits(shards, tmp_path, monkeypatch):
+    corpus = [shards, pa.table({"text": LINES[3:]}), LINES, shards / "a.txt"]
+    expected = una_fast.build_index(corpus)
     cut(monkeypatch, split_bytes=100)
     with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(1) as processes:
         executors = {"none": None, "threads": threads, "processes": processes, "calling": Calling()}
         for name, executor in executors.items():
-            assert same(built(shards, folder=tmp_path / name, executor=executor), expected), name
-
-
-def test_an_iterable_a_table_and_files_are_one_corpus(shards, tmp_path, monkeypatch):
-    corpus = [shards / "a.txt", iter(LINES), pa.table({"text": LINES[3:]}), shards / "a.txt"]
-    expected = una_fast.build_index([corpus[0], list(LINES), *corpus[2:]])
-    cut(monkeypatch)
-    assert same(built(corpus, folder=tmp_path / "index"), expected)
+            assert same(built(corpus, folder=tmp_path / name, executor=executor), expected), name
 
 
 def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
@@ -128,32 +117,3 @@ def test_errors_in_a_part_of_a_file_name_its_line(tmp_path, monkeypatch, line, s
         built(path, max_document_bytes=50, folder=tmp_path / "index")
     assert str(found.value) == str(expected.value)
     assert "line 31" in str(found.value)
-
-
-def test_words_by_parts_of_bytes_are_those_of_whole_lines(tmp_path, monkeypatch):
-    """Lines stay whole wherever a file is cut, also a last line without a line end."""
-    path = tmp_path / "corpus.txt"
-    path.write_text("\n".join(LINES))
-    for split_bytes in (1, 7, 33, 1000):
-        cut(monkeypatch, split_bytes=split_bytes)
-        assert list(built(path, folder=tmp_path / "index")) == LINES
-
-
-def test_the_remark_on_a_source_counts_the_documents_of_all_its_segments(tmp_path):
-    class Two(Source):
-        name = "two"
-        reading = Reading()
-
-        def _blocks(self):
-            for texts in ([b"a b", b"c"], [b"d"]):
-                yield from blocks_of(texts)
-
-        def digest(self):
-            return ""
-
-        def remark(self, n_documents):
-            return f"{n_documents} documents"
-
-    write_segments(Two(), 1, tmp_path / "read-0.pack")
-    written = read_meta(tmp_path / "read-0.pack")
-    assert len(written["segments"]) == 2 and written["remark"] == "3 documents"

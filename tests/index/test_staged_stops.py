@@ -94,19 +94,18 @@ def test_what_is_done_is_not_done_again(build, n_syncs, monkeypatch):
     assert len(left) < 0.8 * n_syncs
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
-def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch, share):
+def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch):
     """A longer file, one of the old size and time, fewer sources, other settings: the index is of what is there now."""
     text, about = corpus[0].read_text(), corpus[0].stat()
     for changed in (f"{text} and more", text.upper(), text):
-        stopped_at(share, build, n_syncs, monkeypatch)
+        stopped_at(0.5, build, n_syncs, monkeypatch)
         corpus[0].write_text(changed)
         os.utime(corpus[0], ns=(about.st_atime_ns, about.st_mtime_ns))
         assert same(build(), una_fast.build_index(corpus))
     for other in ({"corpus": corpus[:1]}, {"corpus": [*corpus[:2], LINES[4:8]]}, {"lowercase": False}):
-        stopped_at(share, build, n_syncs, monkeypatch)
+        stopped_at(0.5, build, n_syncs, monkeypatch)
         assert same(build(**other), una_fast.build_index(**{"corpus": corpus, **other}))
-    stopped_at(share, build, n_syncs, monkeypatch)
+    stopped_at(0.9, build, n_syncs, monkeypatch)
     monkeypatch.setattr(Budget, "n_ranges", lambda self, n_bytes: 3)
     assert same(build(memory="2GB"), una_fast.build_index(corpus))
 
@@ -127,10 +126,6 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch
         una_fast.build_index("corpus.txt", **settings)
 
 
-def test_a_folder_that_is_named_through_a_missing_one_is_opened(tmp_path):
-    assert una_fast.build_index(["some text"], folder=tmp_path / "missing" / ".." / "index").n_terms == 2
-
-
 def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     work = work_folder(tmp_path / "index")
     work.mkdir()
@@ -145,10 +140,8 @@ def test_files_of_others_stay(build, corpus, tmp_path, n_syncs, monkeypatch):
     (work / "notes.txt").write_text("mine")
     assert same(build(), una_fast.build_index(corpus))
     assert [path.name for path in work.iterdir()] == ["notes.txt"]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="holds 'notes.txt', and no manifest of una_fast"):
-        build(folder=tmp_path / "other")
+        build(folder=work)
 
 
 def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
@@ -174,7 +167,7 @@ def test_bad_options_get_a_sentence(build, options, said):
         build(**options)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.98])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.98])
 def test_a_flipped_bit_or_a_cut_file_of_a_stopped_build_gives_the_same_bits(
     build, corpus, tmp_path, n_syncs, monkeypatch, share
 ):
@@ -238,7 +231,7 @@ def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path, kind):
     assert len(build([other, table], column="title")) == 3
 
 
-@pytest.mark.parametrize("n_names", range(0, 40, 5))
+@pytest.mark.parametrize("n_names", [0, 5, 30])
 def test_a_build_killed_while_it_deletes_its_files_goes_on(build, corpus, tmp_path, monkeypatch, n_names):
     unlink, left = Path.unlink, iter(range(n_names))
 

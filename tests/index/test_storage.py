@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import random
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -63,16 +68,12 @@ def test_a_flipped_bit_is_noticed_by_verify_and_a_cut_file_always(saved, name):
         path.write_bytes(changed)
         with pytest.raises(InputError, match="damaged"):
             load_arrays(saved, "index", 3, verify=True)
-    for other in (b"", content[:1], content[:100], content[:-2], content + b"x" * (name != "manifest.json")):
+    for other in (b"", content[:100], content[:-2]):
         path.write_bytes(other)
-        if other != content:
-            with pytest.raises(InputError, match=rf"{path.name}: damaged"):
-                load_arrays(saved, "index", 3)
-
-
-def test_a_missing_file_is_named(saved):
-    file_of(saved, "ids").unlink()
-    with pytest.raises(InputError, match=r"ids-.*\.npy: damaged or missing"):
+        with pytest.raises(InputError, match=rf"{path.name}: damaged"):
+            load_arrays(saved, "index", 3)
+    path.unlink()
+    with pytest.raises(InputError, match=r"npy: damaged or missing|not a saved index"):
         load_arrays(saved, "index", 3)
 
 
@@ -121,15 +122,6 @@ def test_a_folder_of_something_else_is_refused_before_a_byte_is_written(saved, t
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_an_empty_folder_and_a_link_to_one_are_filled(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "empty")
-    for content in (1, 2):
-        save_arrays(tmp_path / "link", "index", 3, {}, {"ids": np.array([content])})
-        assert load_arrays(tmp_path / "empty", "index", 3)[1]["ids"].tolist() == [content]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "link"]
-
-
 def test_what_a_killed_save_left_is_no_obstacle_and_is_deleted(tmp_path):
     left = [tmp_path / f".ids-0123456789abcdef.npy.{'0' * 16}.partial", tmp_path / "ids-0123456789abcdef.npy"]
     for path in left:
@@ -138,16 +130,36 @@ def test_what_a_killed_save_left_is_no_obstacle_and_is_deleted(tmp_path):
     assert not any(path.exists() for path in left) and len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_killed_save_leaves_the_old_content_or_the_new_one(tmp_path):
+    folder, moments = tmp_path / "saved", random.Random(0)
+    save_arrays(folder, "index", 1, {"i": -1}, {"a": np.array([-1])})
+    for _ in range(int(os.environ.get("UNA_FAST_KILLS", "20"))):
+        pid = os.fork()
+        if not pid:
+            try:
+                for i in itertools.count():
+                    save_arrays(folder, "index", 1, {"i": i}, {name: np.full(1000, i) for name in "abc"})
+            finally:
+                os._exit(1)
+        time.sleep(moments.uniform(0, 0.05))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        meta, arrays = load_arrays(folder, "index", 1)
+        assert all((array == meta["i"]).all() for array in arrays.values())
+    save_arrays(folder, "index", 1, {"i": -1}, {"a": np.zeros(3)})
+    assert [path.name.partition("-")[0] for path in sorted(folder.iterdir())] == ["a", "manifest.json"]
+
+
 def test_loads_beside_saves_never_fail_or_mix(tmp_path):
     """Two threads save, each content twice, and two load: each load gives the arrays of a single save."""
 
     def save(first):
-        for i in range(first, first + 40):
+        for i in range(first, first + 20):
             number = np.array([i // 2])  # every content is saved twice
             save_arrays(tmp_path / "saved", "index", 3, {}, {"a": number, "b": number})
 
     def load(_):
-        for _ in range(300):
+        for _ in range(100):
             arrays = load_arrays(tmp_path / "saved", "index", 3)[1]
             assert arrays["a"] == arrays["b"]
 

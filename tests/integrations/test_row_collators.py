@@ -91,11 +91,8 @@ def prompted(tokenizer, prompt, texts, length):
     return {name: values[:, used] for name, values in ids.items()}
 
 
-@pytest.mark.parametrize(
-    "family", ["bert_uncased", "roberta", "modernbert", "xlm_roberta", "deberta", "gemma", "qwen3"]
-)
-@pytest.mark.parametrize("prompt", ["query: ", "title: none | text:", "a  b  "])
-@pytest.mark.parametrize("length", [20, 40])
+@pytest.mark.parametrize("family", ["bert_uncased", "roberta", "xlm_roberta", "gemma"])
+@pytest.mark.parametrize(("prompt", "length"), [("query: ", 20), ("title: none | text:", 40), ("a  b  ", 40)])
 def test_a_prompt_is_what_the_tokenizer_makes_of_it(index, family, prompt, length):
     tokenizer = FAMILIES[family]()
     una = una_fast.Augmenter(index, tokenizer=tokenizer)

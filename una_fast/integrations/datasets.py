@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Literal
 
@@ -13,11 +12,12 @@ import numpy as np
 import xxhash
 
 from una_fast.augment.punctuation import is_punctuation
+from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError, InputWarning
 from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
 
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
-FEWEST_PAIRS = 32  # of texts and negatives, from which a difference between them is said
+FEWEST_PAIRS = 32  # of texts and negatives in a batch, from which a difference between them is said
 TELLING = 0.5  # difference of two shares of 32, four standard deviations of chance
 SIGNS: dict[str, Callable[[str], Any]] = {
     "a capital letter": lambda text: text != text.lower(),
@@ -72,7 +72,7 @@ class Negatives(DrawnByEpoch):
         self.column = column
         self.positive = positive
         self.names = negative_names(n)
-        self._compared: list[tuple[str, ...]] = []
+        self._is_compared = False
         self.of = of
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
         if self.of not in ("anchor", "positive"):
@@ -160,13 +160,12 @@ class Negatives(DrawnByEpoch):
 
     def _warn_of_surface(self, texts: Sequence[str], negatives: Sequence[str]) -> None:
         """Warn, once, if capitals or spaces before marks tell the negatives from the texts that they are made of."""
-        if len(self._compared) >= FEWEST_PAIRS:
+        pairs = [pair for pair in zip(texts, negatives, strict=True) if all(pair)]
+        if self._is_compared or len(pairs) < FEWEST_PAIRS:
             return
-        self._compared += [pair for pair in zip(texts, negatives, strict=True) if all(pair)]
-        if len(self._compared) < FEWEST_PAIRS:
-            return
+        self._is_compared = True
         for what, has in SIGNS.items():
-            of_texts, of_negatives = np.mean([[bool(has(text)) for text in pair] for pair in self._compared], axis=0)
+            of_texts, of_negatives = np.mean([[bool(has(text)) for text in pair] for pair in pairs], axis=0)
             if abs(of_texts - of_negatives) > TELLING:
                 warnings.warn(
                     f"{of_texts:.0%} of the sentences and {of_negatives:.0%} of their negatives have {what}, so an "
@@ -204,6 +203,4 @@ def _column(batch: Mapping[str, Sequence[Any]], column: str) -> Sequence[Any]:
 
 def _check_column(names: Sequence[str] | None, column: str) -> None:
     if names is not None and column not in names:
-        close = get_close_matches(column, names, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InputError(f"there is no column {column!r}: the dataset has {', '.join(map(repr, names))}{hint}")
+        raise missing_column("the dataset", column, names)

@@ -51,11 +51,11 @@ class RowCollator(transformers.RowCollator):
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
-        found: dict[str, Tensor] = {}
+        features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
             used = torch.nonzero(ids["attention_mask"].any(0))[:, 0]  # special tokens stand in every row
-            found |= {f"{view}_{name}": part[:, int(used[0]) : int(used[-1]) + 1] for name, part in ids.items()}
-        return found
+            features |= {f"{view}_{name}": part[:, int(used[0]) : int(used[-1]) + 1] for name, part in ids.items()}
+        return features
 
 
 class ViewsLoss(nn.Module):
@@ -81,9 +81,7 @@ class ViewsLoss(nn.Module):
         options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` or `similarity_distillation` below 0, a `temperature` that is not above 0, or an option
-            that `loss` does not take.
-
+        InputError: `alpha` or `similarity_distillation` below 0, or a `temperature` that is not above 0.
     """
 
     def __init__(
@@ -107,9 +105,6 @@ class ViewsLoss(nn.Module):
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not similarity_distillation >= 0:
             raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
-        known = inspect.signature(loss).parameters
-        if unknown := [name for name in options if name not in known]:
-            raise InputError(f"{unknown[0]}: {loss.__name__} takes {', '.join(known)}")
         self.model = model
         self.loss, self.options = loss, options
         self.temperature = temperature
@@ -118,7 +113,7 @@ class ViewsLoss(nn.Module):
         self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
-        self._loss_takes_start = "start" in known
+        self._loss_takes_start = "start" in inspect.signature(loss).parameters
         # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
         starts = [copy.deepcopy(model)] if self._loss_takes_start or similarity_distillation else []
         self._start = [start.eval().requires_grad_(False) for start in starts]
