@@ -94,15 +94,9 @@ def _run(asked: dict[str, Any]) -> int:
             )
     with OutputFolder(output, COMPARISON, resume, settings):
         sides = _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
-        try:
-            for name, own in conditions(asked).items():
-                if code := _train(asked | sides, name, own):
-                    return code
-        except InputError:
-            if not any((output / name).exists() for name in CONDITIONS):  # a refused start leaves no files
-                for path in sides.values():
-                    Path(path).unlink()
-            raise
+        for name, own in conditions(asked).items():
+            if code := _train(asked | sides, name, own):
+                return code
         return _conclude(asked | sides, settings)
 
 

@@ -116,10 +116,3 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys
     assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
     assert "build the index again or give the corpus it was made from" in capsys.readouterr().err
     shutil.rmtree(tmp_path / "out")
-
-
-def test_pairs_that_are_refused_are_not_in_the_way(words, tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    (tmp_path / "pairs.tsv").write_text("one\ttwo\n")
-    assert call(words, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv") == 2
-    assert "fewer than --batch-size" in capsys.readouterr().err and not (tmp_path / "out").exists()
