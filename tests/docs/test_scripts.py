@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 FIRST = ROOT / "examples" / "sentence_transformers_text.py"
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-OTHER_FILES = ("frozen_negatives", "numba_una", "query_product_pairs")  # they take no model, or no text
+OTHER_FILES = ("frozen_negatives", "languages", "numba_una", "query_product_pairs")  # they take no model, or no text
 LINES = 20
 
 
@@ -88,7 +88,7 @@ def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
 
 
 def test_scripts_are_linked_and_the_first_is_short() -> None:
-    page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    assert all(f"(../examples/{file.name})" in page for file in [*SCRIPTS, *NOTEBOOKS])
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("integrations.md", "languages.md")]
+    assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])
     script = FIRST.read_text(encoding="utf-8")
     assert len(script.splitlines()) <= 25 and "num_train_epochs=2, dataloader_num_workers=2" in script
