@@ -5,12 +5,10 @@ import json
 import pytest
 import torch
 
-from bench import report
 from bench.training import train_cpu, train_gpu
-from bench.training.step_table import BASE, COLUMNS, mean_step, rows, save
+from bench.training.step_table import BASE, COLUMNS
 from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
-from una_fast.errors import InputError
 
 pytestmark = pytest.mark.slow
 
@@ -55,19 +53,6 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert list(json.loads(path.read_text())["measured"]["steps"]) == ["(batches alone)"]  # another batch
 
 
-def test_a_contender_that_does_not_fit_is_left_out(corpus, tiny_model, tmp_path, capsys, monkeypatch):
-    def full(bench):
-        raise torch.OutOfMemoryError("CUDA out of memory.\nmore")
-
-    monkeypatch.setattr(train_gpu.Bench, "batches_alone", full)
-    monkeypatch.setattr(train_gpu, "VARIANTS", (("fp32", "off", None),))
-    path = tmp_path / "train_gpu.json"
-    assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "a") == 0
-    assert "(batches alone) is left out: CUDA out of memory.\n" in capsys.readouterr().err
-    steps = json.loads(path.read_text())["measured"]["steps"]
-    assert "una_fast, fp32" in steps and "(batches alone)" not in steps
-
-
 def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tmp_path, capsys):
     pytest.importorskip("accelerate")
     path = tmp_path / "train_cpu.json"
@@ -84,7 +69,6 @@ def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tm
 @pytest.mark.parametrize(
     ("main", "arguments", "message"),
     [
-        (train_cpu.main, ["--corpus", "none.txt"], "none.txt"),
         (train_gpu.main, ["--device", "cpu", "--corpus", "none.txt"], "none.txt"),
         (train_cpu.main, ["--corpus", "CORPUS", "--released", "nowhere"], "--released nowhere: no una.py in it"),
         (train_gpu.main, ["--device", "cpu", "--contenders", "zzz", "--corpus", "CORPUS"], "no contender has that"),
@@ -99,31 +83,6 @@ def test_bad_input_is_a_sentence(capsys, monkeypatch, corpus, tiny_model, tmp_pa
     assert "error: " in said and message in said and "Traceback" not in said
 
 
-def test_a_file_of_something_else_stays(tmp_path):
-    path = tmp_path / "mine.json"
-    path.write_text('{"mine": 1}')
-    with pytest.raises(InputError, match=r"mine\.json: holds no tables of this program, and stays"):
-        save(path, [], {})
-    assert path.read_text() == '{"mine": 1}'
-    save(tmp_path / "new.json", [], {"a": 1})
-    save(tmp_path / "new.json", [], {"a": 2})
-    assert json.loads((tmp_path / "new.json").read_text())["measured"] == {"a": 2}
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_no_gpu_is_said(capsys):
-    assert train_gpu.main([]) == 2
-    assert "error: no GPU that PyTorch can use is here" in capsys.readouterr().err
-
-
-def test_ratios_and_means():
-    base = {"plain": 2.0, "negatives": 7.0, "sentences": 64, "used": 0.1}
-    ours = {"plain": 1.0, "negatives": 2.0, "sentences": 64, "used": 0.2}
-    table = rows({"released code, fp32": base, "una_fast, fp32": ours})
-    assert mean_step(1.0, 2.0) == pytest.approx(1.2)
-    assert table[1] == ["una_fast, fp32", "1,000.0", "2,000.0", "1,200.0", "64", "20.0 %", "2.00", "2.50"]
-
-
 def test_operations_are_those_of_the_formula():
     """BERT-base, one sentence of 32 tokens: 6 operations a weight and token, and the attention's own."""
 
@@ -133,13 +92,6 @@ def test_operations_are_those_of_the_formula():
     weights = 12 * (4 * 768**2 + 2 * 768 * 3072)
     expected = 6 * weights * 32 + 12 * 12 * 32**2 * 768
     assert step_flops(Config, torch.tensor([32]).numpy()) == pytest.approx(expected)
-
-
-def test_the_report_takes_in_every_table():
-    tables = [{"title": name, "columns": ["a", "b"], "rows": [["x", "1"]], "note": "n"} for name in ("one", "two")]
-    assert report._tables({"tables": tables}) == tables and report._tables(tables[0]) == tables[:1]
-    assert report._tables({"qwen3": 200_000}) == []
-    assert report.single_table(tables[1]).startswith("## two\n\n| a | b |")
 
 
 def test_an_epoch_stands_beside_the_released_codes_steps():
