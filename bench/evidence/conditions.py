@@ -84,6 +84,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "other sentences": {"augment": f"{CONTROLS}:OtherSentence"},  # as many texts in a step, none of them made by UNA
     "words deleted": {"augment": f"{CONTROLS}:Deleted"},
     "words masked": {"augment": f"{CONTROLS}:Masked"},
+    "same word class": {"augment": "bench.evidence.word_classes:SameClass"},
     "mined": {"augment": f"{CONTROLS}:Mined"},
     "mined, and una": {"augment": f"{CONTROLS}:MinedAndUna"},
 }
@@ -283,5 +284,6 @@ STAGES = {
         + [f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ARMS],
         FRESH[:3],
     ),
+    "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from una_fast.augment.explain import WordExplanation
@@ -150,8 +151,8 @@ class Spliced(Control):
         )
 
     @abstractmethod
-    def put(self, word: WordExplanation) -> str:
-        """What stands for a word that UNA replaces."""
+    def put(self, word: WordExplanation, written: str, unit: float) -> str:
+        """What stands for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
 
     def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
         return [self._splice(sentence, draws) for sentence in sentences]
@@ -161,10 +162,14 @@ class Spliced(Control):
 
     def _splice(self, sentence: str, draws: DrawSet) -> str:
         lower, parts, end = sentence.lower(), [], 0
+        key = xxhash.xxh3_64_intdigest(sentence.encode())
+        rng = np.random.default_rng([self._seed, draws.epoch, draws.number, key])
+        units: dict[str, float] = {}  # a word that stands twice is replaced by the same text
         for word in self._una.explain(sentence, draws.epoch, draw_set=draws.number).words:
             at = lower.find(word.word, end)
             if at >= 0 and word.replacement is not None:  # a quotation mark is not written as NLTK spells it
-                parts += [sentence[end:at], self.put(word)]
+                unit = units.setdefault(word.word, rng.random())
+                parts += [sentence[end:at], self.put(word, sentence[at : at + len(word.word)], unit)]
             elif at >= 0:
                 parts.append(sentence[end : at + len(word.word)])
             end = at + len(word.word) if at >= 0 else end
@@ -176,7 +181,7 @@ class Deleted(Spliced):
 
     select = "random"
 
-    def put(self, word: WordExplanation) -> str:
+    def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """Nothing."""
         return ""
 
@@ -184,6 +189,6 @@ class Deleted(Spliced):
 class Masked(Spliced):
     """[MASK] for the words that UNA replaces."""
 
-    def put(self, word: WordExplanation) -> str:
+    def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """BERT's mark of a masked word."""
         return MASK

@@ -21,6 +21,7 @@ from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_lines, write_pairs
 from bench.evidence.page import base_table, difference, pair_table, pairs_of, scale_pairs, task_table
 from bench.evidence.runs import with_average
+from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
 from train.config.run import defaults, make_run
 from train.evaluation.tasks.registry import suite
@@ -266,3 +267,14 @@ def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written() -> None
         assert all(some <= {*re.findall(r"\w+", text)} for some, text in zip(words, texts, strict=True))
         assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
         assert not mark or any(mark in text for text in altered)
+
+
+def test_terms_with_the_same_neighbours_are_of_one_class() -> None:
+    nouns, verbs = ("cat", "dog", "bird", "fish", "cow"), ("sees", "hears", "meets", "finds", "hits")
+    index = una_fast.build_index([f"the {a} {v} the {b}" for a in nouns for v in verbs for b in nouns if a != b])
+    classes = word_classes(index, 3)
+    of = {term: classes[index.term_ids[term]] for term in (*nouns, *verbs)}
+    assert len({of[noun] for noun in nouns}) == len({of[verb] for verb in verbs}) == 1 and of["cat"] != of["sees"]
+    members = np.flatnonzero(classes == of["cat"])
+    assert sorted(window(members, members[2])) == sorted(set(members) - {members[2]})
+    assert sorted(window(np.arange(0, 600, 2), 300)) == [*range(240, 300, 2), *range(302, 362, 2)]
