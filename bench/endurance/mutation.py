@@ -56,12 +56,12 @@ def _training(*names: str) -> tuple[str, ...]:
 PARTS = {
     "steps": Part(
         ("train/loop/data.py",),
-        _training("steps", "left_padding", "mlm", "compiled", "noise_resume"),
+        _training("steps", "mlm", "compiled"),
         40,
     ),
     "losses": Part(
         ("una_fast/losses.py", "train/objective/*.py"),
-        _training("losses", "noise_embeddings", "noise_draws", "registries", "mlm", "batch_cosines"),
+        _training("losses", "noise", "registries", "mlm", "batch_cosines"),
         40,
         _training("steps"),
     ),

@@ -3,12 +3,14 @@
 ``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER``: the released settings (batch
 64, two views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the
 median of the turns. --released names a checkout of the authors' code, from which its model, tokenisation and loss
-are imported.
+are imported. --compiled measures `--compile on` beside the eager step and sentence-transformers', and what the first
+compile takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -17,8 +19,8 @@ from pathlib import Path
 
 import torch
 
-from bench.training.contenders import MAX_LENGTH, Bench, measure
-from bench.training.step_table import RESULTS, save, show, sizes, step_table, summarise
+from bench.training.contenders import MAX_LENGTH, Bench, Contender, measure
+from bench.training.step_table import COLUMNS, RESULTS, save, show, shown, sizes, step_table, summarise
 from train.config.command import run_command
 from train.encoder.pretrained import quiet
 from una_fast.parallel import n_cores
@@ -29,11 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--model", required=True, help="folder of a BERT encoder")
     parser.add_argument("--released", help="checkout of the authors' code")
+    parser.add_argument("--compiled", action="store_true", help="the compiled step too")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", default=str(RESULTS / "train_cpu.json"), help="where the result goes")
+    parser.add_argument("--json", help="where the result goes")
     parser.add_argument("--processor-time", action="store_true", help="processor time of one thread, for busy machines")
     options = parser.parse_args(argv)
+    options.json = options.json or str(RESULTS / ("train_compiled.json" if options.compiled else "train_cpu.json"))
     quiet()
     torch.set_num_threads(1 if options.processor_time else n_cores(None))
     with tempfile.TemporaryDirectory() as folder:
@@ -44,9 +48,11 @@ def run(options: argparse.Namespace, folder: str) -> None:
     """Measure and save."""
     clock = time.process_time if options.processor_time else time.perf_counter
     bench = Bench(options.corpus, options.model, folder, "cpu", options.batch_size, clock)
+    compiled = [compiled_step(bench, precision, folder) for precision in ("fp32", "bf16") if options.compiled]
     contenders = [
         bench.ours("fp32"),
         bench.ours("bf16"),
+        *(contender for contender, _ in compiled),
         bench.batches_alone(),
         *([bench.released(options.released)] if options.released else []),
         bench.sentence_transformers("fp32"),
@@ -58,9 +64,25 @@ def run(options: argparse.Namespace, folder: str) -> None:
         f"{sizes(options.model)}, batch {options.batch_size}, two views of {MAX_LENGTH} tokens at most, "
         f"dropout 0.1; {how}; medians."
     )
-    tables = [step_table("A training step on the CPU", kept, note)]
-    save(Path(options.json), tables, kept)
-    show(tables)
+    table = step_table("A training step on the CPU", kept, note)
+    if options.compiled:
+        base = kept["sentence-transformers, fp32"]["plain"]
+        table["title"] = "torch.compile of a training step on the CPU"
+        table["columns"] = [*COLUMNS[:-2], "sentence-transformers, fp32 / it, plain"]
+        table["rows"] = [[*row[:-2], shown(base / kept[row[0]]["plain"], 2)] for row in table["rows"]]
+        seconds = ", ".join(f"{contender.precision} {taken:.0f} s" for contender, taken in compiled)
+        table["note"] += f" A first compile takes {seconds} of processor time."
+    save(Path(options.json), [table], kept)
+    show([table])
+
+
+def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:
+    """The compiled step, and the seconds of processor time that its first compile takes, without kernels of before."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels of {precision}"
+    torch._inductor.config.compile_threads = 1  # in this process, whose time is measured
+    begun = sum(os.times()[:4])  # of this process and of the C++ compiler
+    contender = bench.ours(precision, "on")
+    return contender, sum(os.times()[:4]) - begun
 
 
 if __name__ == "__main__":

@@ -18,12 +18,6 @@ def test_a_text_becomes_one_line_and_keeps_its_words(text):
     assert line.split() == text.split() and line == line.strip()
 
 
-def test_each_kind_of_break_becomes_one_space():
-    for pause in BREAKS:
-        assert one_line(f" a  b {pause}{pause} c{pause}") == "a  b c"
-    assert one_line("a\xa0b  c ") == "a\xa0b  c"
-
-
 def test_an_empty_text_falls_back_to_the_sentence_on_one_line():
     assert record(3, "a\u2028b", " \n\v", cut=False) == (3, "a b", "empty")
     assert record(3, "s", "x\ny", cut=True) == (3, "x y", "cut")

@@ -1,5 +1,7 @@
 """torch.compile of the encoder: what it computes, what later calls may overwrite, and what happens where it fails."""
 
+from functools import partial
+
 import pytest
 import torch
 from transformers import AutoModel, BertConfig, DebertaV2Config, ModernBertConfig, MPNetConfig, RobertaConfig
@@ -127,15 +129,20 @@ def random_part(rows, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_one_function_serves_all_shapes_of_a_family(family):
-    """Without graph breaks, and with the embeddings and gradients of the plain kernels within rounding."""
+@pytest.mark.parametrize("family", [*FAMILIES, "inductor"])
+def test_one_function_serves_all_shapes_of_a_family(family, monkeypatch):
+    """Without graph breaks, and with the embeddings and gradients of the plain kernels within rounding.
+
+    Graphs are those of the family; that inductor's kernels compute them right is seen by BERT's alone.
+    """
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    encoder = SentenceEncoder(AutoModel.from_config(FAMILIES[family]), 0).train()
+    encoder = SentenceEncoder(AutoModel.from_config(FAMILIES.get(family, FAMILIES["bert"])), 0).train()
     for layer in encoder.modules():
         if isinstance(layer, torch.nn.Dropout):
             layer.p = 0.0
+    if family != "inductor":
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     assert not compile_encoder(encoder, random_part(12, 32), torch.autocast("cpu", enabled=False), False)
     for shape in ((6, 16), (5, 9), (12, 32), (3, 7)):
         rows, gradients = [], []
@@ -146,14 +153,15 @@ def test_one_function_serves_all_shapes_of_a_family(family):
             gradients.append([weight.grad for weight in encoder.backbone.parameters() if weight.grad is not None])
         torch.testing.assert_close(*rows, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+    for columns in range(4, 36):  # widths of real batches
+        encoder.compiled(random_part(2 + columns % 7, columns))
     counters = torch._dynamo.utils.counters
     assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grad_cache", [0, 5])
-def test_a_compiled_run_repeats_its_bits_after_a_stop(tmp_path, tiny_model, grad_cache):
-    values = options(tmp_path, tiny_model, compile="on", grad_cache=grad_cache)
+def test_a_compiled_run_repeats_its_bits_after_a_stop(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, compile="on", grad_cache=5)
     whole, cut = ({**values, "output": str(tmp_path / name)} for name in ("whole", "cut"))
     assert train_here(whole).status == "finished"
     with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
@@ -161,12 +169,3 @@ def test_a_compiled_run_repeats_its_bits_after_a_stop(tmp_path, tiny_model, grad
     torch._dynamo.reset()  # as in a new process
     assert train_here({**cut, "resume": True}).status == "finished"
     assert_same_run(cut["output"], whole["output"])
-
-
-@pytest.mark.slow
-def test_gradients_by_parts_are_those_of_the_plain_kernels(tiny_model):
-    losses, plain = train(tiny_model, dropout=0.0, grad_cache=5)
-    near, compiled = train(tiny_model, dropout=0.0, grad_cache=5, compile="on")
-    assert near == pytest.approx(losses, abs=1e-4)
-    gap = max(float((weight - weights_of(plain)[name]).abs().max()) for name, weight in weights_of(compiled).items())
-    assert gap < 1e-3

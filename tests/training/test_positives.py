@@ -54,23 +54,6 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
-def test_negatives_of_a_class_of_ones_own(index, tiny_model, tmp_path, monkeypatch):
-    lines = ["from una_fast.augment.word_augmentation import WordAugmentation", "class Reversed(WordAugmentation):"]
-    lines += ["    def edit(self, words, draws):", "        return words[::-1]"]
-    (tmp_path / "own_negatives.py").write_text("\n".join(lines))
-    monkeypatch.syspath_prepend(tmp_path)
-    job = job_of(index, tiny_model, augment="own_negatives:Reversed", loss="triplet", alpha=2)
-    rows = np.array([4, 0, 17])
-    views = job.batch_maker().views.of(0, 2, rows)
-    texts = [" ".join(index.words(row)[::-1]) for row in rows]
-    expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
-    assert torch.equal(views[2]["input_ids"], expected["input_ids"])
-    assert len(job.batch_maker().views.of(1, 2, rows)) == 2
-    for wrong in ("uma", "own_negatives:Missing"):
-        with pytest.raises(InputError, match=f"{wrong}.* (choose|has no)"):
-            job_of(index, tiny_model, augment=wrong).batch_maker()
-
-
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
     rows = np.array([4, 0, 17, 9, 12])

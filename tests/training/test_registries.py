@@ -11,12 +11,10 @@ import torch
 import una_fast
 from support.small_runs import metrics, train_here
 from support.small_runs import options as small_options
-from train.config.run import make_parser, make_run, options
-from train.encoder.pooling import AUTO, OF_TRAINING
+from train.config.run import make_parser, make_run
 from train.launch.resolve import resolve_options
 from train.objective.registry import LOSSES, NOISES, loss_row
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
-from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
@@ -25,30 +23,10 @@ OWN_CLASS = "MODULE:CLASS"
 HEAVY = {"torch", "transformers", "scipy"}
 
 
-def test_the_values_of_options() -> None:
-    assert options()["loss"].choices == (*LOSSES, "MODULE:FUNCTION")
-    assert options()["noise"].choices == ("none", *NOISES)
-    assert options()["pooling"].choices == (AUTO, *OF_TRAINING)
-    assert options()["positives"].choices == ("same", *(name for name in AUGMENTATIONS if name != "una"), OWN_CLASS)
-    negatives = (name for name, row in AUGMENTATIONS.items() if row.negative)
-    assert options()["augment"].choices == (*negatives, "none", OWN_CLASS)
-
-
 def test_help_says_what_each_value_means() -> None:
     shown = " ".join(make_parser().format_help().split())
     for table in (LOSSES, NOISES, AUGMENTATIONS):
         assert all(f"{name}: {row.meaning}" in shown for name, row in table.items())
-
-
-@pytest.mark.parametrize("row", [*LOSSES.values(), *NOISES.values()])
-def test_a_row_leads_to_its_function(row) -> None:
-    assert row.load().__name__ == row.path.rpartition(":")[2]
-
-
-@pytest.mark.parametrize("row", AUGMENTATIONS.values())
-def test_a_row_leads_to_its_class(row) -> None:
-    made = row.load()
-    assert issubclass(getattr(made, "func", made), TextAugmentation)
 
 
 OWN = """
@@ -94,23 +72,20 @@ LIMIT = 3
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with modules of a user's own, which Python does not search by itself."""
-    for name, code in {"own_parts": OWN, "broken": "x = 1\nraise OSError('no disk')", "no_python": "x ="}.items():
+    for name, code in {"own_parts": OWN, "broken": "x = 1\nraise OSError('no disk')"}.items():
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
-    for name in ("own_parts", "broken", "no_python"):
+    for name in ("own_parts", "broken"):
         sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(("path", "message"), [
     ("no_such:thing", "'no_such:thing': there is no module 'no_such': name one of the folder"),
     ("own_parts:thing", r"'own_parts:thing': the module own_parts \(.*own_parts.py\) has no 'thing'"),
-    ("own_parts:LIMIT", "'own_parts:LIMIT' is of type int: name a function or a class"),
     ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
-    ("no_python:thing", "'no_python:thing' cannot be imported: .*no_python.py, line 1: SyntaxError: invalid syntax"),
     ("own_parts:", "'own_parts:' is no import path: write MODULE:NAME"),
-    (":thing", "':thing' is no import path: write MODULE:NAME"),
 ])  # fmt: skip
 def test_what_cannot_be_imported_is_said(own, path, message) -> None:
     with pytest.raises(InputError, match=message):

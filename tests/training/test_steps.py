@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn.functional import cosine_similarity
 
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
@@ -19,7 +17,6 @@ from train.loop.data import BatchMaker, Plan, Views, prefetched, unchanged, usab
 from train.loop.distributed import Ranks, rank_share
 from train.loop.trainer import Trainer
 from train.objective.noise import on_device
-from una_fast.arrays import Ragged, row_bounds
 from una_fast.errors import InputError
 
 
@@ -65,11 +62,6 @@ class TestPlan:
         assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
         assert usable_rows(np.array([1]), 3)[0].tolist() == [0, 2]
 
-    @given(st.lists(st.integers(0, 2), max_size=12))
-    def test_blank_sentences_are_found(self, lengths):
-        rows = Ragged(np.zeros(sum(lengths)), row_bounds(lengths))
-        assert rows.empty_rows().tolist() == [i for i, n in enumerate(lengths) if not n]
-
 
 class ByEpoch(FakeTokens):
     """Negatives that differ in every epoch."""
@@ -101,15 +93,13 @@ class TestViews:
         views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
         counts = [len(views.of(step, 0, self.rows)) for step in range(7)]
         assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
+        assert len(replace(views, alpha=0).of(0, 0, self.rows)) == 2
 
     def test_negatives_are_drawn_by_epoch_and_row(self):
         views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
         first, again, later = (self.ids(views.of(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
         assert torch.equal(first[2], again[2]) and torch.equal(first[2], first[3])
         assert not torch.equal(first[2], later[2]) and torch.equal(first[0], later[0])
-
-    def test_alpha_0_is_never(self):
-        assert len(Views(unchanged(FakeTokens(0)), None, FakeTokens(1).token_ids, 16, 0, 2).of(0, 0, self.rows)) == 2
 
 
 @pytest.mark.parametrize("world", [1, 3, 8])
@@ -134,18 +124,6 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
         for part in batch.parts:
             longest = int(part["attention_mask"].sum(1).max())
             assert part["input_ids"].shape[1] == -(-longest // multiple) * multiple
-
-
-def test_a_batch_asks_for_the_views_of_its_step_and_epoch():
-    asked, views = [], fake_views(1, 2)
-
-    class Noting:
-        def of(self, step, epoch, rows):
-            asked.append((step, epoch, rows.tolist()))
-            return views.of(step, epoch, rows)
-
-    BatchMaker(Noting(), 1, 2).make(3, 5, np.array([7, 3, 11, 5]))
-    assert asked == [(3, 5, [11, 5])]
 
 
 class TestPrefetched:
@@ -274,3 +252,37 @@ def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
     assert [entry[:2] for entry in seen] == [((4, 8, 32), 0), ((2, 8, 32), 1)]
     assert [rows for _, _, rows in seen] == [batch[2].tolist() for batch in plan.batches()]
     assert all(math.isnan(loss) for loss in losses)
+
+
+class PaddedLeft(FakeTokens):
+    """The same ids, after their padding instead of before it."""
+
+    def anchor_ids(self, rows, max_length=32):
+        batch = super().anchor_ids(rows, max_length)
+        lengths = batch["attention_mask"].sum(1).tolist()
+        return {
+            name: torch.stack([row.roll(-n) for row, n in zip(ids, lengths, strict=True)])
+            for name, ids in batch.items()
+        }
+
+
+def test_parts_hold_the_same_sub_words_on_either_side():
+    rows = np.arange(16)
+    for multiple in (1, 12):  # 12 makes the columns wider than the batch
+        right, left = (
+            BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple).make(0, 0, rows)
+            for kind in (FakeTokens, PaddedLeft)
+        )
+        assert torch.equal(right.place, left.place)
+        for one, other in zip(right.parts, left.parts, strict=True):
+            assert one["input_ids"].shape == other["input_ids"].shape
+            masks = one["attention_mask"].bool(), other["attention_mask"].bool()
+            assert torch.equal(one["input_ids"][masks[0]], other["input_ids"][masks[1]])
+            assert masks[1][:, -1].all() and torch.equal(masks[0].sum(1), masks[1].sum(1))
+
+
+def test_rows_of_one_token_are_cut_on_their_side():
+    """A decoder's tokenizer adds no special tokens, so a word can be a whole row."""
+    mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
+    parts, _ = BatchMaker(fake_views(1, 1), 0, 1, n_parts=1)._cut({"input_ids": 7 * mask, "attention_mask": mask})
+    assert [part["input_ids"].tolist() for part in parts] == [[[7], [7]]]

@@ -25,6 +25,7 @@ from train.evaluation.embed import batch_bounds
 from train.evaluation.model import pick_device
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
+from train.record.folder import read_object
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.reading import Reading
@@ -65,7 +66,7 @@ def write_output(job: Job) -> int:
     fingerprint = job.settings() | {"corpus": digest} | models
     output, manifest, part = (Path(job.output + ending) for ending in ("", ".manifest", ".part"))
     if job.resume and manifest.exists():
-        check_identity(output, _read_manifest(manifest), fingerprint)
+        check_identity(output, read_object(manifest), fingerprint)
         part.unlink(missing_ok=True)
         tell_user(f"{output}: already finished")
         return 0
@@ -96,13 +97,6 @@ def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -
                 f"--resume: {name} was {saved.get(name)} when {output} was started and is {value} now: "
                 "give what was given then, or start a new --output"
             )
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read as a manifest of train.generate ({error}): move it away") from error
 
 
 @contextmanager
