@@ -1,9 +1,6 @@
 """Documents -> chunks -> words: exact for any document, any number of threads and any cut into blocks."""
 
-import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from pathlib import Path
@@ -17,7 +14,7 @@ from nltk import word_tokenize
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
 from una_fast.corpus.word_tokenizers import word_tokenizer
-from una_fast.corpus.words import NumberedRows, ParsedCorpus, parse_corpus
+from una_fast.corpus.words import NumberedRows, ParsedCorpus, parse_corpus, split_texts
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
 
@@ -37,18 +34,10 @@ def nltk_words(line: str) -> list[str]:
 
 
 def assert_equal(a: ParsedCorpus, b: ParsedCorpus) -> None:
-    for x, y in [
-        (a.chunks.utf8, b.chunks.utf8),
-        (a.chunks.offsets, b.chunks.offsets),
-        (a.sentences.values, b.sentences.values),
-        (a.sentences.indptr, b.sentences.indptr),
-        (a.vocabulary.utf8, b.vocabulary.utf8),
-        (a.vocabulary.offsets, b.vocabulary.offsets),
-        (a.words.values, b.words.values),
-        (a.words.indptr, b.words.indptr),
-    ]:
-        assert x.dtype == y.dtype
-        np.testing.assert_array_equal(x, y)
+    for table in ("chunks", "sentences", "vocabulary", "words"):
+        for x, y in zip(vars(getattr(a, table)).values(), vars(getattr(b, table)).values(), strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x, y)
     assert a.sources == b.sources
 
 
@@ -89,24 +78,6 @@ def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.Monkey
     monkeypatch.setattr("una_fast.corpus.words.ROWS_PER_TASK", 11)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=5))
     assert_equal(listed, parse_corpus(iter(lines), tokenizer, n_jobs=2))
-
-
-def test_the_hash_seed_changes_nothing() -> None:
-    program = (
-        "from una_fast.corpus.words import parse_corpus\n"
-        "p = parse_corpus([f'Word{i % 7} and {i}' for i in range(99)], str.split)\n"
-        "print(list(p.vocabulary), p.words.values.tolist())"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONHASHSEED": "12345"},
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    ).stdout
-    here = parse_corpus([f"Word{i % 7} and {i}" for i in range(99)], str.split)
-    assert found.strip() == f"{list(here.vocabulary)} {here.words.values.tolist()}"
 
 
 @given(
@@ -187,25 +158,11 @@ def test_a_function_gets_each_sentence_in_order() -> None:
     assert documents(parsed) == lines
 
 
-def test_single_sentences_have_the_words_of_a_corpus() -> None:
-    lines = ["The dog's bone.", "They can't... ", "x"]
-    for spec in ("treebank", "whitespace", str.split):
-        for lowercase in (True, False):
-            tokenizer = word_tokenizer(spec, lowercase)
-            parsed = parse_corpus(lines, spec, lowercase=lowercase)
-            assert [tokenizer.words(line) for line in lines] == words(parsed)
-
-
 def test_blank_lines_are_documents() -> None:
-    parsed = parse_corpus(["", "a b", " \t"])
-    assert parsed.sentences.lengths().tolist() == [1, 2, 2]
-    assert parsed.words.lengths().tolist() == [0, 2, 0]
-
-
-def test_a_long_run_of_blank_lines_after_words() -> None:
-    parsed = parse_corpus(["a", *[""] * 70_000, "b"])
-    assert parsed.words.values.tolist() == [0, 1]
-    assert parsed.words.indptr[-2:].tolist() == [1, 2]
+    parsed = parse_corpus(["a b", *[""] * 70_000, " \t", "c"])
+    assert parsed.sentences.lengths().tolist() == [2, *[1] * 70_000, 2, 1]
+    assert parsed.words.values.tolist() == [0, 1, 2]
+    assert parsed.words.indptr[-3:].tolist() == [2, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -229,6 +186,28 @@ def test_progress_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> Non
     assert "2.00 sentences" in capsys.readouterr().err
     parse_corpus(["a b", "c"])
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture(params=[0, 16], ids=["at once", "few"], scope="module")
+def few(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("una_fast.corpus.words.FEW", request.param)
+        yield
+
+
+def split_at_commas(sentence):
+    return [part for part in sentence.split(",") if part]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
+@given(texts=st.lists(text, max_size=6))
+def test_texts_that_are_split_at_once_have_the_words_of_each_alone(named, lowercase, texts: list[str]) -> None:
+    tokenizer = word_tokenizer(named, lowercase)
+    vocabulary, rows = split_texts([line.encode() for line in texts], tokenizer)
+    assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
+    assert len(set(vocabulary)) == len(vocabulary)
 
 
 @pytest.mark.slow

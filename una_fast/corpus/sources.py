@@ -36,7 +36,6 @@ EXTENSIONS = {name + ending: reader for name, reader in SOURCE_CLASSES.items() f
 EXTENSIONS[".parquet"] = ParquetFile
 KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
-RUN_MARK = ".una_fast.json"  # in the folder of a command of training, whose files are no corpus
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
@@ -129,13 +128,9 @@ def _files_in(folder: str) -> list[Path]:
 
     paths = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not (name.startswith(".") or _is_output(Path(parent, name)))]
+        folders[:] = [name for name in folders if not (name.startswith(".") or is_saved(Path(parent, name)))]
         paths += [str(Path(parent, name)) for name in names if not name.startswith(".")]
     return list(map(Path, sorted(paths)))
-
-
-def _is_output(folder: Path) -> bool:
-    return is_saved(folder) or (folder / RUN_MARK).is_file()
 
 
 def _reader_of(name: str) -> type[FileSource] | None:

@@ -6,7 +6,6 @@ Arrow reads them in batches of rows, and only the column that holds the text.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,29 +141,23 @@ class ParquetFile(FileSource):
 
 def open_object(corpus: Any, reading: Reading) -> Source | None:
     """The source of a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; else None."""
-    column = reading.column
+    column, kind = reading.column, type(corpus).__name__
+    of_frames = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # of pandas, or of polars
     if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
         tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
         arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
         return TextSource("dataset", reading, arrow_blocks(arrays, f"the dataset, column {column!r}"))
     if isinstance(corpus, pa.Table):
-        name, values = "Arrow table", _column(corpus, "Arrow table", corpus.column_names, column)
-    elif _is_a(corpus, "DataFrame"):
-        name, values = f"DataFrame's column {column!r}", _column(corpus, "DataFrame", list(corpus.columns), column)
-    elif isinstance(corpus, (pa.Array, pa.ChunkedArray)) or _is_a(corpus, "Series"):
-        name, values = type(corpus).__name__, corpus
-    elif isinstance(corpus, Iterable) and not isinstance(corpus, (bytes, bytearray)):
+        corpus = _column(corpus, kind := "Arrow table", corpus.column_names, column)
+    elif of_frames and hasattr(corpus, "columns"):
+        corpus = _column(corpus, kind, list(corpus.columns), column)
+        kind = f"DataFrame's column {column!r}"
+    elif not (of_frames or isinstance(corpus, (pa.Array, pa.ChunkedArray))):
+        if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
+            return None
         rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
         return TextSource("iterable", reading, blocks_of(rows))
-    else:
-        return None
-    return TextSource(name, reading, arrow_blocks(_slices(name, values), f"the {name}"))
-
-
-def _is_a(value: Any, kind: str) -> bool:
-    """Whether a value is a DataFrame or Series of pandas or polars, which are imported if it is."""
-    libraries = filter(None, map(sys.modules.get, ("pandas", "polars")))
-    return any(isinstance(value, getattr(library, kind)) for library in libraries)
+    return TextSource(kind, reading, arrow_blocks(_slices(kind, corpus), f"the {kind}"))
 
 
 def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:

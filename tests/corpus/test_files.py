@@ -1,0 +1,199 @@
+"""Files give their documents; a message says what is wrong with one, and where; endless lines are refused."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import una_fast
+from support.alphabet import text
+from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
+from una_fast.corpus import files, tables
+from una_fast.corpus.words import parse_corpus
+from una_fast.errors import InputError
+
+MIB = 1 << 20
+
+
+def write_json_array(path: Path, lines: list[str]) -> None:
+    path.write_text("\ufeff" + json.dumps([{"n": [1], "text": line} for line in lines], indent=2), encoding="utf-8")
+
+
+WRITERS: dict[str, tuple[Callable[[Path, list[str]], None], list[str]]] = {
+    "a.txt": (write_text, LINES),
+    "a.csv": (write_csv, WITH_NEWLINES),
+    "a.tsv": (write_csv, WITH_NEWLINES),
+    "a.jsonl": (write_json, WITH_NEWLINES),
+    "a.json": (write_json_array, WITH_NEWLINES),
+    "b.json": (write_json, WITH_NEWLINES),
+    "a.parquet": (write_parquet, WITH_NEWLINES),
+}
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, lines = WRITERS[name]
+    path = tmp_path / name
+    write(path, lines)
+    options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
+    assert read(path, **options) == read(str(path), **options) == read([path], **options) == lines
+    monkeypatch.setattr(files, "BLOCK_BYTES", 5)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 3)
+    assert read(path, **options) == lines
+    if path.suffix != ".parquet":
+        parts = gzip.compress(path.read_bytes()) + gzip.compress(b"")
+        assert read(written(tmp_path, name + ".gz", parts), **options) == lines
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json"])
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_compressed_files(ending: str, name: str, tmp_path: Path) -> None:
+    WRITERS[name][0](tmp_path / name, LINES)
+    content = COMPRESSED[ending]((tmp_path / name).read_bytes())
+    assert read(written(tmp_path, name + ending, content)) == LINES
+    for damaged in (content[:-9], b"not compressed at all"):
+        with pytest.raises(InputError, match="the compressed data is damaged or cut short"):
+            read(written(tmp_path, "damaged-" + name + ending, damaged))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("a.txt", b"a\r\nb\r\n", ["a", "b"]),
+        ("a.txt", b"a\rb\n\r\r\n", ["a\rb", "\r"]),
+        ("a.txt", b"\xef\xbb\xbfa\nb", ["a", "b"]),
+        ("a.txt", b"\n\na", ["", "", "a"]),
+        ("a.txt", b"a\n\n", ["a", ""]),
+        ("a.txt", b"a\x00b\x0c\xc2\x85\xe2\x80\xa8c\n", ["a\x00b\x0c\x85\u2028c"]),
+        (
+            "a.jsonl",
+            b'\xef\xbb\xbf{"text": "a"}\n"only a text"\n{"text": "b", "text2": [{"text": 1}]}\n',
+            ["a", "only a text", "b"],
+        ),
+        ("a.json", b'["a\\u00e9", "b\\n"]', ["aé", "b\n"]),
+        ("A.TSV", b"other\ttext\n1, 2\ta, b\n", ["a, b"]),
+        ("A.CSV", b'other,text\n1,"a, b"\n', ["a, b"]),
+    ],
+)
+def test_documents_of_chosen_bytes(name: str, content: bytes, lines: list[str], tmp_path: Path) -> None:
+    assert read(written(tmp_path, name, content)) == lines
+
+
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"bc", b"\n\n"])).map(b"".join))
+def test_split_lines_is_split_at_newlines(data: bytes) -> None:
+    starts, stops = files.split_lines(np.frombuffer(data, dtype=np.uint8))
+    expected = data.removesuffix(b"\n").split(b"\n") if data else []
+    assert [data[i:j] for i, j in zip(starts, stops, strict=True)] == [line.removesuffix(b"\r") for line in expected]
+
+
+@given(st.lists(st.binary(max_size=4) | text.map(str.encode) | st.sampled_from(
+    [b"\xed\xa0\x80", b"\xed\x9f\xbf", b"\xf4\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xc1\xbf", b"\xe0\x9f\xbf",
+     b"\xf0\x8f\xbf\xbf", b"\xf0\x90\x80\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xff", b"\x80"]
+)).map(b"".join))  # fmt: skip
+def test_invalid_utf8_is_found_where_python_finds_it(data: bytes) -> None:
+    expected = -1
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        expected = error.start
+    assert files.first_invalid_utf8(np.frombuffer(data, dtype=np.uint8)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", r"a\.txt is empty"),
+        ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
+        ("a", b"x", "unknown kind of file"),
+        ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: byte 9 of the text is not UTF-8; convert the file"),
+        ("a.txt", b"a\n" * 3 + b"\xff", "line 4: byte 6 of the text"),
+        ("a.txt.gz", gzip.compress(b""), r"a\.txt\.gz: it holds no sentence"),
+        ("a.txt", "in UTF-16".encode("utf-16"), r"looks like UTF-16 .*iconv -f UTF-16 -t UTF-8 a\.txt > utf8-a"),
+        ("a.csv", "text\nwords\n".encode("utf-16-be"), "looks like UTF-16"),
+        ("a.json", '["words"]'.encode("utf-32-le"), "looks like UTF-16 or UTF-32"),
+        ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .*in a file named \.json$"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
+        ("a.jsonl", b'{"text": "x"}\n\n{"title": 1}\n', r"a\.jsonl, line 3: no column 'text', only 'title'; name one"),
+        ("a.jsonl", b'{"text": "x"}\n{"text": null}\n', r"a\.jsonl, line 2: the value of 'text' is null"),
+        ("a.jsonl", b'{"text": 3}\n', r"a\.jsonl, line 1: the value of 'text' is int, not str"),
+        ("a.json", b'["a",\n\n3]', r"a\.json, item 1 \(from 0\) is int, not str"),
+        ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not an array of JSON values \(Expecting ',' delimiter"),
+        ("a.json", b'["a"]\n["b"]', r"a\.json, line 2: not an array of JSON values \(Extra data"),
+        ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
+        ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
+        ("a.json", b"[]", r"a\.json: it holds no sentence"),
+    ],
+)
+def test_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_corpus(written(tmp_path, name, content))
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "where"),
+    [("a.txt.gz", b"one\ntwo\n", "line 3"), ("a.csv.gz", b"text\n", "a row"), ("a.tsv.gz", b"text\n", "a row"),
+     ("a.jsonl.gz", b'{"text": "one"}\n"', "line 2")],
+)  # fmt: skip
+def test_a_line_without_end_is_refused_as_it_is_read(
+    name: str, start: bytes, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+
+    @contextmanager
+    def counted(path: Path) -> Iterator[IO[bytes]]:
+        with opened(path) as file:
+            yield file
+            taken.append(file.tell())
+
+    opened = files.opened
+    monkeypatch.setattr(files, "opened", counted)
+    monkeypatch.setattr(tables, "opened", counted)
+    path = written(tmp_path, name, gzip.compress(start + b"a b " * (16 * MIB), 1))
+    with pytest.raises(InputError, match=rf"{where}.* is longer than [18],.* bytes: split it .* max_document_bytes "):
+        una_fast.build_index(path)
+    assert sum(taken) < 24 * MIB
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.json", "a.parquet", "list", "table"])
+def test_the_longest_document_is_an_option(name: str, tmp_path: Path) -> None:
+    lines = ["a", "ü b" * 100]
+    corpus: Any = {"list": lines, "table": pa.table({"text": lines})}.get(name, tmp_path / name)
+    if name in WRITERS:
+        WRITERS[name][0](corpus, lines)
+    assert read(corpus, max_document_bytes=400) == read(corpus, max_document_bytes=None) == lines
+    with pytest.raises(InputError, match=r"(line|row) 2.* is longer than 399 bytes"):
+        read(corpus, max_document_bytes=399)
+
+
+def test_build_index_takes_the_limit() -> None:
+    with pytest.raises(InputError, match="iterable, row 2 is longer than 3 bytes"):
+        una_fast.build_index(["a b", "c de"], max_document_bytes=3)
+    with pytest.raises(InputError, match="is longer than 1,048,576 bytes"):
+        una_fast.build_index(["a", "b " * MIB])
+
+
+def test_no_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("una_fast.index.build.score_terms", fails)
+    with pytest.raises(InputError, match=r"needs more memory than there is \(Unable to allocate 9 TiB\)"):
+        una_fast.build_index(["a b", "c"])

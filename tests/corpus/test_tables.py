@@ -1,0 +1,156 @@
+"""Tables, datasets and rows give the documents of one column; what looks wrong gives a warning or an error."""
+
+import itertools
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import una_fast
+from support.corpus_files import LINES, WITH_NEWLINES, read, write_parquet, write_text, written
+from una_fast.corpus.reading import Reading
+from una_fast.corpus.sources import open_sources
+from una_fast.corpus.tables import ParquetFile
+from una_fast.corpus.words import parse_corpus
+from una_fast.errors import InputError, InputWarning
+
+
+def polars() -> Any:
+    return pytest.importorskip("polars")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, lambda columns: polars().DataFrame(columns), pa.table])
+def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = frame({"id": list(range(len(WITH_NEWLINES))), "text": WITH_NEWLINES})
+    assert read(table) == read(table["text"]) == WITH_NEWLINES
+    assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
+    monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 2)
+    assert read(table) == WITH_NEWLINES
+    with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
+        read(table, "sentence")
+    with pytest.raises(InputError, match="holds int64, not text"):
+        read(table, "id")
+    with pytest.raises(InputError, match=r"row 2 \(from 0\) is null; drop it"):
+        read(frame({"text": ["a", "b", None]}))
+
+
+def test_frames_of_unusual_values_are_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"DataFrame's column 'text', rows from 0 \(from 0\): not all text"):
+        read(pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}))
+    with pytest.raises(InputError, match="has 2 columns 'text': rename all but one"):
+        read(pd.DataFrame([["a", "b"]], columns=["text", "text"]))
+    with pytest.raises(InputError, match="a corpus is a path, a table, .* not LazyFrame"):
+        read(polars().DataFrame({"text": ["a"]}).lazy())
+    assert read(type("Frame", (pd.DataFrame,), {})({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
+    assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
+
+
+def test_reading_a_file_imports_neither_pandas_nor_polars(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", LINES)
+    program = (
+        "import sys; from una_fast.corpus.words import parse_corpus; "
+        f"parse_corpus({str(tmp_path / 'a.txt')!r}); print({{'pandas', 'polars'}} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_datasets_give_their_documents() -> None:
+    datasets = pytest.importorskip("datasets")
+    dataset = datasets.Dataset.from_dict({"text": WITH_NEWLINES, "id": list(range(len(WITH_NEWLINES)))})
+    assert read(dataset) == WITH_NEWLINES
+    assert read(dataset.select([6, 0, 4])) == [WITH_NEWLINES[i] for i in (6, 0, 4)]
+    assert read([dataset, dataset.to_iterable_dataset()]) == 2 * WITH_NEWLINES
+    with pytest.raises(InputError, match="the dataset: no column 'sentence', only 'text', 'id'; name one"):
+        read(dataset, column="sentence")
+    with pytest.raises(InputError, match=r"mapping of 'train', 'test': name one, as corpus\['train'\]"):
+        read(datasets.DatasetDict({"train": dataset, "test": dataset}))
+
+
+def test_rows_that_are_mappings_are_read_by_their_key() -> None:
+    rows = [{"id": i, "text": line} for i, line in enumerate(WITH_NEWLINES)]
+    assert read(rows) == read(iter(rows)) == WITH_NEWLINES
+    with pytest.raises(InputError, match=r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"):
+        read([{"text": "a"}, {"title": "b"}])
+
+
+def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
+    rows = [f'"row {i} opens a quotation' if i % 10 == 0 else f"row {i}" for i in range(2000)]
+    path = written(tmp_path, "a.tsv", ("text\n" + "\n".join(rows) + "\n").encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path) == rows
+    quoted = Reading(quoting=True)
+    with pytest.warns(InputWarning, match=r"a\.tsv: .* line ends in quotation marks, .* documents; .* quoting=False"):
+        assert len(parse_corpus(path, reading=quoted).sentences) < 2000
+    digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
+    assert len(digests) == 2
+    una_fast.build_index(path).save(tmp_path / "index")
+    una_fast.load_index(tmp_path / "index", path)
+    with pytest.raises(InputError, match="made from another corpus"):
+        una_fast.load_index(tmp_path / "index", path, quoting=True)
+
+
+def test_other_columns(tmp_path: Path) -> None:
+    pa.csv.write_csv(pa.table({"text": ["a"], "sentence": ["b"]}), tmp_path / "c.csv")
+    values = pa.array(["b", "c", "b"]).dictionary_encode()
+    pa.parquet.write_table(pa.table({"sentence": values}), tmp_path / "c.parquet")
+    assert read(tmp_path / "c.csv", column="sentence") == ["b"]
+    assert read(tmp_path / "c.parquet", column="sentence") == ["b", "c", "b"]
+
+
+@pytest.mark.parametrize("n_bytes", [60, 100, 250, 10_000])
+def test_a_parquet_is_split_after_row_groups_that_reach_a_multiple_of_the_size(n_bytes: int, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", ["a" * (1 + i % 7) for i in range(40)])
+    metadata = pa.parquet.ParquetFile(tmp_path / "a.parquet").metadata
+    cuts, total = [0], 0
+    for group in range(20):
+        before, total = total, total + metadata.row_group(group).column(0).total_uncompressed_size
+        if total // n_bytes > before // n_bytes or group == 19:
+            cuts.append(group + 1)
+    parts = ParquetFile(tmp_path / "a.parquet", Reading()).split(n_bytes)
+    assert [part.part for part in parts or []] == list(itertools.pairwise(cuts))
+    write_parquet(tmp_path / "large.parquet", ["a" * 50 * n_bytes, "b"])
+    assert ParquetFile(tmp_path / "large.parquet", Reading()).split(n_bytes) is None
+
+
+NO_TEXT = r"a\.csv: no column 'text', only 'id', 'title'; name one with `column` \(--column\)"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"id,title\n1,x\n", NO_TEXT),
+        ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
+        ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
+        ("a.tsv", b"id\tbody\n1\n", r"a\.tsv cannot be read as a table: .*Expected 2 columns, got 1"),
+        ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8"),
+        ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
+        ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
+    ],
+)
+def test_bad_tables_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_corpus(written(tmp_path, name, content))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (pa.table({"title": ["x"]}), "no column 'text', only 'title'"),
+        (pa.table({"text": [1, 2]}), "column 'text' holds int64, not text"),
+        (pa.table({"text": ["x", None]}), r"column 'text': row 1 \(from 0\) is null; drop it"),
+        (pa.table({"text": pa.array([b"x", b"\xe9"]).view(pa.string())}), "Invalid UTF8 sequence at string index 1"),
+    ],
+)
+def test_bad_parquet(values: pa.Table, message: str, tmp_path: Path) -> None:
+    pa.parquet.write_table(values, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.parquet")
