@@ -130,11 +130,11 @@ def carry_out(data: Path | None) -> int:
         raise InputError("--data: name the folder that holds near_miss/ and corpora/, or set UNA_FAST_DATA")
     content = measured(Path(data))
     write_json(RESULTS, content)
-    write_page(content)
+    write_file(content)
     return 0
 
 
-def write_page(content: dict[str, Any]) -> None:
+def write_file(content: dict[str, Any]) -> None:
     """Put the rank correlations into the page."""
     rows = [[name, *(f"{found[task]:+.2f}" for task in TASKS)] for name, found in content["correlations"].items()]
     scores = [one["scores"]["replace"] for one in content["encoders"].values()]

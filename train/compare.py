@@ -23,7 +23,7 @@ from train.config.options import option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.evaluation.files import read_columns
-from train.record.folder import COMPARISON, RUNS, OutputFolder, is_own, read_mark, write_file, write_json, write_page
+from train.record.folder import COMPARISON, RUNS, is_own, output_folder, read_mark, write_file, write_json
 from train.report.intervals import Comparison
 from train.report.runs import DEV, STS_AVERAGE, Group, find_runs, kept_start
 from train.report.table import score_table
@@ -92,7 +92,7 @@ def _run(asked: dict[str, Any]) -> int:
             raise InputError(
                 f"--output {output}: was begun with another {OPTIONS[changed[0]].flag}: choose a new folder"
             )
-    with OutputFolder(output, COMPARISON, resume, settings):
+    with output_folder(output, COMPARISON, resume, settings):
         sides = _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
         for name, own in conditions(asked).items():
             if code := _train(asked | sides, name, own):
@@ -146,7 +146,7 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
         "answer": lines,
     }
     write_json(output / "compare.json", content)
-    write_page(output / "compare.html", make_page(groups, groups[0], lines))
+    write_file(output / "compare.html", make_page(groups, groups[0], lines))
     head, rows = score_table(groups, groups[0])
     columns = [head, *(row.cells for row in rows if row.kind != "run")]
     sys.stdout.write("\n".join(aligned([*zip(*columns, strict=True)], left=(0,))) + "\n\n")

@@ -32,7 +32,7 @@ from bench.evidence.results import TOLERANCE, committed, furthest, is_kept, keep
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from bench.report import README, write_between_marks
 from train.config.command import run_command
-from train.record.folder import OutputFolder, is_own
+from train.record.folder import is_own, output_folder
 from una_fast.errors import InputError
 
 COMMAND = "bench.evidence"
@@ -78,7 +78,7 @@ def carry_out(options: argparse.Namespace) -> int:
                 committed(condition, seed)
     if options.collect:
         return carry_out_all(stages, options, saved)
-    with OutputFolder(options.output, COMMAND, resume=is_own(options.output, COMMAND)):
+    with output_folder(options.output, COMMAND, resume=is_own(options.output, COMMAND)):
         return carry_out_all(stages, options, saved)
 
 

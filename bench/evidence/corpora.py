@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from train.evaluation.files import read_columns
-from train.record.folder import write_once
+from train.record.folder import write_file
 from una_fast.errors import InputError
 
 CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # a sentence a line; train.download fetches the second
@@ -45,8 +45,16 @@ def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[
     if len(lines) < number:
         which = " of that length" if words else ""
         raise InputError(f"{source}: has fewer than {first + number:,} lines{which}: give the whole file")
-    write_once(path, b"".join(lines))
+    _write_once(path, b"".join(lines))
     return path
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    """Write a file that is not there. Raises InputError for one with other content."""
+    if not path.exists():
+        write_file(path, content)
+    elif path.read_bytes() != content:
+        raise InputError(f"{path}: was changed, or what it is made from: it stays, choose a new --output")
 
 
 PARAPHRASE = 4.5  # least score, of 5, of the pairs of STS-B that count as paraphrases
@@ -61,5 +69,5 @@ def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
     pairs += [pair for _, (score, *pair) in sts_b if float(score) >= PARAPHRASE]
     paths = folder / "paraphrases-1.txt", folder / "paraphrases-2.txt"
     for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
-        write_once(path, "".join(f"{text}\n" for text in side).encode())
+        _write_once(path, "".join(f"{text}\n" for text in side).encode())
     return paths

@@ -27,7 +27,7 @@ def _run(words: list[str]) -> int:
     # imported late: --help and errors of the command line should not wait for torch
     from bench.paper.tables import save
     from bench.paper.works import works_of
-    from train.record.folder import OutputFolder, is_own
+    from train.record.folder import is_own, output_folder
 
     cells = request.cells()
     works = works_of(request, cells)
@@ -38,7 +38,7 @@ def _run(words: list[str]) -> int:
         return 0
     for work in left:
         work.check()
-    with OutputFolder(request.output, COMMAND, resume=is_own(request.output, COMMAND)):
+    with output_folder(request.output, COMMAND, resume=is_own(request.output, COMMAND)):
         for number, work in enumerate(left, start=1):
             if not work.done():  # an earlier work may have done it too
                 tell_user(f"{work.name}, {number} of {len(left)}")

@@ -13,7 +13,7 @@ import yaml
 
 from bench.report import table
 from train.evaluation.tasks.registry import TASKS, suite
-from train.record.folder import write_json, write_page
+from train.record.folder import write_file, write_json
 from train.report.runs import STS_AVERAGE
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
@@ -119,7 +119,7 @@ def save(folder: Path, about: Mapping[str, Any], cells: Iterable[Cell], scores: 
     page = "\n\n".join([f"Table {about['number']}: {about['title']}", lines, NOTE, *filter(None, [about["note"]])])
     for stem in (folder / "tables" / about["table"], folder / "table"):
         write_json(Path(f"{stem}.json"), {**about, "rows": [*rows.values()]})
-        write_page(Path(f"{stem}.md"), page + "\n")
+        write_file(Path(f"{stem}.md"), page + "\n")
     return page
 
 

@@ -21,8 +21,8 @@ from train.launch.finish import is_scored
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed, flags_of
-from train.record.folder import RUNS, is_finished, is_own, read_object, read_summary
-from train.report.runs import old_names, read_evaluation, read_run
+from train.record.folder import RUNS, is_finished, is_own, old_names, read_object, read_summary
+from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 
 index_of = functools.cache(build_index_of)  # three sentences share it

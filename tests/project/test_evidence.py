@@ -4,6 +4,7 @@ import gzip
 import math
 import re
 from collections import Counter
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
 from train.config.run import defaults, make_run
 from train.evaluation.tasks.registry import suite
-from train.record.folder import OutputFolder
+from train.record.folder import output_folder
 from train.report.runs import STS_AVERAGE
 from una_fast.errors import InputError
 
@@ -94,7 +95,8 @@ def test_what_cannot_be_done_is_said_before_a_run(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(evidence, "run_all", lambda *arguments: pytest.fail("a run was started"))
     occupied, folder = tmp_path / "file", tmp_path / "folder"
     occupied.touch()
-    lock = OutputFolder(folder, evidence.COMMAND, resume=False)
+    lock = ExitStack()
+    lock.enter_context(output_folder(folder, evidence.COMMAND, resume=False))
     for output, more, said in (
         (folder, ["--check", "--conditions", "minilm-mlm: none", "--seeds", "77"], "holds no seed 77 of minilm-mlm"),
         (folder, ["--stages", "gird"], "--stages 'gird': choose from grid, arms"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.run_folders import STS_TASKS, write_evaluation, write_run
+from train.record.folder import old_names
 from train.report.__main__ import main
 from train.report.runs import (
     LOSSES,
@@ -16,7 +17,6 @@ from train.report.runs import (
     find_runs,
     group_runs,
     kept_start,
-    old_names,
     read_run,
     title,
 )

@@ -22,7 +22,7 @@ from train.launch.resolve import resolve_options
 from train.launch.run import train
 from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint, read_pointer
-from train.record.folder import RUN, OutputFolder
+from train.record.folder import RUN, output_folder
 
 ROOT = Path(__file__).parents[2]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
@@ -105,7 +105,7 @@ def options(folder, model, **changes):
 def train_here(values):
     """Train as the only rank, inside this process; returns the outcome."""
     run = resolve_options(make_run(values))
-    with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
+    with output_folder(Path(run.output), RUN, run.resume, vars(run)):
         indexes = make_indexes(run)
         return train(run, lambda ranks: indexes)
 

@@ -103,13 +103,6 @@ def test_its_command_is_the_run(output: Path) -> None:
     assert make_run(given) == make_run({**SETTINGS, "output": str(output)})
 
 
-def test_a_card_that_would_say_the_same_is_left_as_it_is(output: Path) -> None:
-    finished(output)
-    before = (output / "best").stat().st_mtime_ns
-    finished(output)
-    assert (output / "best").stat().st_mtime_ns == before
-
-
 def test_a_card_gets_new_scores(output: Path) -> None:
     assert "STSBenchmark" not in finished(output)
     write_evaluation(output, 0.8)

@@ -19,7 +19,7 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.best import save_encoder, with_best
 from train.record.checkpoint import Pointer, Progress, load_checkpoint, read_pointer, saved_options, write_checkpoint
-from train.record.folder import MARK, POINTER, RUN, OutputFolder, is_own, read_summary, write_json
+from train.record.folder import MARK, POINTER, RUN, is_own, output_folder, read_summary, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError
 
@@ -55,6 +55,12 @@ def whole(tmp_path_factory, tiny_model):
     return values["output"]
 
 
+def enter(*arguments):
+    """Enter and leave an output folder."""
+    with output_folder(*arguments):
+        pass
+
+
 class TestTheRule:
     """A command begins in a new folder or an empty one, and goes on in its own; two do not write in one folder."""
 
@@ -69,18 +75,17 @@ class TestTheRule:
 
     def test_of_two_commands_one_begins(self, tmp_path):
         output = tmp_path / "run"
-        with OutputFolder(output, RUN, False):
-            with pytest.raises(InputError, match="in use by another run: wait for it, stop it, or choose"):
-                OutputFolder(output, RUN, True)
+        with output_folder(output, RUN, False), pytest.raises(InputError, match="in use by another run: wait for it"):
+            enter(output, RUN, True)
         with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
-            OutputFolder(output, RUN, False)
+            enter(output, RUN, False)
         with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
-            OutputFolder(output, "bench.paper", True)
-        OutputFolder(output, RUN, True).close()
+            enter(output, "bench.paper", True)
+        enter(output, RUN, True)
 
     def test_an_error_leaves_no_new_folder_and_keeps_what_others_put_there(self, tmp_path):
         for name in ("", "notes.txt"):
-            with pytest.raises(ZeroDivisionError), OutputFolder(tmp_path / "a" / "b", RUN, False):
+            with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "a" / "b", RUN, False):
                 if name:
                     (tmp_path / "a" / "b" / name).write_text("mine")
                 raise ZeroDivisionError
@@ -95,13 +100,13 @@ class TestTheRule:
 
     def test_a_start_that_was_killed_while_it_made_its_mark_blocks_no_other(self, tmp_path):
         (tmp_path / MARK).touch()
-        with OutputFolder(tmp_path, RUN, False, {"seed": 1}):
+        with output_folder(tmp_path, RUN, False, {"seed": 1}):
             assert is_own(tmp_path, RUN)
 
     def test_a_folder_that_cannot_be_made_is_said(self, tmp_path):
         (tmp_path / "file").touch()
         with pytest.raises(InputError, match="cannot be (read|made or written): Not a directory"):
-            OutputFolder(tmp_path / "file" / "run", RUN, False)
+            enter(tmp_path / "file" / "run", RUN, False)
 
     def test_a_demo_takes_a_new_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -109,7 +114,7 @@ class TestTheRule:
             settings = demo_settings(free_folder())
             assert (settings["output"], settings["corpus"]) == (name, (f"{name}/corpus.txt",))
             run = training.make_run({**settings, "model": "m", "demo": True})
-            with OutputFolder(Path(name), RUN, False):
+            with output_folder(Path(name), RUN, False):
                 prepare_demo(run)
             assert Path(run.corpus[0]).stat().st_size > 100_000
 
@@ -128,7 +133,7 @@ class TestResumeAlone:
 
     def test_a_run_that_was_killed_before_its_first_save_begins_anew(self, finished, tmp_path):
         output = str(tmp_path / "run")
-        with OutputFolder(Path(output), RUN, False, {**finished, "output": output}):
+        with output_folder(Path(output), RUN, False, {**finished, "output": output}):
             pass
         values = _with_saved({"resume": True, "output": output})
         assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])

@@ -18,7 +18,7 @@ from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.run import launch
 from train.record.checkpoint import has_checkpoint
-from train.record.folder import RUNS, OutputFolder
+from train.record.folder import RUNS, output_folder
 from train.report.runs import find_runs
 
 
@@ -59,7 +59,10 @@ def stopped(values):
 @pytest.fixture(scope="module")
 def finished(values, folder, stopped):
     """OUTPUT after the same command with --resume and a third seed, and the messages."""
-    times = {path: path.stat().st_mtime_ns for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best")}
+    times = {
+        path: path.stat().st_mtime_ns
+        for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best" / "best.json")
+    }
     code, said = trained_here({**values, "seeds": "3,1,0", "resume": True})
     assert code == 0, said
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
@@ -141,7 +144,7 @@ class TestRefusals:
         )
 
     def test_a_command_that_still_runs(self, values, finished, capsys):
-        with OutputFolder(finished[0], RUNS, resume=True):
+        with output_folder(finished[0], RUNS, resume=True):
             assert "in use by another run" in refusal(capsys, {**values, "resume": True})
 
     def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):

@@ -80,7 +80,7 @@ def test_the_idle_share_is_what_no_phase_of_the_device_fills():
 def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
     seconds = [0.0]
     monkeypatch.setattr(metrics.time, "monotonic", lambda: seconds[0])
-    recorder = Recorder(tmp_path, Progress(), 100)
+    recorder = Recorder(tmp_path, Progress(), 100, {}, "dev")
     recorder.step(0, 1.0, 1e-3, False, 10.0)
     assert not (tmp_path / "metrics.jsonl").read_text()
     seconds[0] = metrics.FLUSH_SECONDS + 0.1
@@ -91,7 +91,7 @@ def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
 
 
 def test_the_time_left_does_not_count_the_first_evaluation(tmp_path, monkeypatch):
-    recorder = Recorder(tmp_path, Progress(), 100)
+    recorder = Recorder(tmp_path, Progress(), 100, {}, "dev")
     begun = recorder._bar.start_t
     monkeypatch.setattr(recorder._bar, "_time", lambda: begun + 1000)  # the evaluation before the first step
     recorder.step(0, 1.0, 1e-3, False, 10.0)

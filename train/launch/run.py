@@ -39,7 +39,20 @@ from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, check_resumed, first_difference, flags_of
-from train.record.folder import BEST, POINTER, RUN, OutputFolder, is_finished, is_own, read_object, read_summary
+from train.record.folder import (
+    BEST,
+    DEV,
+    DEV_LAST,
+    POINTER,
+    RUN,
+    dev_name,
+    is_finished,
+    is_own,
+    old_names,
+    output_folder,
+    read_object,
+    read_summary,
+)
 from train.record.resources import peak_memory
 from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
 from una_fast.errors import InputError, counted
@@ -55,7 +68,7 @@ def launch(run: Run) -> int:
     try:
         with handled(raise_stopped):
             run = resolve_options(run)
-            with OutputFolder(Path(run.output), RUN, run.resume, vars(run)):
+            with output_folder(Path(run.output), RUN, run.resume, vars(run)):
                 return _train_here(run) or finish(run)
     except Stopped as stopped:
         return report(run, Outcome("stopped", Progress(), code=stopped.number))
@@ -96,7 +109,7 @@ def join_torchrun(run: Run) -> int:
     with contextlib.ExitStack() as held:
 
         def prepare(ranks: Ranks) -> Indexes | None:
-            folder = partial(OutputFolder, Path(run.output), RUN, run.resume, vars(run))
+            folder = partial(output_folder, Path(run.output), RUN, run.resume, vars(run))
             run_on_all_ranks(ranks, lambda: ranks.first and held.enter_context(folder()))
             return run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_indexes(run))
 
@@ -147,7 +160,8 @@ def _train(run: Run, ranks: Ranks, indexes: Indexes | None, ready: Callable[[], 
         outcome = Loop(trainer, maker, job.progress, job.scorer, saves, telemetry, stop).run()
         if ranks.first:
             progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
-            scores = {"stsb_dev": progress.best_score, "stsb_dev_last": progress.last_score}
+            name = dev_name(run.dev)
+            scores = old_names({DEV + name: progress.best_score, DEV_LAST + name: progress.last_score})
             job.write_summary(outcome.status, progress=vars(progress), scores=scores, this_process=used)
         late = stop.now()
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for what comes next

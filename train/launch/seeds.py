@@ -18,8 +18,8 @@ from train.launch.job import encoder_of, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
 from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer
-from train.record.folder import RUN, RUNS, SEEDS, OutputFolder, is_finished, is_own, write_json
-from train.report.runs import Group, kept_start, old_names, read_run
+from train.record.folder import RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
+from train.report.runs import Group, kept_start, read_run
 from train.report.table import score_table
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.text_table import aligned
@@ -39,7 +39,7 @@ def train_seeds(run: Run) -> int:
     try:
         with handled(raise_stopped):
             runs = [resolve_options(one) for one in runs]
-            with OutputFolder(output, RUNS, run.resume, vars(run)):
+            with output_folder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
                 _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
                 code = _train_each(runs)

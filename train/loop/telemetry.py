@@ -14,6 +14,7 @@ from train.loop.data import Batch
 from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
+from train.record.folder import dev_name
 from train.record.metrics import AsyncLossReader, Recorder
 from train.record.trackers import start_trackers
 from una_fast.errors import counted
@@ -28,7 +29,7 @@ class Telemetry:
         self._recorder: Recorder | None = None
         if ranks.first:
             trackers = start_trackers(self._run.report_to, vars(self._run), start.step)
-            self._recorder = Recorder(output, start, self._n_steps, trackers)
+            self._recorder = Recorder(output, start, self._n_steps, trackers, dev_name(self._run.dev))
         self._losses = AsyncLossReader(ranks.device)
         self._steps = 0  # taken by this process
         self._begun = self._step_begun = time.perf_counter()

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from train.encoder.encoder import SentenceEncoder
 from train.record.checkpoint import AGAIN, Progress, read_pointer
-from train.record.folder import BEST, LAST, read_object, subfolder, write_json
+from train.record.folder import BEST, LAST, read_object, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import sync_folder, unwritable
 
@@ -37,9 +37,10 @@ def save_encoder(
     Raises:
         InputError: the folder cannot be written.
     """
-    folder = subfolder(output, name)
+    folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk
     try:
+        partial.mkdir(parents=True, exist_ok=True)
         encoder.backbone.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
         encoder.layout.write(partial, encoder.backbone.config, tokenizer)

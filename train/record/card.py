@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from train.config.options import words_of
 from train.config.run import defaults, options
 from train.encoder.pretrained import HUB_NAME
-from train.record.folder import BEST, EVALUATION, read_object, read_summary, write_page
+from train.record.folder import BEST, EVALUATION, read_object, read_summary, write_file
 from una_fast.errors import counted
 from una_fast.version import CITATION
 
@@ -70,7 +70,7 @@ def write_card(output: Path, repository: str = "") -> None:
         scores=scores,
         citation=CITATION,
     )
-    write_page(output / BEST / "README.md", f"{card}\n")
+    write_file(output / BEST / "README.md", f"{card}\n")
 
 
 def hub_name(model: str) -> str | None:

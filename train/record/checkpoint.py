@@ -9,7 +9,6 @@ complete one. The state holds no random generator: dropout is seeded from (seed,
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,25 +19,13 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from train.config.run import defaults, options
-from train.record.folder import (
-    INDEX,
-    LAST,
-    METRICS,
-    POINTER,
-    SEEDS,
-    read_json,
-    read_mark,
-    read_object,
-    subfolder,
-    write_json,
-)
+from train.record.folder import INDEX, LAST, METRICS, POINTER, SEEDS, read_json, read_mark, read_object, write_json
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, sync_file, unwritable
+from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, unwritable
 
 VERSION = 7
 AGAIN = "start again without --resume in a new --output"
 STATES = ("state-0.pt", "state-1.pt")  # in last/, by turns: the one before stays until the pointer names the next
-PARTIAL = ".state.partial"  # of either, until it is complete
 
 
 @dataclass(frozen=True)
@@ -87,19 +74,18 @@ def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> N
     Raises:
         InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
     """
-    folder = subfolder(output, LAST)
+    folder = output / LAST
     before = read_object(output / POINTER).get("state")
     name, other = STATES[::-1] if before == STATES[0] else STATES
     try:
-        with (folder / PARTIAL).open("wb") as file:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_partial(folder)  # of a killed process
+        with new_file(folder / name) as file:
             torch.save(state, file)
-            sync_file(file)
         with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
             sync_file(file)
-        checksum = file_checksum(folder / PARTIAL)
-        os.replace(folder / PARTIAL, folder / name)  # noqa: PTH105  tests replace this function
+        checksum = file_checksum(folder / name)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
-        (folder / PARTIAL).unlink(missing_ok=True)
         raise unwritable(folder, error) from error
     write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=name, xxh3_64=checksum))})
     (folder / other).unlink(missing_ok=True)
@@ -124,11 +110,8 @@ def load_checkpoint(output: Path, given: Mapping[str, Any]) -> tuple[Progress, d
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds last/checkpoint.json. Raises InputError if permission is denied."""
-    try:
-        return (output / POINTER).is_file()
-    except OSError as error:  # Python 3.11 raises it for a folder without rights
-        raise InputError(f"{output / POINTER}: cannot be read: {error.strerror}") from error
+    """True if `output` holds last/checkpoint.json."""
+    return (output / POINTER).is_file()
 
 
 def read_pointer(output: Path) -> Pointer:
@@ -171,13 +154,8 @@ def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
     An option that `saved` lacks was added later: the run used its default.
     """
-    earlier = _as_json({**flags_of(defaults()), **saved})
-    names = (name for name, value in given.items() if earlier.get(name) != _as_json(value))
-    return next(((name, earlier.get(name), given[name]) for name in names), None)
-
-
-def _as_json(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+    earlier, now = (json.loads(json.dumps(one)) for one in ({**flags_of(defaults()), **saved}, dict(given)))
+    return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 
 def saved_options(output: Path) -> dict[str, Any]:

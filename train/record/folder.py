@@ -10,24 +10,27 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from una_fast.errors import InputError
-from una_fast.storage.files import lock, new_file, sync_file, unwritable
+from una_fast.storage.files import lock, sync_file, unwritable, write_bytes
 
 MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # as marks name them
+DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the score of best/, and after the last step
+OLD_DEV = {"stsb_dev": DEV, "stsb_dev_last": DEV_LAST}  # whole names up to version 0.2
 PARTS = ("settings", "resolved", "corpus", "resume_fingerprint", "progress", "scores")  # of run.json
 
 
-class OutputFolder:
-    """The output folder of `command`, locked by this process until the end of the with block.
+@contextmanager
+def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Inside the with block `path` is the output folder of `command`, locked by this process.
 
     If the block ends with an error, and a new folder holds nothing but its mark, the folder is removed.
 
@@ -41,47 +44,37 @@ class OutputFolder:
         InputError: without `resume` the folder holds something; with it, it is not the command's; another process
             writes there; or it cannot be made or written.
     """
-
-    def __init__(self, path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> None:
-        check = check_own if resume else check_new
-        check(path, command)
-        self._path, self._is_new = path, not resume
-        self._made = [path] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
+    check = check_own if resume else check_new
+    check(path, command)
+    made = [] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        mark = (path / MARK).open("a+b")
+    except OSError as error:
+        raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
+    with mark:
+        if not lock(mark.fileno()):
+            raise InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
+        check(path, command)  # another command may have begun and ended there meanwhile
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._mark = (path / MARK).open("a+b")
-            if not lock(self._mark.fileno()):
-                raise InputError(
-                    f"--output {path}: in use by another run: wait for it, stop it, or choose another folder"
-                )
-            check(path, command)  # another command may have begun and ended there meanwhile
             if not read_mark(path):
-                self._mark.truncate(0)
-                self._mark.write(_encoded({"command": command, "settings": settings or {}}))
-                sync_file(self._mark)
-        except OSError as error:
-            self.remove()
-            raise InputError(f"--output {path}: cannot be made or written: {error.strerror}") from error
+                mark.truncate(0)
+                mark.write(_encoded({"command": command, "settings": settings or {}}))
+                sync_file(mark)
+            yield
+        except BaseException:
+            if not resume:
+                _remove_unused(path, made)
+            raise
 
-    def __enter__(self) -> OutputFolder:
-        return self
 
-    def __exit__(self, error: object, *_: object) -> None:
-        if error and self._is_new:
-            self.remove()
-        self.close()
-
-    def remove(self) -> None:
-        """Remove the mark, and the folders that were made for it, if nothing else is there."""
-        with suppress(OSError):
-            if {*self._path.iterdir()} <= {self._path / MARK}:
-                (self._path / MARK).unlink(missing_ok=True)
-                for folder in self._made:
-                    folder.rmdir()
-
-    def close(self) -> None:
-        """Unlock the folder."""
-        self._mark.close()
+def _remove_unused(path: Path, made: Sequence[Path]) -> None:
+    """Remove the mark in a folder, and the folders `made` for it, if nothing else is there."""
+    with suppress(OSError):
+        if {*path.iterdir()} <= {path / MARK}:
+            (path / MARK).unlink(missing_ok=True)
+            for folder in made:
+                folder.rmdir()
 
 
 def read_mark(path: Path) -> dict[str, Any]:
@@ -124,16 +117,6 @@ def check_new(path: Path, command: str) -> None:
         raise InputError(f"--output {path}: holds {names[0]}: give a folder that is new or empty")
 
 
-def subfolder(output: Path, name: str) -> Path:
-    """The folder `name` in an output folder, made if it is missing; a link to a folder elsewhere is one too."""
-    folder = output / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    return folder
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object. Raises InputError for a file that is missing, damaged, or holds something else."""
     try:
@@ -168,36 +151,15 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_file(path, _encoded(content))
 
 
-def write_page(path: Path, text: str) -> None:
-    """Write HTML or Markdown that is not there yet, whole or not at all. Raises InputError as `write_file` does."""
-    content = text.encode("utf-8", "xmlcharrefreplace")  # JSON may hold surrogates, which are no UTF-8
-    if not has_content(path, content):
-        write_file(path, content)
-
-
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes | str) -> None:
     """Write a file, whole or not at all. Raises InputError if it cannot be written."""
+    if isinstance(content, str):
+        content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may hold surrogates, which are no UTF-8
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(path) as file:
-            file.write(content)
+        write_bytes(path, content)
     except OSError as error:
         raise unwritable(path, error) from error
-
-
-def write_once(path: Path, content: bytes) -> None:
-    """Write a file that is not there. Raises InputError as `write_file` does, and for a file with other content."""
-    if not path.exists():
-        write_file(path, content)
-    elif not has_content(path, content):
-        raise InputError(f"{path}: was changed, or what it is made from: it stays, choose a new --output")
-
-
-def has_content(path: Path, content: bytes) -> bool:
-    """True for a file with this content."""
-    with suppress(OSError):
-        return path.read_bytes() == content
-    return False
 
 
 @contextmanager
@@ -206,6 +168,19 @@ def partial_folder(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as partial:
         yield Path(partial)
+
+
+def dev_name(file: str | None) -> str:
+    """What the scores on a dev file are called, after their prefix: the file's name without its endings."""
+    return Path(file or "dev").name.split(".")[0]
+
+
+def old_names(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores by name, and those on a dev file under their names up to version 0.2 too."""
+    return {
+        **scores,
+        **{old: scores[name] for old, begin in OLD_DEV.items() for name in scores if name.startswith(begin)},
+    }
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from train.record.checkpoint import Progress
-from train.record.folder import METRICS, write_file
+from train.record.folder import DEV, METRICS, old_names, write_file
 from train.record.trackers import Tracker
 from train.signals import STDERR
 from una_fast.errors import InputError
@@ -75,20 +75,21 @@ class Recorder:
         start: where the run goes on.
         n_steps: optimiser steps of the whole run.
         trackers: those of --report-to, started.
+        dev: name of the dev file.
 
     Raises:
         InputError: a file cannot be written.
     """
 
-    def __init__(self, output: Path, start: Progress, n_steps: int, trackers: Mapping[str, Tracker] | None = None):
-        self._trackers = dict(trackers or {})
+    def __init__(self, output: Path, start: Progress, n_steps: int, trackers: Mapping[str, Tracker], dev: str):
+        self._trackers, self._dev = dict(trackers), DEV + dev
         cut_metrics(output, start)
         try:
             self._file = (output / METRICS).open("ab")
         except OSError as error:
             raise unwritable(output / METRICS, error) from error
         self._bar = Bar(start.step, n_steps, "step")
-        self._stepped, self._flushed = False, time.monotonic()
+        self._flushed = time.monotonic()
 
     def step(
         self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: float
@@ -98,17 +99,16 @@ class Recorder:
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track({"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{sentences_per_second:.0f}"}, refresh=False)
-        if not self._stepped:  # so that an evaluation before the first step does not count
-            self._stepped = True
-            self._bar.unpause()
+        if self._bar.n == self._bar.initial:
+            self._bar.unpause()  # so that an evaluation before the first step does not count
         self._bar.update(step + 1 - self._bar.n)
         if time.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
 
     def evaluation(self, step: int, score: float, best: bool) -> None:
         """Record a dev score after `step` steps."""
-        self._write({"step": step, "stsb_dev": score if math.isfinite(score) else None})
-        self._track({"stsb_dev": score}, step)
+        self._write({"step": step, **old_names({self._dev: score if math.isfinite(score) else None})})
+        self._track({self._dev: score}, step)
         self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
 
     def say(self, message: str) -> None:

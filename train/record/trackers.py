@@ -40,7 +40,7 @@ class Tracker(Protocol):
         ...
 
     def log(self, values: dict[str, float], step: int) -> None:
-        """Take figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "stsb_dev" and others."""
+        """Take figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others."""
         ...
 
     def finish(self) -> None:
@@ -56,13 +56,11 @@ class _TensorBoard:
 
         folder = Path(settings["output"]) / TENSORBOARD
         self._writer = SummaryWriter(str(folder), purge_step=step or None, flush_secs=FLUSH_SECONDS)
+        self.finish = self._writer.close
 
     def log(self, values: dict[str, float], step: int) -> None:
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
-
-    def finish(self) -> None:
-        self._writer.close()
 
 
 class _WandB:
@@ -71,23 +69,15 @@ class _WandB:
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import wandb
 
-        output = Path(settings["output"])
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", PROJECT),
-            name=output.name,
-            config=settings,
-            dir=str(output),
-            id=run_id,
-            resume="allow" if run_id else None,
-        )
-        self._run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
-        return self._run.id
+        output, project = Path(settings["output"]), os.environ.get("WANDB_PROJECT", PROJECT)
+        resume = "allow" if run_id else None
+        run = wandb.init(project=project, name=output.name, config=settings, dir=str(output), id=run_id, resume=resume)
+        run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
+        self._run, self.finish = run, run.finish
+        return run.id
 
     def log(self, values: dict[str, float], step: int) -> None:
         self._run.log({**values, "step": step})
-
-    def finish(self) -> None:
-        self._run.finish()
 
 
 class _Trackio:
@@ -96,17 +86,10 @@ class _Trackio:
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import trackio
 
-        self._module = trackio
-        resume = "allow" if run_id else "never"
+        self.log, self.finish = trackio.log, trackio.finish
+        project, resume = os.environ.get("TRACKIO_PROJECT", PROJECT), "allow" if run_id else "never"
         config = {name: str(value) for name, value in settings.items()}
-        project = os.environ.get("TRACKIO_PROJECT", PROJECT)
         return trackio.init(project=project, name=run_id, config=config, resume=resume).name
-
-    def log(self, values: dict[str, float], step: int) -> None:
-        self._module.log(values, step=step)
-
-    def finish(self) -> None:
-        self._module.finish()
 
 
 class _MLflow:
@@ -115,25 +98,19 @@ class _MLflow:
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import mlflow
 
-        self._module = mlflow
+        self.log, self.finish = mlflow.log_metrics, mlflow.end_run
         mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
         run = mlflow.start_run(run_id=run_id, run_name=None if run_id else Path(settings["output"]).name)
         if run_id is None:
             mlflow.log_params(settings)
         return run.info.run_id
 
-    def log(self, values: dict[str, float], step: int) -> None:
-        self._module.log_metrics(values, step=step)
 
-    def finish(self) -> None:
-        self._module.end_run()
-
-
-TRACKERS: dict[str, tuple[Callable[[], Tracker], str, str]] = {  # the class, its package, and what pip installs
-    "tensorboard": (_TensorBoard, "tensorboard", "tensorboard"),
-    "wandb": (_WandB, "wandb", "wandb"),
-    "trackio": (_Trackio, "trackio", "trackio"),
-    "mlflow": (_MLflow, "mlflow", "mlflow"),
+TRACKERS: dict[str, Callable[[], Any]] = {  # by the names of their packages
+    "tensorboard": _TensorBoard,
+    "wandb": _WandB,
+    "trackio": _Trackio,
+    "mlflow": _MLflow,
 }
 
 
@@ -161,12 +138,11 @@ def _make(name: str) -> Tracker:
         return tracker
     if name not in TRACKERS:
         raise InputError(f"--report-to: there is no {name!r}: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
-    kind, package, wheel = TRACKERS[name]
     try:
-        import_module(package)
+        import_module(name)
     except ModuleNotFoundError as error:
-        raise InputError(f"--report-to {name}: the package {package} is not installed: pip install {wheel}") from error
-    return kind()
+        raise InputError(f"--report-to {name}: the package {name} is not installed: pip install {name}") from error
+    return TRACKERS[name]()
 
 
 def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[str, Tracker]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from train.config.command import Command
 from train.config.options import option, options_of
-from train.record.folder import write_page
+from train.record.folder import write_file
 from train.report.runs import find_runs, group_runs
 from una_fast.errors import InputError
 
@@ -48,7 +48,7 @@ def _run(values: dict[str, Any]) -> int:
             f"--baseline {first[0]}: holds runs of {len(marked)} settings ({'; '.join(marked)}): name one of them"
         )
     page = make_page(groups, groups[0] if first else None)
-    write_page(output, page)
+    write_file(output, page)
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
     return 0
 

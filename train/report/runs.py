@@ -12,13 +12,11 @@ from typing import Any
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import TASKS, suite
-from train.record.folder import EVALUATION, METRICS, SUMMARY, read_json
+from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, OLD_DEV, SUMMARY, dev_name, read_json
 from train.report.intervals import Comparison, compare
 from una_fast.errors import InputError
 
 STS_AVERAGE = "STS average"
-DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the score of best/, and after the last step
-OLD_DEV = {"stsb_dev": DEV, "stsb_dev_last": DEV_LAST}  # whole names up to version 0.2
 BELOW = ("", "*/", "runs/*/*/")  # where a folder has runs: itself, seeds of a command, tables of the paper
 LOSSES = ("loss without negatives", "loss with negatives")  # curves: a step with negatives has twice the candidates
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # from a file of another program
@@ -84,19 +82,6 @@ def _read_curves(content: bytes) -> dict[str, dict[int, float]]:
         except UNREADABLE:
             continue
     return curves
-
-
-def dev_name(file: str | None) -> str:
-    """What the scores on a dev file are called, after their prefix: the file's name without its endings."""
-    return Path(file or "dev").name.split(".")[0]
-
-
-def old_names(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores by name, and those on a dev file under their names up to version 0.2 too."""
-    return {
-        **scores,
-        **{old: scores[name] for old, begin in OLD_DEV.items() for name in scores if name.startswith(begin)},
-    }
 
 
 def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
