@@ -69,22 +69,22 @@ def fetch(part: str, folder: Path) -> None:
     Raises:
         InputError: it cannot be fetched, is not as it was published, or cannot be written.
     """
-    names = [f"{NEAR_MISSES}/{name}.json" for name in NEAR_MISS_CHECKSUMS]
-    whole = {"wiki": [f"corpora/{WIKI}"], "senteval": ["senteval/downstream"], "near-miss": names}
+    near_misses = [f"{NEAR_MISSES}/{name}.json" for name in NEAR_MISS_CHECKSUMS]
+    whole = {"wiki": [f"corpora/{WIKI}"], "senteval": ["senteval/downstream"], "near-miss": near_misses}
     for target in (folder / name for name in whole[part] if not (folder / name).exists()):
         try:
             with partial_folder(target) as partial:
-                if part == "senteval":
-                    unpack(download(SENTEVAL, partial)).rename(target)
+                if part == "near-miss":
+                    path = _from_github(target.stem, partial)
                 else:
-                    path = download(WIKI, partial) if part == "wiki" else fetch_near_misses(target.stem, partial)
-                    path.rename(target)
+                    path = _from_hub(WIKI, partial) if part == "wiki" else unpack(_from_hub(SENTEVAL, partial))
+                path.rename(target)
         except OSError as error:
             raise unwritable(target, error) from error
 
 
-def fetch_near_misses(name: str, folder: Path) -> Path:
-    """Fetch one subset of SugarCrepe++ into `folder`; returns its path. Raises InputError as `download` does."""
+def _from_github(name: str, folder: Path) -> Path:
+    """Fetch one subset of SugarCrepe++ into `folder`; returns its path."""
     path, address = folder / f"{name}.json", f"{NEAR_MISS_ADDRESS}/{name}.json"
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
@@ -95,33 +95,23 @@ def fetch_near_misses(name: str, folder: Path) -> Path:
     return path
 
 
-def download(name: str, folder: Path) -> Path:
-    """Download one file of the dataset into `folder`; returns its path.
-
-    Raises:
-        InputError: the hub cannot be reached or lacks the file, or the file does not have the hub's checksum.
-    """
+def _from_hub(name: str, folder: Path) -> Path:
+    """Fetch one file of the dataset into `folder`; returns its path."""
     # imported late: --help should not wait for it
-    from huggingface_hub import HfApi, hf_hub_url
+    from huggingface_hub import hf_hub_download
 
-    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    endpoint = os.environ.get("HF_ENDPOINT")
     try:
-        address = hf_hub_url(REPOSITORY, name, repo_type="dataset", endpoint=hub.endpoint)
-        checksum = hub.get_hf_file_metadata(url=address).etag or ""
-        path = Path(hub.hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
+        return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder, endpoint=endpoint))
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{REPOSITORY}/{name}: {reason}; call again") from error
-    check_content(path, checksum, f"{REPOSITORY}/{name}")
-    return path
 
 
 def check_content(path: Path, checksum: str, source: str) -> None:
-    """Raise InputError for a file without its checksum: SHA-256, or the SHA-1 by which git names a (small) file."""
+    """Raise InputError for a file without its checksum, the SHA-1 by which git names it."""
     content = path.read_bytes()
-    is_git = len(checksum) == 40
-    actual = hashlib.sha1(b"blob %d\0" % len(content) + content) if is_git else hashlib.sha256(content)
-    if actual.hexdigest() != checksum:
+    if hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() != checksum:
         raise InputError(f"{source}: the file does not have the checksum {checksum}; call again")
 
 
@@ -138,9 +128,10 @@ def unpack(archive: Path) -> Path:
                 path.write_bytes(cast("IO[bytes]", tar.extractfile(member)).read())
     except (tarfile.TarError, OSError) as error:
         raise InputError(f"{archive.name}: cannot be unpacked ({error})") from error
-    if folders := [path.parent for path in unpacked.rglob("STS") if path.is_dir()]:
-        return min(folders, key=lambda path: len(path.parts))
-    raise InputError(f"{archive.name}: holds no STS folder, so it is not SentEval's archive")
+    folder = next((path.parent for path in sorted(unpacked.rglob("STS")) if path.is_dir()), None)
+    if folder is None:
+        raise InputError(f"{archive.name}: holds no STS folder, so it is not SentEval's archive")
+    return folder
 
 
 def check(part: str, folder: Path) -> list[str]:
@@ -157,14 +148,14 @@ def check(part: str, folder: Path) -> list[str]:
                 path = folder / NEAR_MISSES / f"{name}.json"
                 check_content(path, NEAR_MISS_CHECKSUMS[name], f"{path} (delete it)")
             sizes = read_task(downstream_folder(folder), name).sizes
+            wanted = TASKS[name].sizes
+            problems += [
+                f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
+                for split, n in wanted.items()
+                if sizes[split] != n
+            ]
         except (InputError, OSError) as error:
             problems.append(f"{name}: {error}")
-            continue
-        problems += [
-            f"{name} {split}: {sizes[split]:,} examples, {n:,} expected"
-            for split, n in TASKS[name].sizes.items()
-            if sizes[split] != n
-        ]
     return problems
 
 

@@ -94,6 +94,8 @@ class Bench:
         encoder = load_encoder(run.model, run.dropout, run.seed, device=run.device)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)
+        if compile != "off" and encoder.compiled is None:
+            raise InputError(f"--compile {compile}: the encoder cannot be compiled here, see above")
         make = self.maker(n_parts).make
 
         def take(steps: Sequence[int]) -> float:

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, folder: str) -> None:
 
 def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:
     """The compiled step, and the seconds of processor time that its first compile takes, without kernels of before."""
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels of {precision}"
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels-{precision}"
     torch._inductor.config.compile_threads = 1  # in this process, whose time is measured
     begun = sum(os.times()[:4])  # of this process and of the C++ compiler
     contender = bench.ours(precision, "on")
