@@ -132,6 +132,10 @@ class StringTable(Sequence[str]):
             return False
         return True
 
+    def rows_from(self, byte: int) -> np.ndarray:
+        """int64, ascending: the numbers of the strings that hold a byte of at least `byte`."""
+        return np.unique(np.searchsorted(self.offsets, np.flatnonzero(self.utf8 >= byte), side="right") - 1)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

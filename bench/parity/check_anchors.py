@@ -72,7 +72,7 @@ class Clock:
 
 
 def encode(index: Any, tokenizer: Any) -> Any:
-    return encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))
+    return encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))[0]
 
 
 def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:

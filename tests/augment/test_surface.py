@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.alphabet import nasty_text, text
+from support.surface import QUOTES, in_case, word_spans, write_kept
 from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
+from una_fast.augment import surface
 from una_fast.augment.row_draws import DrawSet
-from una_fast.augment.surface import CASES, QUOTES, case_of, in_case, runs_together, word_spans
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
@@ -60,32 +62,20 @@ def test_the_words_and_the_white_space_between_are_the_whole_text(named, lowerca
 @settings(max_examples=300)
 @given(sentences=st.lists(text | st.sampled_from([*LINES, *ODD]), min_size=1, max_size=4), epoch=st.integers(0, 2))
 def test_the_words_that_change_are_those_of_the_papers_surface(index, sentences, epoch):
-    paper, kept = (una_fast.Augmenter(index, surface=surface, same_script=False) for surface in ("paper", "kept"))
+    paper, kept = (una_fast.Augmenter(index, surface=kind, same_script=False) for kind in ("paper", "kept"))
     for sentence, plain, result in zip(
         sentences, paper.augment(sentences, epoch), kept.augment(sentences, epoch), strict=True
     ):
         told = kept.explain(sentence, epoch)
         assert told.negative == result and " ".join(w.replacement or w.word for w in told.words) == plain
-        spans = word_spans(sentence, [w.word for w in told.words], True)
-        expected, end, new_before = "", 0, False
-        for (start, stop), word in zip(spans, told.words, strict=True):
-            old, between = sentence[start:stop], sentence[end:start]
-            written = old
-            if word.replacement:
-                mark = re.match("[¿¡]*", old).group() if old.strip("¿¡") else ""
-                new = '"' if word.replacement in QUOTES else re.sub("^[¿¡]+(?=[^¿¡])", "", word.replacement)
-                written = mark + in_case(new, CASES[case_of(old)])
-            if (word.replacement or new_before) and not between and runs_together(expected[-1:], written):
-                between = " "
-            expected, end, new_before = expected + between + written, stop, bool(word.replacement)
-        assert result == (expected + sentence[end:] if told.words else "")
+        assert result == write_kept(sentence, [w.word for w in told.words], [w.replacement for w in told.words])
 
 
 @pytest.mark.parametrize("make_tokenizer", [bert_uncased, bert_cased, roberta])
 def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
     tokenizer, rows = make_tokenizer(), list(range(index.n_documents))
-    for surface in ("kept", "paper"):
-        una = una_fast.Augmenter(index, tokenizer=tokenizer, surface=surface, radius=50)
+    for kind in ("kept", "paper"):
+        una = una_fast.Augmenter(index, tokenizer=tokenizer, surface=kind, radius=50)
         for length in (8, 40):
             texts = una.negatives(rows, 1)
             expected = tokenizer(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt")
@@ -101,7 +91,7 @@ def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
         ("dog", "CAT", "DOG"),
         ("dog", "I", "Dog"),
         ("dog", "iPod", "dog"),
-        ("Dog", "cat", "dog"),
+        ("Dog", "cat", "Dog"),
         ("dog", "42", "dog"),
         ("o'neill", "Smith", "O'neill"),
         ("dog", "O'Neill", "dog"),
@@ -109,13 +99,13 @@ def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
         ("'s", "Cat", "'s"),
     ],
 )
-def test_a_new_word_takes_the_case_of_the_old_one(word, model, expected):
-    assert in_case(word, CASES[case_of(model)]) == expected
+def test_a_new_word_takes_the_capitals_of_the_old_one(word, model, expected):
+    assert in_case(word, model) == expected
 
 
-def test_a_word_tokenizer_that_rewrites_words_is_refused_with_its_word():
+def test_a_word_tokenizer_that_rewrites_words_is_refused():
     index = una_fast.build_index(["some words here", "other words there"], word_tokenizer=spell_backwards)
-    with pytest.raises(InputError, match="surface=\"kept\": the word tokenizer made 'emos' of 'some words here'"):
+    with pytest.raises(InputError, match="surface=\"kept\": the word tokenizer made words of 'some words here' that"):
         una_fast.Augmenter(index).negatives([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
@@ -136,16 +126,66 @@ def test_no_replacement_glues_to_its_neighbour(index, keep_punctuation):
         assert {*re.findall(r"\w+", found)} <= known, (negative, found)
 
 
-@pytest.mark.parametrize("settings", [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}])
-def test_the_kernels_texts_are_those_written_one_by_one(settings):
-    lines = [*LINES, *ODD]
-    index, by_kernel, rows = una_fast.build_index(lines, **settings), 0, np.arange(len(lines))
-    una = una_fast.Augmenter(index, radius=500)
+def split_at_commas(text):
+    """Words that may hold spaces, and leave out what is between them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}, {"word_tokenizer": split_at_commas}],
+)
+def test_negatives_are_those_of_plain_python(settings):
+    index = una_fast.build_index([*LINES, *ODD], **settings)
+    una, rows, lowercase = una_fast.Augmenter(index, radius=500), range(len(index)), index.lowercase
     for epoch in range(3):
-        drawn = una._draw_rows(rows, DrawSet(epoch, 0))
-        assert una.negatives(rows, epoch) == [una._detokenizer.row(row, drawn[row]) for row in range(len(lines))]
-        by_kernel += sum(text is not None for text in una._detokenizer._written.texts(rows, drawn))
-    assert by_kernel > 2 * len(lines)
+        drawn = una._draw_rows(np.arange(len(index)), DrawSet(epoch, 0))
+        expected = []
+        for row in rows:
+            new = [None if i == j else index.terms[j] for i, j in zip(index.word_ids[row], drawn[row], strict=True)]
+            expected.append(write_kept(index[row], index.words(row), new, lowercase, index.word_tokenizer))
+        assert una.negatives(rows, epoch) == expected
+
+
+def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
+    """Beyond them all are forgotten, and the ids are the same."""
+    una, bounded = (una_fast.Augmenter(index, tokenizer=roberta(), beta=0.6, n_jobs=1) for _ in range(2))
+    rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
+    for epoch in range(12):
+        monkeypatch.setattr(surface, "MOST_BYTES", 2**26)
+        expected, before = una.negative_ids(rows, epoch), bounded._detokenizer._units.n_bytes
+        monkeypatch.setattr(surface, "MOST_BYTES", 10_000)
+        assert torch.equal(bounded.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
+        forgotten += bounded._detokenizer._units.n_bytes < before
+        assert bounded._detokenizer._units.n_bytes < 10_000 + of_a_batch
+    assert forgotten > 1 and una._detokenizer._units.n_bytes > 20_000
+
+
+@pytest.mark.parametrize("kind", ["kept", "paper"])
+def test_rows_are_copied_before_they_are_read(index, kind):
+    """A thread that fills the caller's array again meanwhile may change which rows are read, and no more than that."""
+    una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=kind, n_jobs=2)
+    by_length = np.argsort(index.word_ids.lengths(), kind="stable")
+    fillings = [np.resize(by_length[:20], 3000), np.resize(by_length[-20:], 3000)]
+    expected = [una.negative_ids(filling)["input_ids"] for filling in fillings]
+    anchors = [una.tokens.anchor_ids(filling)["input_ids"] for filling in fillings]
+    rows, stop = fillings[0].copy(), threading.Event()
+
+    def fill_again():
+        while not stop.is_set():
+            for filling in fillings:
+                rows[:] = filling
+
+    thread = threading.Thread(target=fill_again)
+    thread.start()
+    try:
+        for make, of_rows in ((una.negative_ids, expected), (una.tokens.anchor_ids, anchors)) * 20:
+            ids = make(rows)["input_ids"]
+            assert torch.stack([(ids == other).all(1) for other in of_rows]).any(0).all()
+        assert len(una.negatives(rows)) == len(rows)
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_few_rows_are_left_for_the_tokenizer():

@@ -86,7 +86,7 @@ def rows_of(ragged) -> list[list[int]]:
 
 def test_sentences_are_the_tokenizers(tokenizer, encoder):
     texts = NASTY + training_lines()
-    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=2)
+    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=2)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
@@ -95,7 +95,7 @@ def test_sentences_are_the_tokenizers(tokenizer, encoder):
 @given(texts=st.lists(TEXTS, max_size=20))
 def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
     texts = [*texts, "never a blank corpus"]
-    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=1)
+    sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=1)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
@@ -167,7 +167,7 @@ def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way(
     tokenizer.add_tokens([AddedToken("unafast", normalized=True, rstrip=True, lstrip=True)])
     texts = ["a UnaFast b", "a únafast", "xUNAFASTy z", "una fast"]
     index = una_fast.build_index(texts)
-    assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)) == ids_of(tokenizer, texts)
+    assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)[0]) == ids_of(tokenizer, texts)
     irregular = encode_table(index.terms, SubwordEncoder(tokenizer), 1)["irregular"].values
     assert {index.terms[i] for i in irregular.tolist()} == {"unafast", "únafast", "xunafasty"}
 
@@ -195,7 +195,7 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
         return search(table, *contents)
 
     monkeypatch.setattr(StringTable, "rows_with", spy)
-    sentences = encode_sentences(una_fast.build_index(texts), SubwordEncoder(tokenizer), 1)
+    sentences = encode_sentences(una_fast.build_index(texts), SubwordEncoder(tokenizer), 1)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
     assert len(tokenizer.added_tokens_decoder) > 3000 and {*searched} == {b"<unk>"}
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import Ragged, StringTable
-from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import NO_STRINGS, TextRows
 from una_fast.index.index import Index
@@ -51,7 +51,7 @@ class KernelAugmentation(TextAugmentation):
         self._n_jobs = n_cores(n_jobs)
         self._workspaces: list[Workspace] = []
         self._threads = RowThreads(self._n_jobs, ROWS_A_THREAD)
-        self._detokenizer = Detokenizer(index, surface, self.tokens, self._n_jobs, extra)
+        self._detokenizer = Detokenizer(index, surface, self.tokens, extra)
         self._kernel = self._make_kernel(self._detokenizer)
 
     @abstractmethod

@@ -16,10 +16,10 @@ import numpy as np
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import Ragged, StringTable
-from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.row_draws import GAMMA, NUMBERS, DrawSet, integer
 from una_fast.augment.settings import check_choices, check_index
+from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
 from una_fast.augment.word_augmentation import EditedWords
 from una_fast.errors import InputError

@@ -29,7 +29,7 @@ def term_scripts(terms: StringTable, fixed: np.ndarray | None) -> np.ndarray | N
 
     ANY for terms that no other of their script can replace. fixed: bool (V,), the terms that are not drawn.
     """
-    beyond = np.unique(np.searchsorted(terms.offsets, np.flatnonzero(terms.utf8 >= FIRST_BYTE), side="right") - 1)
+    beyond = terms.rows_from(FIRST_BYTE)
     scripts = np.zeros(len(terms), dtype=np.uint8)
     scripts[beyond] = scripts_of([terms[i] for i in beyond.tolist()])
     if not scripts.any():

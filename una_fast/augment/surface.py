@@ -1,74 +1,198 @@
-"""surface="kept": a sentence as it is written, except for its replaced words.
+"""Rows of drawn ids -> their text, in one of the surfaces, and their token ids where those depend on the sentence.
 
-A new word takes the case of the word that it replaces, and the opening marks before that word ("¿Cuánto") stay.
-`una_fast._kernels.ids.written` does the same for rows of an index.
+surface="kept" is the sentence as it is written, except for its replaced words: a new word takes the capitals of the
+word that it replaces, the opening marks before that word ("¿Cuánto") stay, and where a new word and its neighbour would
+look like one ("song," and "album" for the comma), a space is put between.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
-from una_fast.arrays import StringTable
-from una_fast.corpus.word_tokenizers import SCRIPTS
+from una_fast._kernels.ids import written as kernel
+from una_fast._kernels.words.strings import StringSet
+from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
+from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
+from una_fast.index.index import Index
+from una_fast.tokens.ids import TokenIds
+from una_fast.tokens.subwords import SubwordEncoder
 
-# the Treebank tokenizer rewrites quotes: for each of its two marks, what may stand in the text
-QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}
-CASES = ("as it is", "lower", "Title", "UPPER")
+QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
+KNOWN = 128
+KINDS = np.zeros(0x110000, dtype=np.uint8)  # of each character, what the kernel needs to know; 0: not asked for yet
+MOST_BYTES = 2**26  # of the strings whose ids are remembered, and their ids: some 900,000 strings
+BYTES_A_STRING = 48  # of its places in the table
 
 
-def write_kept(
-    text: str, words: Sequence[str], new: Sequence[int | None], strings: StringTable, lowercase: bool
-) -> str:
-    """`text` with its word k, one of `words`, replaced by the term ``new[k]``, or kept where that is None.
+class Detokenizer:
+    """Writes the ids that a kernel draws.
 
-    Where a new word and its neighbour would look like one ("song," and "album" for the comma), a space is put between.
-    A text without words gives "".
+    index: the corpus; surface: "paper": each id as the index has it, with spaces between; "spaced": but a quotation
+    mark is '"'; "kept": like the sentence; tokens: of a tokenizer, None: no ids are needed; extra: the strings of the
+    ids that follow the ids of the terms.
 
-    Args:
-        text: the sentence.
-        words: as the word tokenizer makes them of it.
-        new: a number for each word, 0 to V - 1, or None.
-        strings: V terms as they are spelled where they are drawn, in each of CASES (see `in_cases`).
-        lowercase: whether the words come from the lower-cased text.
-
-    Raises:
-        InputError: a word is not in the text, because the word tokenizer changes more than case and quotes.
-
+    strings: the string of each id where it is drawn; writes_ids: whether `fill` writes the token ids of rows;
+    term_tokens: what a kernel needs to write them, None: it cannot, or need not.
     """
-    parts, end, last_is_new, n_terms = [""], 0, False, len(strings) // len(CASES)
-    for (start, stop), drawn in zip(word_spans(text, words, lowercase), new, strict=True):
-        written, gap, is_new = text[start:stop], text[end:start], drawn is not None
-        if drawn is not None:
-            written = opening(written) + strings[case_of(written) * n_terms + drawn]
-        if not gap and (is_new or last_is_new) and runs_together(parts[-1], written):
-            gap = " "
-        parts += [gap, written]
-        end, last_is_new = stop, is_new
-    return "".join([*parts, text[end:]]) if words else ""
+
+    def __init__(self, index: Index, surface: str, tokens: TokenIds | None, extra: StringTable = NO_STRINGS):
+        self._index, self._tokens = index, tokens if tokens is not None and tokens.by_word else None
+        self._keeps = surface == "kept"
+        self._quotes = QUOTES if index.word_tokenizer == "treebank" and surface != "paper" else ()
+        openings = OPENING if index.word_tokenizer in NAMED and self._keeps else ""
+        terms = index.terms.followed_by(extra) if len(extra) else index.terms
+        marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *openings)))
+        forms = ['"' if terms[i] in self._quotes else terms[i].lstrip(openings) or terms[i] for i in marked.tolist()]
+        self.strings = terms.exchanged(marked, forms)
+        self.writes_ids, self.term_tokens = self._keeps and self._tokens is not None, None
+        if self.writes_ids:
+            _ = self._rows  # made before threads ask for it
+        elif self._tokens is not None:
+            order = np.arange(len(terms), dtype=POINTER)
+            order[marked] = len(terms) + np.arange(len(marked))
+            self.term_tokens = self._tokens.term_tokens(StringTable.from_strings([*extra, *forms]), order)
+
+    @cached_property
+    def _cased(self) -> StringTable:
+        return in_cases(self.strings)
+
+    @cached_property
+    def _rows(self) -> kernel.RowWriter:
+        """Of the rows of the index."""
+        characters, subwords = learn_kinds(self._index.chunks, self._cased), None
+        if self._tokens is not None and self._tokens.encoder is not None:
+            tokens, encoder = self._tokens, self._tokens.encoder
+            self._units = UnitIds(encoder)
+            cuts = np.isin(np.arange(128), [*map(ord, encoder.checked_cuts(characters))]).astype(np.uint8)
+            chunks = tokens.chunk_sizes, tokens.first_chunk
+            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, encoder.pipeline.context_free, cuts)
+        self._subwords = subwords
+        return self._writer(self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS, subwords)
+
+    def _writer(
+        self,
+        chunks: StringTable,
+        sentences: Ragged,
+        words: Ragged,
+        unseen: StringTable,
+        subwords: kernel.Subwords | None = None,
+    ) -> kernel.RowWriter:
+        lowered = chunks.utf8, np.empty(0, dtype=ID), NO_STRINGS
+        if self._index.lowercase:
+            lowered = lower_case(chunks)
+        tables = words, self._index.terms, unseen, self._cased, KINDS
+        return kernel.RowWriter(chunks, sentences, *lowered, *tables, subwords)
+
+    def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
+        if not self._keeps:
+            return [*spell(drawn, self.strings)]
+        written = self._rows.write(rows, drawn.values, drawn.indptr)
+        return _checked(written.texts(), lambda i: self._index.sentence(int(rows[i])))
+
+    def texts(self, text: TextRows, drawn: Ragged, unseen: StringTable) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
+        if not self._keeps:
+            strings = ['"' if word in self._quotes else word for word in unseen]
+            return [*spell(drawn, self.strings, StringTable.from_strings(strings))]
+        rows = np.arange(len(text.texts))
+        table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
+        learn_kinds(table, self._cased)
+        whole = Ragged(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
+        writer = self._writer(table, whole, text.terms, text.unseen)
+        return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
+
+    def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
+        assert self._tokens is not None
+        frame, sentences = self._tokens.frame, self._tokens.sentences
+        written = self._rows.write(rows, drawn.values, drawn.indptr, input_ids.shape[1] - frame.n_special)
+        numbers, ids = self._units.number(*written.units())
+        units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
+        fill = kernel.fill_rows[f"{sentences.values.dtype}_t"]
+        return fill(written, self._subwords, *units, *kept, rows, frame, input_ids, attention_mask)
 
 
-def drawn_form(term: str, quotes: Sequence[str] = tuple(QUOTES), opening: str = OPENING) -> str:
-    """How a term is spelled where it is drawn. quotes: the terms that stand for a quotation mark."""
-    return '"' if term in quotes else term.lstrip(opening) or term
+def _checked(texts: list[str | None], sentence: Callable[[int], str]) -> list[str]:
+    if None in texts:
+        raise InputError(
+            f'surface="kept": the word tokenizer made words of {sentence(texts.index(None))!r} that the text does not '
+            'hold, or not in this order: give surface="paper"'
+        )
+    return texts  # type: ignore[return-value]
 
 
-def opening(word: str) -> str:
-    """The opening marks before a word; none where it is nothing else."""
-    rest = word.lstrip(OPENING)
-    return word[: len(word) - len(rest)] if rest else ""
+class UnitIds:
+    """The sub-words of strings; each is encoded once, and remembered until all of them take more than MOST_BYTES.
+
+    Then they are forgotten, and each is encoded again when it comes. A string that only a whole text can tell the ids
+    of, has none. Threads may share one object.
+    """
+
+    def __init__(self, encoder: SubwordEncoder):
+        self._encoder, self._lock = encoder, threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._strings, self.n_bytes = StringSet(), 0
+        self._values, self._bounds = np.empty(2**10, dtype=ID), np.zeros(2**10, dtype=POINTER)
+
+    def number(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, Ragged]:
+        """The number, int32 (n,), of each string ``text[starts[i]:stops[i]]``, and the ids of the strings by number.
+
+        Where ids depend on what precedes a string, it begins with a space, or with a newline for the start of a text.
+        """
+        with self._lock:
+            if self.n_bytes > MOST_BYTES:
+                self._forget()
+            n_known = len(self._strings)
+            numbers = self._strings.add(text, starts, stops)
+            new = np.flatnonzero(numbers >= n_known)
+            if len(new):
+                new = new[np.unique(numbers[new], return_index=True)[1]]
+                begins = starts[new] + (not self._encoder.pipeline.context_free)
+                bounds = row_bounds(stops[new] - begins)
+                places = np.repeat(begins - bounds[:-1], np.diff(bounds)) + np.arange(bounds[-1])
+                strings = StringTable(text[places], bounds)
+                self._add(n_known, self._encoder.encode(strings, text[starts[new]] == ord("\n"))[0])
+                self.n_bytes += int(bounds[-1]) + BYTES_A_STRING * len(new)
+            return numbers, Ragged(self._values, self._bounds[: len(self._strings) + 1])
+
+    def _add(self, n_known: int, ids: Ragged) -> None:
+        """Append the ids of new strings. Arrays that other threads read are never written below their ends."""
+        n, used = n_known + len(ids), int(self._bounds[n_known])
+        if n + 1 > len(self._bounds):
+            self._bounds = np.concatenate([self._bounds[: n_known + 1], np.empty(n + 1, dtype=POINTER)])
+        if used + len(ids.values) > len(self._values):
+            self._values = np.concatenate([self._values[:used], np.empty(used + len(ids.values), dtype=ID)])
+        self._values[used : used + len(ids.values)] = ids.values
+        self._bounds[n_known + 1 : n + 1] = used + ids.indptr[1:]
+        self.n_bytes += 4 * len(ids.values)
 
 
-def runs_together(word: str, following: str) -> bool:
-    """Whether two words without a space between look like one."""
-    return bool(word and following) and not (stands_apart(word[-1]) or stands_apart(following[0]))
+def learn_kinds(*tables: StringTable) -> list[str]:
+    """Fill in KINDS of the characters of all tables; returns these characters, each once."""
+    used = sorted({character for table in tables for character in table.utf8.tobytes().decode("utf-8")})
+    for character in used:
+        if not KINDS[ord(character)]:
+            KINDS[ord(character)] = KNOWN | (
+                stands_apart(character) * kernel.APART
+                | (character.lower() != character.upper()) * kernel.CASED
+                | character.islower() * kernel.LOWER
+                | character.isupper() * kernel.UPPER
+                | (unicodedata.category(character) == "Lt") * kernel.TITLE
+            )
+    return used
 
 
 def stands_apart(character: str) -> bool:
@@ -81,66 +205,41 @@ def stands_apart(character: str) -> bool:
     return is_mark or WITHOUT_SPACES.match(character) is not None
 
 
-def word_spans(text: str, words: Sequence[str], lowercase: bool) -> list[tuple[int, int]]:
-    """Where in `text` each of its words starts and ends, in characters. O(len(text)) time."""
-    searched = text.lower() if lowercase else text
-    spans, end = [], 0
-    ahead: dict[str, int] = {}  # where each form of a quotation mark comes next; len(searched): nowhere
-    for word in words:
-        start, form = len(searched), word
-        if word not in QUOTES:
-            start = searched.find(word, end)
-        for mark in QUOTES.get(word, ()):
-            if ahead.get(mark, -1) < end:
-                at = searched.find(mark, end)
-                ahead[mark] = at if at >= 0 else len(searched)
-            start, form = min((start, form), (ahead[mark], mark))
-        if start < 0 or start == len(searched):
-            raise InputError(
-                f'surface="kept": the word tokenizer made {word!r} of {text!r}, a word that the text does not hold in '
-                'this place: give surface="paper"'
-            )
-        end = start + len(form)
-        spans.append((start, end))
-    if len(searched) == len(text):
-        return spans
-    ends = list(accumulate(len(character.lower()) for character in text))  # "İ" is two characters in lower case
-    places = [i for i, (a, b) in enumerate(zip([0, *ends], ends, strict=False)) for _ in range(b - a)] + [len(text)]
-    return [(places[start], places[stop - 1] + 1) for start, stop in spans]
-
-
-def case_of(word: str) -> int:
-    """The place in CASES of a word's case; 0, as it is, for one that has none, or another."""
-    cased = [character for character in word if character.lower() != character.upper()]
-    if not cased:
-        return 0
-    if word.islower():
-        return 1
-    if cased[0].isupper() and all(map(str.islower, cased[1:])):
-        return 2
-    return 3 if word.isupper() else 0
-
-
 def in_cases(strings: StringTable) -> StringTable:
-    """4 V strings: V strings in each of CASES."""
-    beyond_ascii = np.unique(np.searchsorted(strings.offsets, np.flatnonzero(strings.utf8 >= 0x80), side="right") - 1)
+    """3 V strings: V strings as they are, with a capital, and in upper case."""
+    beyond_ascii = strings.rows_from(0x80)
+    spelled = [strings[i] for i in beyond_ascii.tolist()]
     lower, upper = (np.frombuffer(bytearray(change(strings.utf8.tobytes())), np.uint8) for change in ASCII_CASES)
-    title, firsts = lower.copy(), strings.offsets[:-1][np.diff(strings.offsets) > 0]
+    title, firsts = lower, strings.offsets[:-1][np.diff(strings.offsets) > 0]
     title[firsts] = upper[firsts]
     table = strings
-    for case, utf8 in zip(CASES[1:], (lower, title, upper), strict=True):
-        changed = [in_case(strings[i], case) for i in beyond_ascii.tolist()]
-        table = table.followed_by(StringTable(utf8, strings.offsets).exchanged(beyond_ascii, changed))
+    for utf8, change in ((title, _capitalised), (upper, str.upper)):
+        changed = StringTable(utf8, strings.offsets).exchanged(beyond_ascii, [*map(change, spelled)])
+        table = table.followed_by(changed)
     return table
 
 
-def in_case(word: str, case: str) -> str:
-    """`word` in one of CASES."""
-    if case == "lower":
-        return word.lower()
-    if case == "Title":
-        return word[:1].upper() + word[1:].lower()
-    return word.upper() if case == "UPPER" else word
+def lower_case(table: StringTable) -> tuple[np.ndarray, np.ndarray, StringTable]:
+    """The UTF-8 of the strings in lower case, uint8 (T,), with UNEVEN as the first byte of those of another length.
+
+    Besides, these strings: their numbers, int32, and their lower case.
+    """
+    utf8, uneven = np.frombuffer(bytearray(table.utf8.tobytes().lower()), dtype=np.uint8), {}
+    for i in table.rows_from(0x80).tolist():
+        string, lower, start = table[i], table[i].lower(), table.offsets[i]
+        if _sizes(string) == _sizes(lower):
+            utf8[start : table.offsets[i + 1]] = np.frombuffer(lower.encode(), dtype=np.uint8)
+        else:
+            utf8[start], uneven[i] = kernel.UNEVEN, lower
+    return utf8, np.array([*uneven], dtype=ID), StringTable.from_strings([*uneven.values()])
+
+
+def _sizes(string: str) -> list[int]:
+    return [len(character.encode()) for character in string]
+
+
+def _capitalised(word: str) -> str:
+    return word[:1].upper() + word[1:].lower()
 
 
 ASCII_CASES = (bytes.lower, bytes.upper)  # they change the bytes of ASCII letters alone

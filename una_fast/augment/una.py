@@ -12,7 +12,6 @@ from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import SCORE, Ragged, StringTable
-from una_fast.augment.detokenizer import Detokenizer
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kernel_augmentation import KernelAugmentation
@@ -20,6 +19,7 @@ from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.same_script import ANY, scripts_of
 from una_fast.augment.settings import check_choices, make_config
+from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index

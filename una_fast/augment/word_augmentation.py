@@ -80,7 +80,7 @@ class WordAugmentation(TextAugmentation):
 
     def _spell(self, words: list[str]) -> str:
         """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
-        marks = QUOTES if self.index.word_tokenizer == "treebank" else {}
+        marks = QUOTES if self.index.word_tokenizer == "treebank" else ()
         return " ".join('"' if word in marks else word for word in words)
 
     def _edit(self, words: list[str], key: np.ndarray, draws: DrawSet) -> list[str]:

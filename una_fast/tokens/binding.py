@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from una_fast._kernels.ids.written import UNKNOWN
 from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.storage.folder import Arrays
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
-VERSION = 4  # of the layout of the token ids
+VERSION = 5  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
 PARTS = ("values", "indptr")
@@ -29,31 +30,43 @@ TERMS_A_TEXT = 8
 LONGEST_COMPARED = 2**14  # bytes of a sentence or a term: one word of 300,000 letters among few terms took 22 s
 
 
-def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
+def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, Ragged], np.ndarray, int]:
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
-    They are kept in the index's folder once they are made (see `Index.cached`).
+    Besides, the number of ids of each chunk, uint16, UNKNOWN if it is not regular or has too many; and where in these
+    numbers the chunks as the first of a sentence begin. All are kept in the index's folder once they are made (see
+    `Index.cached`).
 
     Raises:
         InputError: terms of more than MOST_SUB_WORDS sub-words.
     """
 
     def make() -> Arrays:
-        ids = {"sentences": encode_sentences(index, encoder, n_jobs), **encode_table(index.terms, encoder, n_jobs)}
-        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS}
+        sentences, lengths = encode_sentences(index, encoder, n_jobs)
+        ids = {"sentences": sentences, **encode_table(index.terms, encoder, n_jobs)}
+        sizes = np.where((lengths < 0) | (lengths >= UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
+        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS} | {
+            "sizes": sizes
+        }
 
-    ids = rows_of(index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make))
+    arrays = dict(index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make))
+    sizes = arrays.pop("sizes")
+    names = sorted({name.rpartition("_")[0] for name in arrays})
+    ids = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
     for name in ids.keys() & {"terms", "first_terms"}:
         if (n := len(ids[name].values)) > MOST_SUB_WORDS:
             raise InputError(
                 f"the tokenizer makes {n:,} sub-words of the index's terms, and at most {MOST_SUB_WORDS:,} can be "
                 "bound: split the corpus, or use a tokenizer that makes fewer"
             )
-    return ids
+    return ids, sizes, len(sizes) - len(index.chunks)
 
 
-def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragged:
-    """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular."""
+def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray]:
+    """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular.
+
+    Besides, the number of ids of each chunk, as `encode_chunks` has it.
+    """
     chunk_ids, lengths, first_offset = encode_chunks(index, encoder, n_jobs)
     dtype = np.uint16 if encoder.n_ids <= 2**16 else ID
 
@@ -79,13 +92,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> Ragg
     for start in range(0, len(index.sentences), ROWS_A_TASK):  # each part is freed, so that no two copies are held
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
-    return Ragged(values, bounds)
-
-
-def rows_of(arrays: dict[str, np.ndarray]) -> dict[str, Ragged]:
-    """The ids in the arrays of a folder, by name (see `bind`)."""
-    names = sorted({name.rpartition("_")[0] for name in arrays})
-    return {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
+    return Ragged(values, bounds), lengths
 
 
 def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:

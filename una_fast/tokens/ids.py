@@ -42,7 +42,8 @@ class TokenIds:
     the first word of a text, the same object where that makes no difference; the ids of any words joined by spaces are
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
-    encoder: the tokenizer as a function of chunks.
+    encoder: the tokenizer as a function of chunks; chunk_sizes, first_chunk: how many sub-words each chunk has, and
+    where those as the first of a sentence begin (see `bind`).
 
     The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
     index is not saved, or its folder cannot be written, they are kept in memory.
@@ -99,7 +100,7 @@ class TokenIds:
         return TermTokens(later, first, self.frame, np.flatnonzero(np.isin(order, irregular)))
 
     def _bind_by_word(self, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> None:
-        ids = bind(self._index, encoder, n_jobs)
+        ids, self.chunk_sizes, self.first_chunk = bind(self._index, encoder, n_jobs)
         compare_with_tokenizer(ids, self._index, encoder, tokenizer)
         self.encoder, self.frame = encoder, encoder.frame
         self.sentences, self.terms, self.irregular = ids["sentences"], ids["terms"], ids["irregular"].values

@@ -1,8 +1,8 @@
-"""Rows of the index, some of whose words were replaced -> text and token ids, written like the sentences.
+"""Rows of text, some of whose words were replaced -> text and token ids, written like the sentences.
 
 A row is chunks with spaces between, and so are its ids. A chunk in which nothing was replaced keeps the ids that it has
-in the sentence; a chunk that is one new word has the ids of its *form*, which are known for every term in every case;
-any other chunk is a *unit*, a string that the caller has encoded once.
+in the sentence; a chunk that is one new word has the ids of its term; any other chunk is a *unit*, a string that the
+caller has encoded once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -26,73 +26,83 @@ cdef enum:
     IS_LOWER = 4
     IS_UPPER = 8
     IS_TITLE = 16
-    IS_CUT = 32     # it is a word of its own for the tokenizer, whatever stands beside it
-    END_OF_CHARACTERS = 0x20000
+    IS_UNEVEN = 0xFF
+    DOTTED_I = 0x130  # the one character that has two in lower case
+    MOST_GROWTH = 2   # of the bytes of a character in lower case: it has 3 in place of 2 at most
     NO_SIZE = 65535
 
 cdef enum:
     # kinds of pieces, and what their number is; others are the place of sub-words of the sentence, and how many stay
-    FORM = -1    # the row of a form
-    UNIT = -2    # the number of a unit
+    TERM = -1     # a term after a space
+    FIRST = -2    # a term as the first word of a text
+    UNIT = -3     # the number of a unit
 
-APART, CASED, LOWER, UPPER, TITLE, CUT = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE, IS_CUT
-N_CHARACTERS = END_OF_CHARACTERS  # the characters beyond them have no kind
+APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
+UNEVEN = IS_UNEVEN  # in no UTF-8
 UNKNOWN = NO_SIZE  # of a chunk that cannot be encoded alone
 
-cdef enum Case:  # in the order of `una_fast.augment.surface.CASES`
+cdef enum Case:  # in the order of `una_fast.augment.surface.in_cases`
     AS_IT_IS
-    LOWER_CASE
     TITLE_CASE
     UPPER_CASE
 
 
-cdef class Forms:
-    """The sub-words of terms and chunks under one tokenizer.
+cdef class Subwords:
+    """The sub-words of an index's terms and chunks under one tokenizer.
 
-    values: int32, bounds: int64: row ``blocks[case] + term`` holds the sub-words of a term after a space, row
-    ``blocks[4 + case] + term`` as the first word of a text; none if only a whole text can tell them. sizes: uint16, the
-    sub-words of each chunk after a space and, from `first_offset` on, as the first of a text. context_free: whether
-    every string has the same ids in both places.
+    terms, first_terms: `RaggedArray` int32 (V rows), each term after a space, and as the first word of a text; no
+    sub-words if only a whole text can tell them. sizes: uint16, the number of sub-words of each chunk after a space
+    and, from `first_offset` on, as the first of a text. context_free: whether every string has the same sub-words in
+    both places; cuts: uint8 (128,), 1 for a character that is a word of its own for the tokenizer.
     """
 
-    cdef const int32_t[::1] values
-    cdef const int64_t[::1] bounds, blocks
+    cdef const int32_t[::1] values, first_values
+    cdef const int64_t[::1] bounds, first_bounds
     cdef const uint16_t[::1] sizes
+    cdef const uint8_t[::1] cuts
     cdef int64_t first_offset
     cdef bint context_free
 
-    def __init__(self, values, bounds, blocks, sizes, int64_t first_offset, bint context_free):
-        self.values, self.bounds, self.blocks, self.sizes = values, bounds, blocks, sizes
-        self.first_offset, self.context_free = first_offset, context_free
+    def __init__(self, terms, first_terms, sizes, int64_t first_offset, bint context_free, cuts):
+        self.values, self.bounds, self.first_values, self.first_bounds = (
+            terms.values, terms.indptr, first_terms.values, first_terms.indptr)
+        self.sizes, self.first_offset, self.context_free, self.cuts = sizes, first_offset, context_free, cuts
 
-    cdef inline int64_t size(self, int64_t row) noexcept nogil:
-        return self.bounds[row + 1] - self.bounds[row]
+    cdef inline int64_t size(self, int64_t term, bint first) noexcept nogil:
+        return self.first_bounds[term + 1] - self.first_bounds[term] if first else (
+            self.bounds[term + 1] - self.bounds[term])
 
 
 cdef class Written:
     """Rows that a `RowWriter` wrote: their texts, or the pieces of their ids.
 
-    text: uint8, a newline and the text of each row, of which chunks are left out if there are pieces; starts, stops:
-    int64 (B,), where the texts are, stop -1: a row that the kernel cannot write; pieces: int32 (P, 2), kind and number;
-    row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in `text`,
-    together with the character before it where its ids depend on that.
+    text: uint8, a newline and the text of each row, of which unchanged chunks are left out if there are pieces; starts,
+    stops: int64 (B,), where the texts are, stop -1: a row that cannot be written; pieces: int32 (P, 2), kind and
+    number; row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in
+    `text`, together with the character before it where its ids depend on that.
     """
 
-    cdef uint8_t[::1] text
-    cdef int64_t[::1] starts, stops, ends, unit_starts, unit_stops
+    cdef uint8_t[::1] text, line, lowered  # the last two are the row that is being written, and in lower case
+    cdef int64_t[::1] starts, stops, ends, unit_starts, unit_stops, word_starts, word_stops
     cdef int32_t[:, ::1] pieces
-    cdef int64_t end, n_pieces, n_units
+    cdef int32_t[::1] origins
+    cdef int64_t end, n_pieces, n_units, size, lowered_size
+    cdef bint uneven
     cdef int64_t room, known  # the sub-words that a row needs, -1: no pieces; those that are known of this row so far
-    cdef int64_t unit, form  # where the open unit starts, -1: none is open; the row of its form, -1: it has none
+    cdef int64_t unit, term  # where the open unit starts, -1: none is open; the term that it is so far, -1: none
 
-    def __init__(self, int64_t n_rows, int64_t n_pieces, int64_t room):
+    def __init__(self, int64_t n_rows, int64_t n_pieces, int64_t room, int64_t longest, int64_t most_words):
         self.text = np.empty(256 + 160 * n_rows, dtype=np.uint8)
         self.starts, self.stops, self.ends = (np.zeros(n_rows + 1, dtype=np.int64) for _ in range(3))
         self.unit_starts, self.unit_stops = (np.empty(n_pieces, dtype=np.int64) for _ in range(2))
         self.pieces, self.room, self.unit = np.empty((n_pieces, 2), dtype=np.int32), room, -1
+        self.line = np.empty(longest + 1, dtype=np.uint8)
+        self.lowered = np.empty(MOST_GROWTH * longest + 1, dtype=np.uint8)
+        self.origins = np.empty(MOST_GROWTH * longest + 1, dtype=np.int32)
+        self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """list[str | None], None for a row that the kernel cannot write."""
+        """list[str | None], None for a row that cannot be written."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
@@ -138,16 +148,20 @@ cdef class Written:
         self.n_pieces += 1
         self.known += size
 
-    cdef inline void open_unit(self, Forms forms, int64_t case, int64_t term) noexcept nogil:
-        """Begin a unit. case, term: of the new word that it begins with; -1: it begins with something else."""
-        cdef int64_t block = forms.blocks[4 * (self.text[self.end - 1] == c'\n') + case] if term >= 0 else -1
-        self.unit, self.form = self.end, block + term if block >= 0 else -1
+    cdef inline void extend_unit(self, int64_t term) noexcept nogil:
+        """What is put next belongs to the open unit, or begins one. term: that it is, -1: something else."""
+        self.term = term if self.unit < 0 else -1
+        if self.unit < 0:
+            self.unit = self.end
 
-    cdef inline void close_unit(self, Forms forms) noexcept nogil:
-        if self.form >= 0 and forms.size(self.form) > 0:
-            self.add(FORM, self.form, forms.size(self.form))
+    cdef inline void close_unit(self, Subwords subwords) noexcept nogil:
+        cdef bint first = self.unit > 0 and self.text[self.unit - 1] == c'\n'
+        if self.unit < 0:
+            return
+        if self.term >= 0 and subwords.size(self.term, first) > 0:
+            self.add(FIRST if first else TERM, self.term, subwords.size(self.term, first))
         else:
-            self.unit_starts[self.n_units] = self.unit - (not forms.context_free)
+            self.unit_starts[self.n_units] = self.unit - (not subwords.context_free)
             self.unit_stops[self.n_units] = self.end
             self.add(UNIT, self.n_units, 0)
             self.n_units += 1
@@ -155,27 +169,34 @@ cdef class Written:
 
 
 cdef class RowWriter:
-    """Writes rows of an index, words of which were replaced, with case and spacing. Threads may share one object.
+    """Writes rows of text, words of which were replaced, with case and spacing. Threads may share one object.
 
-    index: the corpus; lowered: uint8, the strings of its chunks, in lower case if the words are; refused: uint8 (C,),
-    chunks whose words this class cannot tell; quotes: int32 (2,), the terms that stand for '"', or -1; strings: V terms
-    as they are spelled where they are drawn, in each of the four cases: 4 V strings; kinds: uint8 (N_CHARACTERS,), of
-    each character; forms: of a tokenizer; None: no ids.
+    chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; lowered:
+    uint8, the chunks in lower case if the words are, in the places of `chunks`, or UNEVEN as the first byte of a chunk
+    that is not as long in lower case; uneven: int32, ascending, these chunks, and their strings; words: `RaggedArray`,
+    the words of each row, a number of `terms`, or -1 - k for word k of `unseen`; strings: V terms as they are spelled
+    where they are drawn, in each of the three cases: 3 V strings; kinds: uint8, of each character; subwords: of a
+    tokenizer; None: no ids.
     """
 
-    cdef const int32_t[::1] chunks, words, quotes
-    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets, string_offsets
-    cdef const uint8_t[::1] utf8, lowered, refused, term_utf8, string_utf8, kinds
+    cdef const int32_t[::1] chunks, words, uneven
+    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, uneven_offsets, term_offsets, unseen_offsets
+    cdef const int64_t[::1] string_offsets
+    cdef const uint8_t[::1] utf8, lowered, uneven_utf8, term_utf8, unseen_utf8, string_utf8, kinds
     cdef int64_t n_terms
-    cdef Forms forms
+    cdef Subwords subwords
 
-    def __init__(self, index, lowered, refused, quotes, strings, kinds, Forms forms=None):
-        self.chunks, self.chunk_bounds = index.sentences.values, index.sentences.indptr
-        self.words, self.word_bounds = index.word_ids.values, index.word_ids.indptr
-        self.utf8, self.offsets, self.lowered, self.refused = index.chunks.utf8, index.chunks.offsets, lowered, refused
-        self.term_utf8, self.term_offsets, self.quotes = index.terms.utf8, index.terms.offsets, quotes
-        self.string_utf8, self.string_offsets, self.n_terms = strings.utf8, strings.offsets, len(strings) // 4
-        self.kinds, self.forms = kinds, forms
+    def __init__(self, chunks, sentences, lowered, uneven, uneven_strings, words, terms, unseen, strings, kinds,
+                 Subwords subwords=None):
+        self.chunks, self.chunk_bounds = sentences.values, sentences.indptr
+        self.words, self.word_bounds = words.values, words.indptr
+        self.utf8, self.offsets = chunks.utf8, chunks.offsets
+        self.lowered, self.uneven = lowered, uneven
+        self.uneven_utf8, self.uneven_offsets = uneven_strings.utf8, uneven_strings.offsets
+        self.term_utf8, self.term_offsets = terms.utf8, terms.offsets
+        self.unseen_utf8, self.unseen_offsets = unseen.utf8, unseen.offsets
+        self.string_utf8, self.string_offsets, self.n_terms = strings.utf8, strings.offsets, len(strings) // 3
+        self.kinds, self.subwords = kinds, subwords
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
@@ -183,121 +204,194 @@ cdef class RowWriter:
 
         room: the sub-words of a row that are needed. -1: the texts are written.
         """
-        cdef int64_t i, n_pieces = 0, n_rows = rows.shape[0]
+        cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
         cdef int32_t none = 0
         cdef const int32_t* new = &drawn[0] if drawn.shape[0] else &none
-        if room >= 0:
-            n_pieces = drawn.shape[0]
-            for i in range(n_rows):
-                n_pieces += self.chunk_bounds[rows[i] + 1] - self.chunk_bounds[rows[i]]
-        cdef Written out = Written(n_rows, n_pieces, room)
+        for i in range(n_rows):
+            size = self.chunk_bounds[rows[i] + 1] - self.chunk_bounds[rows[i]]
+            n_pieces += size
+            for j in range(self.chunk_bounds[rows[i]], self.chunk_bounds[rows[i] + 1]):
+                size += self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
+            longest = max(longest, size)
+            most_words = max(most_words, self.word_bounds[rows[i] + 1] - self.word_bounds[rows[i]])
+        cdef Written out = Written(n_rows, n_pieces if room >= 0 else 0, room, longest, most_words)
         with nogil:
             for i in range(n_rows):
                 out.put(b"\n", 1)
                 out.starts[i], out.known = out.end, 0
-                fits = self.write_row(out, rows[i], new + drawn_bounds[i] - self.word_bounds[rows[i]])
+                fits = self.write_row(out, rows[i], new + drawn_bounds[i])
                 out.stops[i], out.ends[i + 1] = out.end if fits else -1, out.n_pieces
         return out
 
-    cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except? -1 nogil:
-        """Write a row, in which new[w] takes the place of word w of the index; False if its words cannot be told.
+    cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except -1 nogil:
+        """Write a row, in which new[w] takes the place of word w.
 
-        It is False for a row whatever room there is, so that text and ids of a row come from the same code.
+        False if its text does not hold its words, or if a chunk of it has no ids of its own where ids are needed.
         """
-        cdef int64_t w = self.word_bounds[row], stop = self.word_bounds[row + 1], first = self.chunk_bounds[row], j, k
-        cdef int64_t n, size, place = 0  # of the chunk's sub-words among those of the sentence
-        cdef int32_t chunk
-        cdef bint changed, keeps_ids = out.room >= 0
-        for j in range(first, self.chunk_bounds[row + 1] if w < stop else first):
-            chunk, changed = self.chunks[j], False
-            n = self.count(chunk, w, stop)
-            if n < 0:
-                return False
-            for k in range(w, w + n):
-                changed |= new[k] != self.words[k]
-            w += n
-            if keeps_ids:
-                size = self.forms.sizes[chunk + (self.forms.first_offset if j == first else 0)]
-                if size == NO_SIZE:
+        cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word, first_chunk
+        cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
+        cdef int64_t begin, end = -1, reach, size, place = 0  # of the chunk's sub-words among those of the sentence
+        cdef const int32_t* old
+        cdef uint16_t of_chunk
+        cdef bint changed
+        if n_words == 0:
+            return True
+        old = &self.words[self.word_bounds[row]]
+        self.assemble(out, first, stop)
+        if not self.locate(out, old, n_words):
+            return False
+        if out.room < 0:
+            self.write_words(out, 0, out.size, old, new, 0, n_words)
+            return True
+        while j < stop and out.known < out.room:
+            begin, first_word, first_chunk, size, changed = end + 1, w, j, 0, False
+            reach = begin
+            while j < stop and reach > end:  # several chunks, if a word reaches from one to the next
+                of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_offset if j == first else 0)]
+                if of_chunk == NO_SIZE:
                     return False
-                if out.known >= out.room:
-                    continue
-                if not changed:
-                    out.keep(place, size)
-                place += size
-            if j > first:
-                out.put(b" ", 1)
-            if changed:
-                self.write_chunk(out, chunk, w - n, n, new)
-            elif not keeps_ids:
-                out.put(&self.utf8[self.offsets[chunk]], self.offsets[chunk + 1] - self.offsets[chunk])
-        return w == stop
-
-    cdef int write_chunk(self, Written out, int32_t chunk, int64_t w, int64_t n_words,
-                         const int32_t* new) except -1 nogil:
-        """Write the n words of a chunk, from word w on, and their pieces."""
-        cdef int64_t at = self.offsets[chunk], end = self.offsets[chunk + 1], k, n, n_kept, string = 0, case = 0
-        cdef bint changed, last_changed = False, keeps_ids = out.room >= 0
-        cdef uint8_t last, first
-        for k in range(w, w + n_words):
-            n, changed = self.matched(at, end, self.words[k]), new[k] != self.words[k]
-            n_kept = n
-            if changed:
-                n_kept, case = opening(&self.utf8[at], n), self.case_of(&self.utf8[at], n)
-                string = case * self.n_terms + new[k]
-            if k > w:
-                last = self.kind(out.last())
-                first = self.kind(character(&self.utf8[at] if n_kept else
-                                            &self.string_utf8[self.string_offsets[string]]))
-                if (changed or last_changed) and not (last | first) & IS_APART:  # they would look like one word
-                    if keeps_ids:
-                        out.close_unit(self.forms)
-                    out.put(b" ", 1)
-                elif keeps_ids and (last | first) & IS_CUT:
-                    out.close_unit(self.forms)
-            if keeps_ids and out.unit < 0:
-                out.open_unit(self.forms, case, new[k] if n_kept == 0 else -1)
+                size += of_chunk
+                end += 1 + self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
+                j += 1
+                while w < n_words and out.word_starts[w] <= end:
+                    changed |= new[w] != old[w]
+                    reach = max(reach, out.word_stops[w])
+                    w += 1
+            if not changed:
+                out.keep(place, size)
             else:
-                out.form = -1
-            out.put(&self.utf8[at], n_kept)
+                if begin > 0:
+                    out.put(b" ", 1)
+                self.copy(out, first_chunk, j, begin)
+                self.write_words(out, begin, end, old, new, first_word, w)
+                out.close_unit(self.subwords)
+            place += size
+        return True
+
+    cdef int assemble(self, Written out, int64_t first, int64_t stop) except -1 nogil:
+        """Set `out.lowered` to chunks of a row, and where all of it is needed, its line and `origins`."""
+        cdef int64_t j, k, n, end, at = 0, to = 0
+        cdef int32_t chunk
+        cdef const uint8_t* lowered
+        out.lowered_size, out.uneven = 0, False
+        for j in range(first, stop):
+            chunk = self.chunks[j]
+            n, lowered = self.offsets[chunk + 1] - self.offsets[chunk], &self.lowered[0] + self.offsets[chunk]
+            if n > 0 and lowered[0] == IS_UNEVEN:
+                out.uneven, k, end = True, 0, self.uneven.shape[0]
+                while end - k > 1:
+                    k, end = ((k + end) // 2, end) if self.uneven[(k + end) // 2] <= chunk else (k, (k + end) // 2)
+                n, lowered = self.uneven_offsets[k + 1] - self.uneven_offsets[k], (
+                    &self.uneven_utf8[0] + self.uneven_offsets[k])
+            memcpy(&out.lowered[out.lowered_size], lowered, n)
+            out.lowered[out.lowered_size + n] = c' '
+            out.lowered_size += n + 1
+        out.lowered_size -= 1
+        if out.uneven or out.room < 0:
+            out.size = self.copy(out, first, stop, 0)
+        while out.uneven and at < out.size:
+            for _ in range(2 if character(&out.line[at]) == DOTTED_I else 1):  # "i" and a dot above, in lower case
+                for n in range(length(&out.lowered[to])):
+                    out.origins[to + n] = <int32_t>at
+                to += length(&out.lowered[to])
+            at += length(&out.line[at])
+        return 0
+
+    cdef int64_t copy(self, Written out, int64_t j, int64_t stop, int64_t at) except -1 nogil:
+        """Copy chunks to the line from `at` on; returns where they end."""
+        cdef int64_t n
+        for j in range(j, stop):
+            n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
+            memcpy(&out.line[at], &self.utf8[0] + self.offsets[self.chunks[j]], n)
+            out.line[at + n] = c' '
+            at += n + 1
+        return at - 1
+
+    cdef bint locate(self, Written out, const int32_t* words, int64_t n_words) noexcept nogil:
+        """Find where in its line each word starts and stops; False if the line does not hold them, in this order."""
+        cdef const uint8_t* word
+        cdef int64_t k, n, n_mark, at = 0
+        cdef bint is_mark
+        for k in range(n_words):
+            if words[k] >= 0:
+                word, n = &self.term_utf8[0] + self.term_offsets[words[k]], (
+                    self.term_offsets[words[k] + 1] - self.term_offsets[words[k]])
+            else:
+                word, n = &self.unseen_utf8[0] + self.unseen_offsets[-1 - words[k]], (
+                    self.unseen_offsets[-words[k]] - self.unseen_offsets[-1 - words[k]])
+            is_mark = n == 2 and word[0] == word[1] and (word[0] == c"'" or word[0] == c'`')
+            while at + n > out.lowered_size or memcmp(&out.lowered[at], word, n) != 0:
+                n_mark = mark_size(&out.lowered[at], out.lowered_size - at) if is_mark else 0
+                if n_mark > 0:
+                    n = n_mark
+                    break
+                at += 1
+                if at >= out.lowered_size:
+                    return False
+            out.word_starts[k], out.word_stops[k] = at, at + n
+            at += n
+            if out.uneven and n > 0:  # two words may be of one character
+                out.word_stops[k] = out.origins[at - 1] + length(&out.line[out.origins[at - 1]])
+                out.word_starts[k] = max(<int64_t>out.origins[at - n], out.word_stops[k - 1] if k > 0 else 0)
+        return True
+
+    cdef int write_words(self, Written out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
+                         int64_t w, int64_t stop) except -1 nogil:
+        """Write the line from `at` to `end`, with its words from `w` to `stop`, and the units of what is written."""
+        cdef int64_t k, n_kept, string = 0, case = 0
+        cdef bint changed, last_changed = False
+        cdef uint32_t last, first
+        cdef const uint8_t* following
+        for k in range(w, stop):
+            n_kept, changed = out.word_stops[k] - out.word_starts[k], new[k] != old[k]
+            if changed:
+                case = self.case_of(&out.line[out.word_starts[k]], n_kept)
+                n_kept = opening(&out.line[out.word_starts[k]], n_kept)
+                string = case * self.n_terms + new[k]
+            if out.word_starts[k] > at:
+                out.extend_unit(-1)
+                out.put(&out.line[at], out.word_starts[k] - at)
+            elif k > w:
+                following = &out.line[at]
+                if n_kept == 0:
+                    following = &self.string_utf8[self.string_offsets[string]]
+                last, first = out.last(), character(following)
+                if (changed or last_changed) and not (self.kinds[last] | self.kinds[first]) & IS_APART:
+                    self.part(out)  # they would look like one word
+                    out.put(b" ", 1)
+                elif out.room >= 0 and (self.cuts(last) or self.cuts(first)):
+                    self.part(out)
+            out.extend_unit(new[k] if changed and n_kept == 0 and self.is_term(string, new[k], case) else -1)
+            out.put(&out.line[out.word_starts[k]], n_kept)
             if changed:
                 out.put(&self.string_utf8[self.string_offsets[string]],
                         self.string_offsets[string + 1] - self.string_offsets[string])
-            at += n
-            last_changed = changed
-        if keeps_ids:
-            out.close_unit(self.forms)
+            at, last_changed = out.word_stops[k], changed
+        if end > at:
+            out.extend_unit(-1)
+            out.put(&out.line[at], end - at)
         return 0
 
-    cdef inline int64_t count(self, int32_t chunk, int64_t w, int64_t stop) noexcept nogil:
-        """How many words, from word w on, are the chunk; -1 if they cannot be told. stop: the end of the row."""
-        cdef int64_t at = self.offsets[chunk], end = self.offsets[chunk + 1], start = w, n
-        while at < end:
-            n = self.matched(at, end, self.words[w]) if w < stop else 0
-            if n == 0 or self.refused[chunk]:
-                return -1
-            at += n
-            w += 1
-        return w - start
+    cdef inline void part(self, Written out) noexcept nogil:
+        if out.room >= 0:
+            out.close_unit(self.subwords)
 
-    cdef inline int64_t matched(self, int64_t at, int64_t end, int32_t word) noexcept nogil:
-        """The bytes of a chunk's string, from `at` on, that are the word; 0 if it is not there."""
-        cdef int64_t n = self.term_offsets[word + 1] - self.term_offsets[word]
-        if n <= end - at and memcmp(&self.lowered[at], &self.term_utf8[self.term_offsets[word]], n) == 0:
-            return n
-        return self.lowered[at] == c'"' and (word == self.quotes[0] or word == self.quotes[1])
+    cdef inline bint cuts(self, uint32_t c) noexcept nogil:
+        return c < 128 and self.subwords.cuts[c]
 
-    cdef inline uint8_t kind(self, uint32_t c) noexcept nogil:
-        return self.kinds[c] if c < END_OF_CHARACTERS else 0
+    cdef inline bint is_term(self, int64_t string, int32_t term, int64_t case) noexcept nogil:
+        """Whether a string that is drawn is spelled as its term is."""
+        return (case == AS_IT_IS and self.string_offsets[string + 1] - self.string_offsets[string]
+                == self.term_offsets[term + 1] - self.term_offsets[term])
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """As `una_fast.augment.surface.case_of`."""
+        """The case of a word; AS_IT_IS for one that is in small letters, has no case, or another."""
         cdef const uint8_t* end = word + n
         cdef uint8_t kind, seen = 0
         cdef bint first_is_upper = False, others_are_lower = True
         while word < end:
-            kind = self.kind(character(word))
+            kind = self.kinds[character(word)]
             if kind & IS_CASED:
                 if not seen & IS_CASED:
                     first_is_upper = kind & IS_UPPER
@@ -305,13 +399,9 @@ cdef class RowWriter:
                     others_are_lower = False
             seen |= kind
             word += length(word)
-        if not seen & IS_CASED:
-            return AS_IT_IS
-        if seen & IS_LOWER and not seen & (IS_UPPER | IS_TITLE):
-            return LOWER_CASE
         if first_is_upper and others_are_lower:
             return TITLE_CASE
-        return UPPER_CASE if seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE) else AS_IT_IS
+        return UPPER_CASE if seen & IS_CASED and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE) else AS_IT_IS
 
 
 cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
@@ -328,6 +418,13 @@ cdef inline int64_t length(const uint8_t* at) noexcept nogil:
     return 1 + (at[0] >= 0xC0) + (at[0] >= 0xE0) + (at[0] >= 0xF0)
 
 
+cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
+    """The bytes of the quotation mark at the start of n bytes, 0 if there is none: NLTK has two words for three."""
+    if n > 0 and at[0] == c'"':
+        return 1
+    return 2 if n > 1 and at[0] == at[1] and (at[0] == c"'" or at[0] == c'`') else 0
+
+
 cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
     """The bytes of the marks "\u00bf" and "\u00a1" before a word; 0 if it is nothing else."""
     cdef int64_t k = 0
@@ -336,7 +433,7 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
     return k if k < n else 0
 
 
-def fill_rows(Written written, Forms forms, const int32_t[::1] numbers, const int32_t[::1] unit_ids,
+def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] unit_ids,
               const int64_t[::1] unit_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
     """Fill line i of both outputs, int64 (B, L), with the negative of rows[i] that `written` holds.
@@ -346,6 +443,7 @@ def fill_rows(Written written, Forms forms, const int32_t[::1] numbers, const in
     text can tell them; ids, id_bounds: the sub-words of the sentences of the index.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
+    cdef const int32_t* source
     cdef int32_t[::1] line = on_own_lines(width, np.int32)
     left_array = np.zeros(rows.shape[0], dtype=np.uint8)
     cdef uint8_t[::1] left = left_array
@@ -364,17 +462,16 @@ def fill_rows(Written written, Forms forms, const int32_t[::1] numbers, const in
                         line[end] = ids[k]
                         end += 1
                     continue
-                if written.pieces[p, 0] == FORM:
-                    k, n = forms.bounds[number], forms.size(number)
-                    n = min(n, room - end)
-                    memcpy(&line[end], &forms.values[k], n * sizeof(int32_t))
+                if written.pieces[p, 0] == TERM:
+                    n, source = subwords.size(number, False), &subwords.values[0] + subwords.bounds[number]
+                elif written.pieces[p, 0] == FIRST:
+                    n, source = subwords.size(number, True), &subwords.first_values[0] + subwords.first_bounds[number]
                 else:
                     k = unit_bounds[numbers[number]]
-                    n = unit_bounds[numbers[number] + 1] - k
+                    n, source = unit_bounds[numbers[number] + 1] - k, &unit_ids[0] + k
                     left[i] = n == 0
-                    n = min(n, room - end)
-                    if n > 0:
-                        memcpy(&line[end], &unit_ids[k], n * sizeof(int32_t))
+                n = min(n, room - end)
+                memcpy(&line[end], source, n * sizeof(int32_t))
                 end += n
             frame.write(&line[0], 0 if left[i] else end, &input_ids[i, 0], &attention_mask[i, 0], width)
     return np.flatnonzero(left_array)
