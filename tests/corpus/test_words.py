@@ -181,8 +181,9 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
         parse_corpus(**arguments)
 
 
-def test_progress_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    parse_corpus(["a b", "c"], progress=True)
+@pytest.mark.parametrize("tokenizer", ["treebank", str.split])
+def test_progress_is_shown_when_asked(tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+    parse_corpus(["a b", "c"], tokenizer, progress=True)
     assert "2.00 sentences" in capsys.readouterr().err
     parse_corpus(["a b", "c"])
     assert capsys.readouterr().err == ""

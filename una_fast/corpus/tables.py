@@ -78,19 +78,17 @@ class CsvFile(FileSource):
     @contextmanager
     def _opened(self, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
         """Batches of rows. columns: those to read, or None for all."""
-        with opened(self.path) as file:
-            yield pa.csv.open_csv(
-                pa.PythonFile(file, mode="r"),
-                pa.csv.ReadOptions(block_size=self.reading.max_row_bytes),  # a row must fit
-                pa.csv.ParseOptions(
-                    delimiter="\t" if self._has_tabs else ",",
-                    quote_char='"' if self._has_quotes else False,
-                    newlines_in_values=self._has_quotes,
-                ),
-                pa.csv.ConvertOptions(
-                    column_types={self.reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
-                ),
-            )
+        convert = pa.csv.ConvertOptions(
+            column_types={self.reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
+        )
+        parse = pa.csv.ParseOptions(
+            delimiter="\t" if self._has_tabs else ",",
+            quote_char='"' if self._has_quotes else False,
+            newlines_in_values=self._has_quotes,
+        )
+        read = pa.csv.ReadOptions(block_size=self.reading.max_row_bytes)  # a row must fit
+        with opened(self.path) as file, pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
+            yield batches
 
     def remark(self, n_documents: int) -> str:
         """The warning that cells in quotation marks hold line ends, or ""."""
