@@ -65,11 +65,11 @@ clean:
 	find una_fast -name "*.so" -delete; rm -rf .venv build dist una_fast.egg-info
 
 # constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
-# the packages that it builds with, for any version of pip.
+# the packages that it builds with, for any version of pip. Kernels compile while packages, which take one core, arrive.
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy
-	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[demo]'
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[demo]' & installed=$$!; $(BUILD) && wait $$installed
 	touch $@
 
 .venv/packages: .venv/demo

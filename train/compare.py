@@ -43,6 +43,10 @@ TUNED = (
     "Tuned by this project, with MiniLM: loss, alpha and beta of recommended on the STS tasks, near-misses on a part "
     "of SugarCrepe++; scores on these flatter them. none and paper were not tuned."
 )
+UNSCORED = (
+    "This does not say whether the encoder is better, because the probe's near-misses are made like the negatives: "
+    "give scored pairs (--dev FILE) or test data (--data FOLDER)."
+)
 PROBE = "probe_distance"
 TITLES = {STS_AVERAGE: "the STS average", DEV: "the dev score", PROBE: "the probe's distance of near-misses"}
 N_PROBED = 1000  # sentences of the corpus
@@ -136,7 +140,8 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
         ]
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
-    lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED]
+    scored = any(score != PROBE for of in paired.values() for score in of)
+    lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED if scored else UNSCORED]
     content = {
         "settings": dict(settings),
         "conditions": names,
@@ -178,11 +183,8 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
     if pair.n < 2:
         return f"{name}: {change} with one seed, which tells nothing: give --seeds 42,0,1"
     interval = f"95 % interval {100 * pair.low:+.2f} to {100 * pair.high:+.2f}, {pair.n} seeds"
-    if score == PROBE:  # its near-misses are made like the negatives
-        verdict = "which does not say whether the encoder is better: give --dev FILE or --data FOLDER"
-    else:
-        verdict = "they help" if pair.low > 0 else "they harm" if pair.high < 0 else "no difference can be told"
-    return f"{name}: with hard negatives {change} ({interval}): {verdict}."
+    verdict = ": they help" if pair.low > 0 else ": they harm" if pair.high < 0 else ": no difference can be told"
+    return f"{name}: with hard negatives {change} ({interval}){'' if score == PROBE else verdict}."
 
 
 ABOUT = "Train with and without hard negatives on your text, and say whether they help."

@@ -172,20 +172,14 @@ class TestRefusals:
         assert "TABLE is 'abaltion': choose from main, ablation" in refusal(capsys, "abaltion")
         assert "TABLE is missing: choose from main, ablation" in refusal(capsys, "--output", "o")
 
-    def test_models_that_are_not_there(self, folder, tmp_path, capsys):
+    def test_models_and_rows_that_are_not_there(self, folder, tmp_path, capsys):
         own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
         assert "hf download bert-base-uncased" in refusal(capsys, "ablation", *own)
-        row = ["--rows", "DiffCSE-BERT"]
-        assert "hf download voidism/diffcse-bert-base-uncased-sts" in refusal(capsys, "comparison", *own, *row)
+        assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
 
     def test_no_corpus(self, folder, tmp_path, capsys):
         said = refusal(capsys, "main", "--data", folder, "--output", tmp_path)
         assert "holds no wiki1m_for_simcse.txt: give --corpus FILE, or fetch" in said
-
-    def test_names_that_are_not_in_the_table(self, folder, tmp_path, capsys):
-        own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
-        assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
-        assert "--columns: the table has no 'x'" in refusal(capsys, "alpha", *own, "--columns", "x")
 
     def test_options_that_the_command_settles(self, capsys):
         assert "unknown option --seed: did you mean --seeds?" in refusal(capsys, "main", "--seed", "1")
@@ -212,13 +206,3 @@ class TestRefusals:
         rows = ["--rows", "SimCSE,EDA synonym replacement", "--synonyms", tmp_path / "none.tsv"]
         assert paper("augmentations", *rows, output=tmp_path / "new")[0] == 2
         assert "none.tsv" in capsys.readouterr().err and not (tmp_path / "new").exists()
-
-
-def test_files_of_the_user_s_stay(folder, tmp_path, capsys):
-    own = ["sizes", "--corpus", folder / "corpus.txt", "--data", folder, "--rows", "STSBenchmark", "--output"]
-    (tmp_path / "mine").mkdir()
-    for name in ("table.md", "table.json"):
-        (tmp_path / "mine" / name).write_text("mine")
-    assert "holds table.json: give a folder that is new or empty" in refusal(capsys, *own, tmp_path / "mine")
-    assert {path.read_text() for path in (tmp_path / "mine").iterdir()} == {"mine"}
-    assert main([*map(str, own), str(tmp_path / "new")]) == main([*map(str, own), str(tmp_path / "new")]) == 0

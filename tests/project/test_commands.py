@@ -28,25 +28,17 @@ REFUSED = {
 }
 MISTAKES = [
     ("train.evaluate", "--modell m", "unknown option --modell: did you mean --model?"),
-    ("train.evaluate", "--model m --max_seq_length=9", "unknown option --max_seq_length: did you mean --max-length?"),
     ("train.evaluate", "", "--model is missing: give the encoder to score"),
-    ("train.evaluate", "--model m --max-length long", "--max-length is 'long', and must be a whole number"),
     ("train.evaluate", "--model m more", "unrecognized arguments: more (see --help)"),
-    ("train.report.__main__", "run --baselin b", "unknown option --baselin: did you mean --baseline?"),
     ("train.report.__main__", "--output", "--output: expected one argument"),
-    ("train.download", "--ot x", "unknown option --ot: did you mean --to?"),
-    ("una_fast_cli.index", "c.txt --outptu f", "unknown option --outptu: did you mean --output?"),
     ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),
     ("una_fast_cli.index", "--output f", "FILE is missing: give the files of text"),
     ("una_fast_cli.index", "c.txt --output f --max-document-bytes -1", "--max-document-bytes is -1: it must be at"),
     ("una_fast_cli.main", "upload nowhere s3://b/c", "nowhere: not a saved index (it has no manifest.json)"),
-    ("una_fast_cli.main", "upload nowhere", "ADDRESS is missing: give the address of a new folder"),
     ("una_fast_cli.main", "fetch nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
-    ("una_fast_cli.negatives", "--idnex i", "unknown option --idnex: did you mean --index?"),
     ("una_fast_cli.probe", "--model m", "--corpus is missing: give the file of your text"),
     ("train.compare", "--model m --corpus c", "--output is missing: give the folder of the runs"),
     ("train.compare", "--model m --corpus c --output o --seed 3", "unknown option --seed: did you mean --seeds?"),
-    ("una_fast_cli.main", "explain --index i a --bta 0.5", "unknown option --bta: did you mean --beta?"),
 ]
 
 

@@ -19,7 +19,6 @@ from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 LIGHT = "train.config.run", "train.objective.registry", "una_fast.augment.registry", "train.evaluation.tasks.registry"
-OWN_CLASS = "MODULE:CLASS"
 HEAVY = {"torch", "transformers", "scipy"}
 
 
