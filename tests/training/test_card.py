@@ -103,12 +103,6 @@ def test_its_command_is_the_run(output: Path) -> None:
     assert make_run(given) == make_run({**SETTINGS, "output": str(output)})
 
 
-def test_a_card_gets_new_scores(output: Path) -> None:
-    assert "STSBenchmark" not in finished(output)
-    write_evaluation(output, 0.8)
-    assert "| STSBenchmark | 80.00 |" in finished(output)
-
-
 def test_a_folder_is_no_name_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("org").mkdir()

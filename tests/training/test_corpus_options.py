@@ -11,9 +11,9 @@ import torch
 
 import una_fast
 from support.small_runs import options, train_here, write_corpus
-from train.config.run import make_parser, make_run
+from train.config.run import Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
-from train.launch.corpus import Indexes, TrainingRows, make_indexes
+from train.launch.corpus import Indexes, TrainingRows, make_indexes, open_index
 from train.launch.job import Job, encoder_of, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.loop.distributed import Ranks
@@ -145,6 +145,8 @@ def fingerprinted(tmp_path, tiny_model):
         ("s.tsv", ("stream", "flow"), "synonyms"),
         ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
         ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
+        ("model/config.json", ('"hidden_act": "gelu"', '"hidden_act": "relu"'), "model's config.json"),
+        ("dev.tsv", ("5\t", "4\t"), "dev pairs"),
     ],
 )
 def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change, what):
@@ -153,3 +155,22 @@ def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change
     assert first_difference(before, fingerprint()) is None
     (folder / name).write_text((folder / name).read_text().replace(*change))
     assert first_difference(before, fingerprint())[0] == what
+
+
+@pytest.mark.parametrize("words", [{"word_tokenizer": "whitespace"}, {"lowercase": False}])
+def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, words):
+    for name, settings in (("words", words), ("plain", {})):
+        una_fast.build_index(["The cat can't sit", "on the Mat"], **settings).save(tmp_path / name)
+    assert "cat" in list(open_index(Run(index=str(tmp_path / "words"), **words)).terms)
+    with pytest.raises(InputError, match=r"made by 'treebank' with --lowercase, .* name a new folder with --index"):
+        open_index(Run(index=str(tmp_path / "plain"), **words))
+
+
+def test_an_import_path_opens_the_index_made_by_it(tmp_path):
+    words = {"word_tokenizer": "shlex:split"}
+    una_fast.build_index(["The cat sits", "on the Mat"], **words).save(tmp_path / "index")
+    assert open_index(Run(index=str(tmp_path / "index"), **words)).n_documents == 2
+    with pytest.raises(InputError, match="made by another word tokenizer"):
+        open_index(Run(index=str(tmp_path / "index"), word_tokenizer="builtins:list"))
+    with pytest.raises(InputError, match="its words were made by 'shlex:split' with --lowercase, and the run asks for"):
+        open_index(Run(index=str(tmp_path / "index")))

@@ -63,13 +63,6 @@ def test_a_repository_may_be_private_and_have_an_owner(hub, run):
     assert hub.private == {"lab/una-model": True}
 
 
-def test_what_the_repository_holds_stays(hub, run):
-    launcher.finish(run)
-    hub.repositories["somebody/una-model"]["notes.txt"] = b"mine"
-    assert launcher.finish(run) == 0
-    assert hub.repositories["somebody/una-model"]["notes.txt"] == b"mine" and len(hub.messages) == 2
-
-
 @pytest.mark.parametrize(("status", "sentence"), [
     (401, "does not let the token write there: log in"), (403, "does not let the token"), (500, "500"),
 ])  # fmt: skip
@@ -91,12 +84,6 @@ def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch
     said = capsys.readouterr().err
     assert said.startswith("error: --push-to una-model: ") and "(http://127.0.0.1:9)" in said
     assert (Path(run.output) / "best" / "README.md").is_file()
-
-
-def test_a_wrong_token_is_said(hub, run, capsys, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_another")
-    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
-    assert "does not let the token write there" in capsys.readouterr().err and not hub.repositories
 
 
 def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path, monkeypatch):

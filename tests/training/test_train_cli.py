@@ -15,118 +15,92 @@ from support.small_runs import final_state, flat, metrics, options, refusal, tra
 from support.staged import Killed, kill
 from train.config.run import make_run
 from train.launch.resolve import resolve_options
-from una_fast.errors import InputError
 
 
 class TestBadInput:
+    """One sentence for every bad input."""
+
     @pytest.fixture
     def values(self, tmp_path, tiny_model):
         return options(tmp_path, tiny_model)
 
-    def test_missing_corpus(self, capsys, values, tmp_path):
-        assert str(tmp_path / "none.txt") in refusal(capsys, {**values, "corpus": (str(tmp_path / "none.txt"),)})
-
-    def test_corpus_smaller_than_a_batch(self, capsys, values):
-        said = refusal(capsys, {**values, "batch_size": 69})
-        assert "the corpus has 68 sentences with words, fewer than --batch-size 69" in said
-
-    def test_blank_corpus(self, capsys, values, tmp_path):
-        blank = tmp_path / "blank.txt"
-        blank.write_text("\n\n \n")
-        assert str(blank) in refusal(capsys, {**values, "corpus": (str(blank),)})
-
-    def test_paraphrases_of_another_length(self, capsys, values, tmp_path):
-        short = training.write_corpus(tmp_path / "short.txt", sentences=60)
-        said = refusal(capsys, {**values, "paraphrases": str(short)})
-        assert "short.txt: has 60 sentences and the corpus 70" in said
-
-    def test_model_that_is_not_there(self, capsys, values, tmp_path):
-        assert "there is no such folder" in refusal(capsys, {**values, "model": str(tmp_path / "none")})
-        assert ", and there is no such folder (" in refusal(capsys, {**values, "model": "none/here"})
-
-    def test_model_by_name_without_a_network(self, capsys, values):
-        assert "model no-such/encoder: no configuration" in refusal(capsys, {**values, "model": "no-such/encoder"})
-
-    def test_folder_that_is_no_model(self, capsys, values, tmp_path):
-        assert "no configuration in this folder" in refusal(capsys, {**values, "model": str(tmp_path)})
+    @pytest.fixture
+    def models(self, tmp_path, tiny_model):
+        """A folder of models that cannot be used, by name."""
+        for name, kept in (("weightless", "tokenizer.json"), ("wordless", "model.safetensors"), ("empty", "")):
+            (tmp_path / name).mkdir()
+            for file in filter(None, ("config.json" * bool(kept), kept)):
+                (tmp_path / name / file).symlink_to(tiny_model / file)
+        tokenizer = AutoTokenizer.from_pretrained(shutil.copytree(tiny_model, tmp_path / "grown"))
+        tokenizer.add_tokens(["<new>", "<newer>"])
+        tokenizer.save_pretrained(tmp_path / "grown")
+        for name, change in (
+            ("endless", {"model_max_length": "x"}), ("padless", {"tokenizer_class": "Nope", "pad_token": None})
+        ):  # fmt: skip
+            file = shutil.copytree(tiny_model, tmp_path / name) / "tokenizer_config.json"
+            file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+        return tmp_path
 
     @pytest.mark.parametrize(
-        ("file", "message"),
-        [("model.safetensors", "the folder has no tokenizer"), ("tokenizer.json", "no weights in this folder")],
+        ("model", "said"),
+        [
+            ("none", "there is no such folder"),
+            ("weightless", "no weights in this folder"),
+            ("wordless", "the folder has no tokenizer"),
+            ("empty", "no configuration in this folder"),
+            ("grown", "has 4,002 entries, and the model embeddings of 4,000 tokens"),
+            ("endless", "its tokenizer has no padding token, or a model_max_length that is no number"),
+            ("padless", "its tokenizer has no padding token, or a model_max_length that is no number"),
+        ],
     )
-    def test_model_without_tokenizer_or_weights(self, capsys, values, tmp_path, tiny_model, file, message):
-        (tmp_path / "bare").mkdir()
-        for name in ("config.json", file):
-            (tmp_path / "bare" / name).symlink_to(tiny_model / name)
-        assert message in refusal(capsys, {**values, "model": str(tmp_path / "bare")})
+    def test_a_model_that_cannot_be_used(self, capsys, values, models, model, said):
+        assert said in refusal(capsys, {**values, "model": str(models / model)})
 
-    def test_longer_than_the_model_can_take(self, capsys, values):
-        said = refusal(capsys, {**values, "max_length": 500})
-        assert "--max-length 500 is above the 128 positions of the model" in said
-
-    def test_missing_dev_file(self, capsys, values, tmp_path):
-        assert "none.tsv" in refusal(capsys, {**values, "dev": str(tmp_path / "none.tsv")})
-
-    @pytest.mark.parametrize("name", ["model", "output", "dev", "evaluate"])
-    def test_a_name_that_no_file_can_have(self, capsys, values, name):
-        said = refusal(capsys, {**values, name: "x" * 300})
-        assert "x" * 300 in said and said.count("\n") == 1
-
-    @pytest.mark.parametrize("change", [{"model_max_length": "x"}, {"tokenizer_class": "Nope", "pad_token": None}])
-    def test_tokenizer_that_cannot_pad(self, capsys, values, tmp_path, tiny_model, change):
-        folder = shutil.copytree(tiny_model, tmp_path / "odd")
-        settings = json.loads((folder / "tokenizer_config.json").read_text())
-        (folder / "tokenizer_config.json").write_text(json.dumps({**settings, **change}))
-        said = refusal(capsys, {**values, "model": str(folder)})
-        assert "its tokenizer has no padding token, or a model_max_length that is no number" in said
-
-    def test_tokenizer_larger_than_the_embeddings(self, capsys, values, tmp_path, tiny_model):
-        folder = shutil.copytree(tiny_model, tmp_path / "grown")
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        tokenizer.add_tokens(["<new>", "<newer>"])
-        tokenizer.save_pretrained(folder)
-        said = refusal(capsys, {**values, "model": str(folder)})
-        assert f"has {len(tokenizer):,} entries, and the model embeddings of {len(tokenizer) - 2:,} tokens" in said
-
-    def test_more_ranks_than_gpus(self, capsys, values, monkeypatch):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"corpus": ("none.txt",)}, "none.txt"),
+            ({"batch_size": 69}, "the corpus has 68 sentences with words, fewer than --batch-size 69"),
+            ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
+            ({"dev": "none.tsv"}, "none.tsv"),
+            ({"device": "cuda", "nproc": 2}, "--nproc 2 is above the 1 GPU of this machine"),
+            ({"model": "no-such/encoder"}, "model no-such/encoder: no configuration"),
+            ({"output": __file__}, "test_train_cli.py: cannot be read: Not a directory"),
+            ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
+            *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
+        ],
+    )
+    def test_a_value_that_cannot_be_used(self, capsys, values, monkeypatch, change, said):
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-        said = refusal(capsys, {**values, "device": "auto", "nproc": 2})
-        assert "--nproc 2 is above the 1 GPU of this machine" in said
+        text = refusal(capsys, {**values, **change})
+        assert said in text and text.splitlines()[-1].startswith("error: ")
 
-    def test_gpu_where_there_is_none(self, capsys, values, monkeypatch):
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-        assert "--nproc 1 is above the 0 GPUs" in refusal(capsys, {**values, "device": "cuda"})
+    @pytest.mark.parametrize(("text", "said"), [("\n\n \n", "corpus.txt"), ("a river\n" * 60, "has 60 sentences and")])
+    def test_text_that_cannot_be_used(self, capsys, values, tmp_path, text, said):
+        (tmp_path / "text.txt").write_text(text)
+        name = "paraphrases" if text.strip() else "corpus"
+        given = str(tmp_path / "text.txt") if text.strip() else (str(tmp_path / "text.txt"),)
+        assert said.replace("corpus.txt", "text.txt") in refusal(capsys, {**values, name: given})
 
-    def test_index_of_a_corpus_that_has_changed(self, capsys, values, tmp_path):
+    def test_an_index_that_cannot_be_used(self, capsys, values, tmp_path):
         train_here({**values, "max_steps": 1})
+        values["output"] = str(tmp_path / "other")
+        before = Path(values["corpus"][0]).read_bytes()
         training.write_corpus(Path(values["corpus"][0]), seed=1)
-        said = refusal(capsys, {**values, "output": str(tmp_path / "other")})
-        assert "made from another corpus" in said
+        assert "made from another corpus" in refusal(capsys, values)
+        Path(values["corpus"][0]).write_bytes(before)
+        (array,) = Path(values["index"]).glob("words_values-*.npy")
+        array.write_bytes(array.read_bytes()[:-1])
+        assert "words_values-" in refusal(capsys, values)
 
-    def test_index_whose_save_was_killed(self, values, monkeypatch):
-        """The folder holds arrays and no manifest: the next start builds the index anew."""
+    def test_an_index_whose_save_was_killed_is_built_anew(self, values, monkeypatch):
+        """The folder holds arrays and no manifest."""
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr("una_fast.storage.folder.write_bytes", kill)
             patch.setattr("una_fast.storage.folder._remove_unlisted", lambda *_: None)
             train_here({**values, "max_steps": 1})
         assert [*Path(values["index"]).glob("*.npy")] and not Path(values["index"], "manifest.json").exists()
         assert train_here({**values, "max_steps": 1}).status == "finished"
-
-    def test_index_with_a_cut_file(self, capsys, values, tmp_path):
-        train_here({**values, "max_steps": 1})
-        (array,) = Path(values["index"]).glob("words_values-*.npy")
-        array.write_bytes(array.read_bytes()[:-1])
-        assert "words_values-" in refusal(capsys, {**values, "output": str(tmp_path / "other")})
-
-    def test_output_that_is_a_file(self, capsys, values, tmp_path):
-        (tmp_path / "file").write_text("")
-        assert "file: cannot be read: Not a directory" in refusal(capsys, {**values, "output": str(tmp_path / "file")})
-
-
-def test_unknown_option(capsys, tmp_path, tiny_model):
-    said = refusal(capsys, {**options(tmp_path, tiny_model), "bach_size": 8})
-    assert said == "error: unknown option --bach-size: did you mean --batch-size?\n"
 
 
 @pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])
@@ -229,10 +203,3 @@ def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tm
     assert json.loads((outputs[0] / "run.json").read_text())["ranks"] == 2 and not outputs[1].exists()
     assert json.loads((outputs[0] / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
     assert [err.count("evaluation.json") for err in said] == [1, 0]
-
-
-@pytest.mark.parametrize("name", ["folder", "missing"])
-def test_a_corpus_is_a_path_whatever_its_name(tmp_path, tiny_model, name):
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=name):
-        train_here(options(tmp_path, tiny_model, corpus=(str(tmp_path / name),), device="cpu"))

@@ -70,8 +70,14 @@ class _WandB:
         import wandb
 
         output, project = Path(settings["output"]), os.environ.get("WANDB_PROJECT", PROJECT)
-        resume = "allow" if run_id else None
-        run = wandb.init(project=project, name=output.name, config=settings, dir=str(output), id=run_id, resume=resume)
+        run = wandb.init(
+            project=project,
+            name=output.name,
+            config=settings,
+            dir=str(output),
+            id=run_id,
+            resume="allow" if run_id else None,
+        )
         run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
         self._run, self.finish = run, run.finish
         return run.id
