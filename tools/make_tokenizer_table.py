@@ -1,17 +1,54 @@
-"""Write docs/tokenizers.md: the tokenizers of the tests, how each gets its ids, and the lines compared.
+"""Write the table and the reasons of docs/tokenizers.md: the tokenizers of the tests, how each gets its ids.
 
 python tools/make_tokenizer_table.py
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests"))
-from support.tokenizer_table import page  # noqa: E402
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from support.tokenizer_families import BY_TEXT, FAMILIES, Family  # noqa: E402
+from una_fast.tokens.pipelines import PIPELINES, Ends, NotByWordError  # noqa: E402
+from una_fast.tokens.subwords import SubwordEncoder  # noqa: E402
+
+PAGE = ROOT / "docs" / "tokenizers.md"
+COMPARED = ROOT / "bench" / "results" / "tokenizers.json"
+COLUMNS = ["tokenizers of", "pipeline", "ids", "padding here", "lines compared"]
+
+
+def page() -> str:
+    """The page with a new table and new reasons."""
+    compared = json.loads(COMPARED.read_text(encoding="utf-8"))
+    rows = [_row(family, compared.get(name, 0)) for name, family in {**FAMILIES, **BY_TEXT}.items()]
+    table = "".join("| " + " | ".join(cells) + " |\n" for cells in [COLUMNS, ["---"] * len(COLUMNS), *rows])
+    text = re.sub(r"(^\|.*\n)+", lambda _: table, PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    reasons = "".join(map(_reason, PIPELINES))
+    return re.sub(r"(?<=on its neighbours:\n\n)(- .*\n)+", lambda _: reasons, text)
+
+
+def _row(family: Family, compared: int) -> list[str]:
+    tokenizer = family()
+    try:
+        kind, way = SubwordEncoder(tokenizer).pipeline.kind.name, "word by word"
+        lines = f"{compared:,}"
+    except NotByWordError as error:
+        kind, way, lines = error.reason, "text by text", "all, by the tokenizer"
+    normalizer = json.loads(tokenizer.backend_tokenizer.to_str())["normalizer"]
+    steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
+    names = ", ".join(step["type"] for step in steps) + ": " * bool(steps)
+    return [family.models, f"{names}{kind}".replace("|", "\\|"), way, tokenizer.padding_side, lines]
+
+
+def _reason(kind: Any) -> str:
+    ends = "" if kind.ends == Ends.ANY else f"; for words that begin and end with {kind.ends.value}"
+    return f"- **{kind.name}**: {kind.reason}{ends}.\n"
+
 
 if __name__ == "__main__":
-    (ROOT / "docs" / "tokenizers.md").write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 import una_fast
+import una_fast.index.build as build_module
 from una_fast.index.index import Index
 from una_fast.index.staged.build import work_folder
 from una_fast.index.staged.executors import Runner
@@ -66,13 +67,13 @@ class Stages:
             run(runner, stage, *tasks)
 
         Runner.run = timed
-        opened = Index.open
+        opened = build_module.load_index
 
-        def opening(*arguments: Any) -> Index:
+        def opening(*arguments: Any, **named: Any) -> Index:
             self.enter("open")  # mapped arrays: their pages count as memory once read, but the system may drop them
-            return opened(*arguments)
+            return opened(*arguments, **named)
 
-        Index.open = opening
+        build_module.load_index = opening
         Thread(target=self._sample, daemon=True).start()
 
     def enter(self, stage: str) -> None:

@@ -31,7 +31,7 @@ from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError, InputWarning
-from una_fast.index.index import Index
+from una_fast.index.index import Index, load_index
 from una_fast.index.scores import rank, score_terms
 from una_fast.parallel import n_cores
 
@@ -98,7 +98,7 @@ def build_index(
         from una_fast.index.staged.build import build_in_stages  # here: trainings build in memory
 
         built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
-        index = Index.open(built, tokenizer)
+        index = load_index(built, word_tokenizer=tokenizer)
     else:
         try:
             parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)

@@ -73,21 +73,6 @@ class Index:
         self.word_probe = word_probe
         self.path = path
 
-    @classmethod
-    def open(cls, path: str | Path, word_tokenizer: str | Split | None = None, verify: bool = False) -> Index:
-        """The index that was saved to the folder `path`; `una_fast.load_index` documents the arguments and errors."""
-        if "://" in str(path):
-            raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
-        folder = Path(path)
-        meta, arrays = load_arrays(folder, KIND, VERSION, verify)
-        check_content(folder, meta, arrays, verify)
-        if verify:
-            for part in sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
-                if manifest := find_manifest(part):
-                    open_arrays(part, manifest, verify)
-        tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
-        return cls(arrays, meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe"), folder.resolve())
-
     @property
     def n_documents(self) -> int:
         """N, the number of documents, blank ones included."""
@@ -161,7 +146,7 @@ class Index:
             make: Makes them.
         """
         folder = self.path / name if self.path and is_saved(self.path) else None
-        return cached_arrays(folder, "cache", version, f"{name} of {self.fingerprint}", make)
+        return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make)
 
     def _checked(self, row: int) -> int:
         n = len(self)
@@ -225,12 +210,21 @@ def load_index(
             another word tokenizer.
 
     """
-    index = Index.open(path, word_tokenizer, verify)
+    if "://" in str(path):
+        raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
+    folder = Path(path)
+    meta, arrays = load_arrays(folder, KIND, VERSION, verify)
+    check_content(folder, meta, arrays, verify)
+    if verify:
+        for part in sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
+            if manifest := find_manifest(part):
+                open_arrays(part, manifest, verify)
     if corpus is not None:
         from una_fast.corpus.sources import check_sources, source_digests  # here, because readers take 0.1 s to import
 
-        check_sources(Path(path), index.sources, source_digests(corpus, column, quoting))
-    return index
+        check_sources(folder, meta["sources"], source_digests(corpus, column, quoting))
+    tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
+    return Index(arrays, meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe"), folder.resolve())
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
@@ -249,7 +243,7 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
 
 
 def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Index:
-    index = Index.open(folder, word_tokenizer)
+    index = load_index(folder, word_tokenizer=word_tokenizer)
     if index.fingerprint != fingerprint:
         raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
     return index

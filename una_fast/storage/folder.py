@@ -28,6 +28,7 @@ from una_fast.storage.files import (
 )
 
 MANIFEST = "manifest.json"
+CACHE = "cache"  # the kind of a folder that `cached_arrays` keeps
 REBUILD = "delete the folder and build it again"
 NAME, CHECKSUM = re.compile("[A-Za-z0-9_]+"), re.compile("[0-9a-f]{16}")
 ARRAY_FILE = re.compile(rf"{NAME.pattern}-{CHECKSUM.pattern}\.npy")
@@ -170,7 +171,7 @@ def open_arrays(folder: Path, manifest: Manifest, verify: bool = False) -> tuple
     return manifest.meta, arrays
 
 
-def cached_arrays(folder: Path | None, kind: str, version: int, made_from: str, make: Callable[[], Arrays]) -> Arrays:
+def cached_arrays(folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays]) -> Arrays:
     """Arrays that are made once by `make` and kept in `folder`, where all processes of a machine map them.
 
     Kept ones that are damaged, of another version or made from something else are made again. The arrays stay in memory
@@ -179,19 +180,19 @@ def cached_arrays(folder: Path | None, kind: str, version: int, made_from: str, 
     if folder is None:
         return make()
     with suppress(InputError):
-        return _kept(folder, kind, version, made_from)
+        return _kept(folder, version, made_from)
     arrays = make()
     with suppress(InputError, OSError):
         if not is_saved(folder):
             (folder / MANIFEST).unlink(missing_ok=True)  # a damaged one
-        save_arrays(folder, kind, version, {"made_from": made_from}, arrays)
-        return _kept(folder, kind, version, made_from)
+        save_arrays(folder, CACHE, version, {"made_from": made_from}, arrays)
+        return _kept(folder, version, made_from)
     return arrays
 
 
-def _kept(folder: Path, kind: str, version: int, made_from: str) -> Arrays:
+def _kept(folder: Path, version: int, made_from: str) -> Arrays:
     """The arrays of a cache. Raises InputError if it cannot be read, or was made from something else."""
-    meta, arrays = load_arrays(folder, kind, version)
+    meta, arrays = load_arrays(folder, CACHE, version)
     if meta != {"made_from": made_from}:
         raise InputError(f"{folder}: made from something else")
     return arrays
