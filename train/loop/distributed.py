@@ -50,8 +50,7 @@ class Ranks:
 def join_group(device: str) -> Ranks:
     """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
 
-    A single rank needs no group. LOCAL_RANK counts the GPUs that CUDA_VISIBLE_DEVICES leaves visible. It is chosen
-    before anything is allocated.
+    A single rank needs no group. LOCAL_RANK counts the visible GPUs; its own is chosen before anything is allocated.
 
     Raises:
         InputError: torchrun started more ranks on this machine than it has GPUs.
