@@ -38,7 +38,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     "recommended": {"augment": "una"},
     "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
 }
-OF_YOURS = ("surface", "beta", "radius", "loss")  # where one is given, it makes a fifth condition
+OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # where one is given, it makes a fifth condition
 TUNED = (
     "Tuned by this project, with MiniLM: loss, alpha and beta of recommended on the STS tasks, near-misses on a part "
     "of SugarCrepe++; scores on these flatter them. none and paper were not tuned."

@@ -33,7 +33,7 @@ def ids_of(index, tokenizer, max_length=32, **settings):
 @pytest.mark.parametrize("tokenizer", [bert_uncased, roberta])
 @pytest.mark.parametrize("max_length", [8, 32, 6000])
 @pytest.mark.parametrize(
-    "setting", [{}, {"variant": "released"}, {"select": "random"}, {"keep_punctuation": True}, {"replace": "random"}]
+    "setting", [{}, {"variant": "released"}, {"select": "random"}, {"keep_words": ["the", "of"]}, {"replace": "random"}]
 )
 def test_the_draws_are_the_same_with_and_without(saved, tokenizer, max_length, setting):
     made = tokenizer()
@@ -53,9 +53,11 @@ def test_they_are_made_once_and_mapped(saved, monkeypatch):
 
 
 def test_other_probabilities_have_a_folder_of_their_own(saved):
-    for setting in ({}, {"beta": 0.4}, {"select": "random"}, {"variant": "released"}, {"keep_punctuation": True}):
+    for setting in ({}, {"beta": 0.4}, {"select": "random"}, {"variant": "released"}):
         una_fast.Augmenter(saved, tokenizer=bert_uncased(), **setting)
-    assert len(folders(saved)) == 5
+    for words in (["the"], ["of"], ["of", "unseen"]):
+        una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_words=words)
+    assert len(folders(saved)) == 6
 
 
 def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_is_short(saved, monkeypatch):

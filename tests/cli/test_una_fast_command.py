@@ -114,10 +114,11 @@ def written(folder, path, *words):
 
 @pytest.mark.parametrize("of_file", [False, True])
 def test_negatives_are_those_of_the_library(folder, corpus, tmp_path, capsys, of_file):
-    index = una_fast.load_index(folder)
-    una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7)
+    index, names = una_fast.load_index(folder), tmp_path / "names.txt"
+    names.write_text("River\n")
+    una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7, keep_words=["river"])
     negatives = una.augment(list(index), epoch=2) if of_file else una.negatives(range(len(index)), epoch=2)
-    words = ["--corpus", str(corpus)] if of_file else []
+    words = ["--keep-words", str(names), *(["--corpus", str(corpus)] if of_file else [])]
     lines = written(folder, tmp_path / "n.jsonl", *words)
     assert lines == [
         {"row": row, "text": text, "negative": negative}

@@ -71,6 +71,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     text = "".join(f"{sentence}\n" for sentence in SENTENCES)
     for name in ("sentences.txt", "paraphrases.txt"):
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "names.txt").write_text("violin\nX-200\n", encoding="utf-8")
     for _, _, code in blocks():
         if module := re.match(r"# (\w+\.py)\n", code):  # a file that the page tells the reader to write
             (folder / module[1]).write_text(code, encoding="utf-8")

@@ -16,7 +16,7 @@ from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, Ragged
-from una_fast.augment.punctuation import as_bits
+from una_fast.augment.kept_words import as_bits
 from una_fast.augment.radius import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
 

@@ -121,7 +121,7 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
 
 @pytest.fixture
 def fingerprinted(tmp_path, tiny_model):
-    """The option values of a run with synonyms, whose model has modules; and a function that gives its fingerprint."""
+    """The folder of a run's files, and a function that gives its fingerprint."""
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     (folder / "modules.json").write_text("[]")
     settings = json.loads((folder / "tokenizer_config.json").read_text())  # BERT's own class sets the case itself
@@ -129,7 +129,9 @@ def fingerprinted(tmp_path, tiny_model):
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
     (tmp_path / "s.tsv").write_text("river\tstream\n")
-    values = options(tmp_path, folder, positives="eda-synonym", synonyms=str(tmp_path / "s.tsv"))
+    (tmp_path / "names.txt").write_text("river\n")
+    files = {"synonyms": str(tmp_path / "s.tsv"), "keep_words": str(tmp_path / "names.txt")}
+    values = options(tmp_path, folder, positives="eda-synonym", **files)
     index = una_fast.build_index(Path(values["corpus"][0]))
 
     def fingerprint():
@@ -143,6 +145,7 @@ def fingerprinted(tmp_path, tiny_model):
     ("name", "change", "what"),
     [
         ("s.tsv", ("stream", "flow"), "synonyms"),
+        ("names.txt", ("river", "castle"), "words to keep"),
         ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
         ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
         ("model/config.json", ('"hidden_act": "gelu"', '"hidden_act": "relu"'), "model's config.json"),

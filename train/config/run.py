@@ -132,6 +132,8 @@ class Run:
     lower case with spaces between, with NLTK's `` and '' for quotation marks"""
     keep_punctuation: bool = DRAWS.option(False)
     """words without a letter or digit are neither replaced nor drawn; not with --variant released"""
+    keep_words: str = DRAWS.option("", metavar="FILE")
+    """file with a word a line (names, product numbers, stop words): these too are neither replaced nor drawn"""
     same_script: bool = DRAWS.option(True)
     """with --surface kept: a word of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) is
     replaced by words of that script alone, and no other word by such"""
@@ -319,8 +321,8 @@ def conflicts(run: Run) -> dict[str, Any]:
         f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it": (
             run.synonyms and run.positives not in WITH_SYNONYMS
         ),
-        "--keep-punctuation: the released code replaces punctuation too: give --variant paper": (
-            run.keep_punctuation and run.variant == "released"
+        "--keep-punctuation, --keep-words: the released code replaces all words: give --variant paper": (
+            (run.keep_punctuation or run.keep_words) and run.variant == "released"
         ),
         "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache is "
         "there to avoid: leave one of them out": run.mlm_weight and run.grad_cache,

@@ -18,7 +18,7 @@ from train.encoder.pretrained import check_embeddings, load_tokenizer
 from train.loop.data import Plan, usable_rows
 from train.record.folder import INDEX
 from train.signals import tell_user
-from una_fast.augment.punctuation import rows_of_punctuation
+from una_fast.augment.kept_words import KeptWords
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Source
 from una_fast.corpus.sources import check_sources, open_sources
@@ -139,7 +139,7 @@ class TrainingRows:
         rows: int64, the usable rows of the index.
         paraphrase_offset: row of the first paraphrase, or None.
         counts: as in run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no
-            words (with --keep-punctuation, none with a letter or digit), and "terms".
+            words but those that --keep-punctuation and --keep-words keep, and "terms".
     """
 
     rows: NDArray[np.int64]
@@ -163,8 +163,8 @@ class TrainingRows:
                     f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
                     f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
                 )
-        no_negative = rows_of_punctuation(index) if run.keep_punctuation else index.word_ids.empty_rows()
-        rows, blank, blank_paraphrases = usable_rows(no_negative, n_anchors)
+        kept = KeptWords.of(run.keep_punctuation, run.keep_words, index.lowercase)
+        rows, blank, blank_paraphrases = usable_rows(kept.rows(index), n_anchors)
         if len(rows) < run.batch_size:
             raise InputError(
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "

@@ -180,4 +180,5 @@ def resume_fingerprint(run: Run, indexes: Indexes, encoder: SentenceEncoder, tok
         **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
         "dev pairs": file_checksum(Path(run.dev)) if run.dev else None,
         "synonyms": file_checksum(Path(run.synonyms)) if run.synonyms else None,
+        "words to keep": file_checksum(Path(run.keep_words)) if run.keep_words else None,
     }

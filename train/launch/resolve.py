@@ -21,6 +21,7 @@ from train.launch.finish import check_evaluation, check_push
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
 from train.record.trackers import make_trackers
+from una_fast.augment.kept_words import read_words
 from una_fast.augment.registry import load_augmentation
 from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
@@ -32,8 +33,8 @@ def resolve_options(run: Run) -> Run:
     """`run` with a value for every option that was not given or is "auto".
 
     Raises:
-        InputError: more ranks than GPUs, a missing model, dev file, evaluation data or
-            synonyms, an unknown task, no name or token to push with.
+        InputError: more ranks than GPUs, a missing model, dev file, evaluation data,
+            synonyms or words to keep, an unknown task, no name or token to push with.
     """
     quiet()
     device = _device(run)
@@ -90,6 +91,7 @@ def _check_inputs(run: Run) -> None:
         load_dev(run.dev)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
+    read_words(run.keep_words)
     if run.evaluate:
         check_evaluation(run)
     if run.mlm_weight:

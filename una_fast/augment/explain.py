@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from una_fast._kernels.draws.sampling_config import ANY, SamplingConfig
-from una_fast.augment.punctuation import is_punctuation
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
@@ -89,15 +89,17 @@ def explain_words(
     new: np.ndarray,
     draws: DrawSet,
     unseen_scripts: np.ndarray | None,
+    kept: KeptWords,
 ) -> list[WordExplanation]:
     """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,).
 
-    unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script.
+    unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script. kept: the words that
+    are never replaced.
     """
     terms = text.terms.values.tolist()
     told = []
     words = [text.word(term, index.terms) for term in terms]
-    fixed = is_punctuation(words) & config.fixes
+    fixed = kept.among(words)
     for k, (term, word) in enumerate(zip(terms, words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
         position = k if config.released else int(weights.first[k])
@@ -109,15 +111,14 @@ def explain_words(
         ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        reason = _reason(config, weights, fixed, k)
+        reason = "a word of keep_words" if word in kept.words else "punctuation is kept"
+        reason = reason if fixed[k] else _reason(config, weights, fixed, k)
         told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
     return told
 
 
 def _reason(config: SamplingConfig, weights: Weights, fixed: np.ndarray, k: int) -> str:
-    """Why word `k` has its replacement probability. fixed: bool (T,), the words that are never replaced."""
-    if fixed[k]:
-        return "punctuation is kept"
+    """Why word `k`, which is not kept, has its replacement probability. fixed: bool (T,), the words that are kept."""
     z, p = np.where(fixed, np.nan, weights.z), float(weights.p[k])
     highest = int(np.nanargmax(z))  # the first of them
     if config.random_select:

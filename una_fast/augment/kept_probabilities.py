@@ -29,7 +29,8 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int) -> np.
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
     if is_large or id_bits(index.n_terms) > MOST_ID_BITS:
         return None
-    settings = (config.beta, config.random_select, config.released, config.fixes)  # all that change a probability
+    fixed = config.fixes and xxhash.xxh3_128_hexdigest(np.asarray(config.fixed).tobytes())
+    settings = (config.beta, config.random_select, config.released, fixed)  # all that change a probability
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
     return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)})["words"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast.arrays import ID
-from una_fast.augment.punctuation import as_bits, punctuation_terms
+from una_fast.augment.kept_words import KeptWords, as_bits
 from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
 from una_fast.augment.row_draws import integer
 from una_fast.augment.same_script import term_scripts
@@ -18,8 +18,10 @@ from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 
 
-def make_config(index: Index, settings: Mapping[str, Any]) -> SamplingConfig:
+def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> SamplingConfig:
     """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
+
+    kept: of the settings `keep_punctuation` and `keep_words`.
 
     Raises:
         InputError: a setting out of its range, or an index of a single term.
@@ -29,7 +31,7 @@ def make_config(index: Index, settings: Mapping[str, Any]) -> SamplingConfig:
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
     check_index(index)
-    fixed = _fixed_terms(index, settings["variant"]) if settings["keep_punctuation"] else None
+    fixed = _fixed_terms(index, settings["variant"], kept) if kept else None
     keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
     resolved = resolve_radius(radius, index.n_terms, settings["window"])
     bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
@@ -53,15 +55,16 @@ def make_config(index: Index, settings: Mapping[str, Any]) -> SamplingConfig:
     )
 
 
-def _fixed_terms(index: Index, variant: str) -> np.ndarray:
-    """The terms that `keep_punctuation` keeps: bool (V,)."""
+def _fixed_terms(index: Index, variant: str, kept: KeptWords) -> np.ndarray:
+    """The terms that are kept: bool (V,)."""
+    setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
     if variant == "released":
-        raise InputError('keep_punctuation=True: the released code replaces punctuation too: give variant="paper"')
-    fixed = punctuation_terms(index.terms)
-    if (n_words := index.n_terms - np.count_nonzero(fixed)) < 2:
+        raise InputError(f'{setting}: the released code replaces all words: give variant="paper"')
+    fixed = kept.terms(index)
+    if (n_others := index.n_terms - np.count_nonzero(fixed)) < 2:
         raise InputError(
-            f"keep_punctuation=True: {n_words} of the {counted(index.n_terms, 'term')} has a letter or digit, so "
-            "nothing can replace it: give a larger corpus"
+            f"{setting}: {n_others} of the {counted(index.n_terms, 'term')} may be replaced, and by nothing: give a "
+            "larger corpus, or keep fewer words"
         )
     return fixed
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from una_fast.augment.kept_words import KeptWords, rows_of_kept
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.text_rows import TextReader
 from una_fast.errors import InputError
@@ -31,10 +32,10 @@ class TextAugmentation(ABC):
     A subclass derives from `word_augmentation.WordAugmentation` if it edits one sentence at a time in Python, and from
     `kernel_augmentation.KernelAugmentation` if a compiled kernel draws its rows.
 
-    keeps_punctuation: whether a sentence without a letter or digit stays as it is, so that it has no negative.
+    kept_words: the words that stay. A sentence of such words alone has no negative.
     """
 
-    keeps_punctuation = False
+    kept_words = KeptWords()
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
@@ -49,6 +50,13 @@ class TextAugmentation(ABC):
     @abstractmethod
     def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
         """The augmented documents of `rows`, int64 (B,), as text."""
+
+    def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
+        """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
+        text = self._reader.read(sentences)
+        distinct, places = np.unique(text.terms.values, return_inverse=True)
+        kept = self.kept_words.among([text.word(i, self.index.terms) for i in distinct.tolist()])
+        return rows_of_kept(kept[places], text.terms.indptr)
 
     @abstractmethod
     def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +16,11 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import SCORE, Ragged, StringTable
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.punctuation import is_punctuation
 from una_fast.augment.row_draws import DrawSet
 from una_fast.augment.same_script import ANY, scripts_of
-from una_fast.augment.settings import check_choices, make_config
+from una_fast.augment.settings import check_choices, check_index, make_config
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
@@ -54,6 +56,9 @@ class Augmenter(KernelAugmentation):
             (equation 2) and the windows stay as they are; a window without any other word is widened, rank by rank on
             either side, until it holds one. A sentence of punctuation alone stays as it is. Not with
             variant="released".
+        keep_words: names, product numbers, stop words: a file with a word a line, or an iterable of words, as the index
+            has them (in any case if it lower-cases). They are kept as punctuation is with `keep_punctuation`: not
+            replaced, not drawn, and left out of equations 3 and 4.
         same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
             Burmese, Khmer) is replaced by words of that script alone, and no other word by such; a window without one
             is widened as above. False: a replacement is of any script; then both surfaces have the same draws.
@@ -63,8 +68,8 @@ class Augmenter(KernelAugmentation):
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, or a vocabulary of one term, which nothing can replace; with
-            `keep_punctuation`, of one term that has a letter or digit.
+        InputError: a setting out of its range, a file of `keep_words` that cannot be read, or a vocabulary of one term
+            that is not kept, which nothing can replace.
 
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
@@ -86,6 +91,7 @@ class Augmenter(KernelAugmentation):
         window: Literal["rank", "score"] = "rank",
         surface: Literal["kept", "paper"] = "kept",
         keep_punctuation: bool = False,
+        keep_words: str | Path | Iterable[str] = (),
         same_script: bool = True,
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
@@ -106,12 +112,14 @@ class Augmenter(KernelAugmentation):
             "same_script": same_script,
         }
         check_choices(Augmenter.__init__, settings)
-        self._config, self.keeps_punctuation = make_config(index, settings), keep_punctuation
+        check_index(index)
+        self.kept_words = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
+        self._config = make_config(index, settings, self.kept_words)
         super().__init__(
             index,
             tokenizer,
             n_jobs,
-            {**settings, "keep_probabilities": keep_probabilities},
+            {**settings, "keep_words": self.kept_words.words, "keep_probabilities": keep_probabilities},
             surface="paper" if variant == "released" else surface,
         )
 
@@ -147,11 +155,13 @@ class Augmenter(KernelAugmentation):
         text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
         drawn, unseen = self._draw_text(text, draws)
         scripts = self._unseen_scripts(text)
-        words = explain_words(self.index, self._config, text, self._weigh(text), drawn.values, draws, scripts)
+        weights, kept = self._weigh(text), self.kept_words
+        words = explain_words(self.index, self._config, text, weights, drawn.values, draws, scripts, kept)
         return Explanation(words, *self._detokenizer.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
-        return {**super()._shown_settings(), "radius": self.radius}
+        n_kept = len(self.kept_words.words)
+        return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
 
     def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
@@ -171,7 +181,7 @@ class Augmenter(KernelAugmentation):
 
     def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
         """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
-        return is_punctuation(list(text.unseen)).astype(np.uint8) if self._config.fixes else None
+        return self.kept_words.among(list(text.unseen)).astype(np.uint8) if self._config.fixes else None
 
     def _unseen_scripts(self, text: TextRows) -> np.ndarray | None:
         """uint8, the script of each unseen word of `text`, ANY if no term has it; None: all are of any."""

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import xxhash
 
-from una_fast.augment.punctuation import is_punctuation
 from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError, InputWarning
 from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
@@ -151,8 +150,8 @@ class Negatives(DrawnByEpoch):
         views = self._views(batch, none_is_blank=True)
         negatives = self.augmenter.augment(views[self.of])
         self._warn_of_surface(views[self.of], negatives)
-        if self.augmenter.keeps_punctuation:  # a sentence of punctuation alone is its own negative
-            mute = is_punctuation(views[self.of]).tolist()
+        if self.augmenter.kept_words:  # a sentence of kept words alone is its own negative
+            mute = self.augmenter.keeps_all(views[self.of]).tolist()
             negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
         kept = [_column(batch, name) for name in self.keep]
         whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from una_fast.augment.punctuation import rows_of_punctuation
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.version import CITATION
@@ -32,8 +31,8 @@ def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
     paraphrases; all if None.
     """
     index = augmenter.index
-    left_out = rows_of_punctuation(index) if augmenter.keeps_punctuation else index.word_ids.empty_rows()
-    return Dataset.from_dict({"row": np.setdiff1d(np.arange(index.n_documents)[:n_rows], left_out)})
+    rows = np.arange(index.n_documents)[:n_rows]
+    return Dataset.from_dict({"row": np.setdiff1d(rows, augmenter.kept_words.rows(index))})
 
 
 class RowCollator(transformers.RowCollator):

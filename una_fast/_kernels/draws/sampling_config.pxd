@@ -20,7 +20,7 @@ cdef class SamplingConfig:
     cdef readonly const double[::1] scores
     cdef const double[::1] blocks
     cdef double[:, ::1] tf_table
-    cdef const uint64_t[::1] fixed
+    cdef readonly const uint64_t[::1] fixed
     cdef const uint8_t[::1] scripts
     cdef const int32_t[::1] starts
     cdef const int32_t[::1] stops

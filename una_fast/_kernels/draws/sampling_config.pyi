@@ -8,6 +8,7 @@ ANY: Any
 class SamplingConfig:
     idf: NDArray[np.float64]
     scores: NDArray[np.float64]
+    fixed: NDArray[np.uint64]
     unseen_idf: float
     beta: float
     radius: float

@@ -1,0 +1,104 @@
+"""Words that an augmenter keeps: they are neither replaced nor drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from una_fast.arrays import StringTable
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+
+
+@dataclass(frozen=True)
+class KeptWords:
+    """Which words are kept: punctuation, and those of a list. It is false if it keeps none.
+
+    punctuation: whether words without a letter or digit are kept; words: further ones, as an index has them.
+    """
+
+    punctuation: bool = False
+    words: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
+        """The setting `keep_punctuation`, and `keep_words` as `Augmenter` takes it. lowercase: of the index."""
+        words = read_words(source)
+        return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
+
+    def __bool__(self) -> bool:
+        return self.punctuation or bool(self.words)
+
+    def among(self, words: Sequence[str]) -> np.ndarray:
+        """Whether each word is kept: bool (n,)."""
+        listed = np.array([word in self.words for word in words], dtype=bool)
+        return listed | is_punctuation(words) if self.punctuation else listed
+
+    def terms(self, index: Index) -> np.ndarray:
+        """Whether each term of an index is kept: bool (V,)."""
+        kept = punctuation_terms(index.terms) if self.punctuation else np.zeros(index.n_terms, dtype=bool)
+        ids = index.term_ids.find(StringTable.from_strings(sorted(self.words)))
+        kept[ids[ids >= 0]] = True
+        return kept
+
+    def rows(self, index: Index) -> np.ndarray:
+        """int64, ascending: the documents of an index without a word that may be replaced, blank ones among them."""
+        if not self:
+            return index.word_ids.empty_rows()
+        return np.flatnonzero(rows_of_kept(self.terms(index)[index.word_ids.values], index.word_ids.indptr))
+
+
+def rows_of_kept(kept: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Whether all words of each row are kept: bool (n,). kept: bool (T,), for each word; indptr: bounds of the rows."""
+    others = np.flatnonzero(~kept)
+    return np.searchsorted(others, indptr[1:]) == np.searchsorted(others, indptr[:-1])
+
+
+def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
+    """The words of `source`: a file with a word a line, in UTF-8, or an iterable of str; "" is no file.
+
+    Raises:
+        InputError: the file cannot be read, or an item is not one word.
+
+    """
+    if not isinstance(source, str | Path):
+        return frozenset(_word(item, f"item {number}") for number, item in enumerate(source, 1))
+    if source == "":
+        return frozenset()
+    try:
+        lines = Path(source).read_bytes().decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"keep_words: {source}: {reason}: give a file with a word a line") from error
+    return frozenset(_word(line, f"{source}, line {number}") for number, line in enumerate(lines, 1) if line.strip())
+
+
+def _word(item: str, place: str) -> str:
+    if not isinstance(item, str) or len(item.split()) != 1:
+        raise InputError(f"keep_words: {place}: {item!r} is not one word: give words as Index.words has them")
+    return item.strip()
+
+
+def is_punctuation(words: Sequence[str]) -> np.ndarray:
+    """True for each word that holds no letter and no digit of any script (`str.isalnum`): bool (n,)."""
+    return np.array([not any(map(str.isalnum, word)) for word in words], dtype=bool)
+
+
+def punctuation_terms(terms: StringTable) -> np.ndarray:
+    """`is_punctuation` of each term, bool (V,). Only terms without an ASCII letter or digit are decoded."""
+    alphanumeric = np.array([byte < 0x80 and chr(byte).isalnum() for byte in range(256)])[terms.utf8]
+    marks = np.ones(len(terms), dtype=bool)
+    marks[np.searchsorted(terms.offsets, np.flatnonzero(alphanumeric), side="right") - 1] = False
+    rest = np.flatnonzero(marks)
+    marks[rest] = is_punctuation([terms[i] for i in rest.tolist()])
+    return marks
+
+
+def as_bits(flags: np.ndarray) -> np.ndarray:
+    """uint64 (n // 64 + 1,): bit ``i % 64`` of number ``i // 64`` is ``flags[i]``, bool (n,)."""
+    padded = np.zeros(64 * (len(flags) // 64 + 1), dtype=bool)
+    padded[: len(flags)] = flags
+    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
