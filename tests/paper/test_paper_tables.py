@@ -53,12 +53,12 @@ def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
     words += ["--paraphrases", texts, "--back-translations", texts]
     for name in contents():
         request = read_request([name, *map(str, words)], "")
-        for cell in request.cells():
-            if cell.source.kind == RUN:
-                run = request.run_of(cell.source, (42,), cell.score != DEV)
-                assert (run.loss, run.surface, run.precision, run.keep_punctuation) == ("pairs", "paper", "fp32", False)
-                assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
-                assert run.model == cell.source.name and bool(run.paraphrases) == bool(cell.source.texts)
+        sources = {repr((cell.source, cell.score == DEV)): cell for cell in request.cells() if cell.source.kind == RUN}
+        for cell in sources.values():
+            run = request.run_of(cell.source, (42,), cell.score != DEV)
+            assert (run.loss, run.surface, run.precision, run.keep_punctuation) == ("pairs", "paper", "fp32", False)
+            assert (run.batch_size, run.temperature, run.dropout, run.epochs) == (64, 0.05, 0.1, 1)
+            assert run.model == cell.source.name and bool(run.paraphrases) == bool(cell.source.texts)
 
 
 def test_the_average_of_each_printed_row_is_that_of_its_tasks():
