@@ -69,8 +69,10 @@ def contents() -> dict[str, dict[str, Any]]:
 def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell]:
     """The cells of a table, row by row.
 
-    seeds: of the rows that show one seed, if not the paper's. model: takes the place of BERT, and then no row has
-    RoBERTa.
+    Args:
+        name: Of the table.
+        seeds: Of the rows that show one seed; by default the paper's.
+        model: What takes the place of BERT; then no row has RoBERTa.
     """
     columns, rows = (contents()[name][part] for part in ("columns", "rows"))
     columns = STS if columns == "sts" else columns

@@ -49,11 +49,6 @@ COMMAND = """
 from una_fast_cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
-MODULE = """
-import runpy
-sys.argv = sys.argv[1:]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
 CALLS = {
     "train": ["--corpus", "README.md", "--model", "m", "--output", "o"],
     "evaluate": ["--model", "m", "--data", "."],
@@ -87,11 +82,9 @@ def test_integrations_name_their_extra() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("code", [COMMAND, MODULE])
-def test_a_command_names_the_extra_that_it_needs(name: str, code: str, tmp_path: Path) -> None:
-    word = name if code is COMMAND else {"train": "train.ddp"}.get(name, f"train.{name}")
+def test_a_command_names_the_extra_that_it_needs(name: str, tmp_path: Path) -> None:
     (tmp_path / "senteval" / "downstream").mkdir(parents=True)
-    ran = blocked(code, word, *CALLS[name], cwd=tmp_path)
+    ran = blocked(COMMAND, name, *CALLS[name], cwd=tmp_path)
     extra = {"evaluate": "evaluate"}.get(name, "train")
     assert ran.returncode == 2, ran.stderr
     assert re.fullmatch(

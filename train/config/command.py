@@ -163,7 +163,7 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
 
 
 def _sentence(error: Exception, extra: str | None) -> Any:
-    """What a user is told of an error; None for a bug of una_fast."""
+    """The message about an error; None for a bug of una_fast."""
     if isinstance(error, ModuleNotFoundError):
         return missing_package(error, extra)
     if isinstance(error, OSError):  # a name of 256 characters, a file that the user may not read

@@ -49,7 +49,9 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
     """At most MOST_POINTS points: the means of consecutive parts of nearly equal size, to six significant digits.
 
-    factor: of the values.
+    Args:
+        curve: Value by step.
+        factor: What values are multiplied by.
     """
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)

@@ -145,7 +145,12 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of equal settings, whatever their seeds. label: differs for each group."""
+    """Runs of equal settings, whatever their seeds.
+
+    Attributes:
+        label: Its name, which no other group has.
+        runs: At least one.
+    """
 
     label: str
     runs: list[RunRecord]

@@ -12,7 +12,13 @@ from train.report.runs import Group, differing_settings, title
 
 
 class Row(NamedTuple):
-    """A row of the table. group: its number. kind: "run", "mean" (over the runs), or "difference" (to the baseline)."""
+    """A row of the table.
+
+    Attributes:
+        group: Number of its group.
+        kind: "run", "mean" (over the runs), or "difference" (to the baseline).
+        cells: A text for each column.
+    """
 
     group: int
     kind: str
