@@ -30,9 +30,6 @@ HOST = "127.0.0.1"
 POLL_SECONDS = 0.1  # between two checks for a signal
 WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
 PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
-# Rounds for which a thread of an operation waits for another one before it sleeps. By default they are 300,000, and
-# where other work keeps the cores busy they take ten times the processor time of a step: 15 s of a step instead of 2.7.
-SPINS = "10000"
 MODELS = "transformers.activations"  # brings most of a model's imports: 1.8 s of processor time
 
 
@@ -123,8 +120,6 @@ def start_fork_server(modules: Sequence[str]) -> None:
     process group ends neither. Raises InputError if its socket cannot be made.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the ranks; `join_group` sets torch's own threads
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     multiprocessing.set_forkserver_preload(list(modules))
     # The server looks for modules in its working directory first. In the user's it would take the user's own train.py
     # for our package: run it, and then find no module of ours. The ranks return to the user's directory.
