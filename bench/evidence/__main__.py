@@ -19,7 +19,9 @@ from bench.evidence.conditions import STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
     Evidence,
+    Pair,
     base_table,
+    difference,
     every_pair,
     grid_table,
     pair_table,
@@ -106,7 +108,7 @@ def write_pages(content: Evidence) -> None:
         shown, condition, reference = pairs[0]
         parts.insert(0, f"![Difference of each pair with its interval and seeds]({CHART})")
         parts += [f"By task, {shown}:", task_table(content, condition, reference)]
-        rows = [pair for pair in pairs if pair[1].base != NEAR_MISSES.base]
+        rows = [pair for pair in pairs if pair[1].base != NEAR_MISSES.base and n_seeds(content, pair) > 2]
         write_between_marks(README, [pair_table(content, rows, "you start from")], "evidence")
     if steps := step_pairs(content):
         parts += ["UNA against what takes the place of its steps:", pair_table(content, steps, "against")]
@@ -125,6 +127,12 @@ def write_pages(content: Evidence) -> None:
         write_between_marks(NEAR_MISS_PAGE, [base_table(content, PAIRED, PAIRED_TASKS)], "pairs")
     print("\n\n".join(parts))
     write_between_marks(PAGE, parts)
+
+
+def n_seeds(content: Evidence, pair: Pair) -> int:
+    """How many seeds a pair shares."""
+    found = difference(content, *pair[1:])
+    return found.n if found else 0
 
 
 def chosen_stages(options: argparse.Namespace) -> list[Stage]:

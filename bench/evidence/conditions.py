@@ -71,6 +71,7 @@ PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoN
     "precision": "bf16",
 }
 OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # no settings of "none"
+OF_TRAINING = ("temperature", "learning_rate", "warmup_steps", "batch_size", "max_steps", "eval_every")
 CONTROLS = "bench.evidence.controls"
 
 VARIATIONS: dict[str, dict[str, Any]] = {
@@ -160,8 +161,10 @@ class Condition:
 
     @property
     def reference(self) -> Condition:
-        """The condition that it is compared with."""
-        return Condition(self.base, REFERENCE)
+        """The condition that it is compared with: no hard negatives, and OF_TRAINING as stated."""
+        _, stated = _parts_of(self.variation)
+        same = [f"{option} {value}" for option, value in stated if option in OF_TRAINING]
+        return Condition(self.base, ", ".join([REFERENCE, *same]))
 
     @property
     def is_untrained(self) -> bool:
@@ -185,9 +188,14 @@ class Condition:
 
 def _settings_of(variation: str) -> dict[str, Any]:
     """What a variation changes. Raises ValueError for one that there is not."""
-    name = max((one for one in VARIATIONS if f"{variation}, ".startswith(f"{one}, ")), key=len)
-    stated = [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
+    name, stated = _parts_of(variation)
     return VARIATIONS[name] | {option: _value(option, text) for option, text in stated}
+
+
+def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
+    """The name in VARIATIONS, and each option with its value. Raises ValueError for a name that there is not."""
+    name = max((one for one in VARIATIONS if f"{variation}, ".startswith(f"{one}, ")), key=len)
+    return name, [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
 
 
 def _value(option: str, text: str) -> Any:

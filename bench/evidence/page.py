@@ -86,7 +86,7 @@ def pair_table(content: Evidence, pairs: Sequence[Pair], heading: str) -> str:
 
 
 def every_pair(content: Evidence) -> list[Pair]:
-    """Every condition with scores, against the same base without hard negatives."""
+    """Every condition with scores, against no hard negatives with the same base and options of the training."""
     found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
     return [
         (f"{BASES[one.base].title}; {one.variation}", one, one.reference)

@@ -148,6 +148,7 @@ def test_a_name_states_options() -> None:
     (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
     changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
     assert found.settings() == {**LANGUAGE_MODEL, **changed}
+    assert found.reference == Condition("minilm-mlm", "none, temperature 0.03, max_steps 256")
     for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas"):
         with pytest.raises(InputError, match="give BASE: VARIATION"):
             find_conditions(name)
