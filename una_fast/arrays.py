@@ -35,7 +35,7 @@ def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Ragged:
+class RaggedArray:
     """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
 
     values: (T,) integers; indptr: int64 (N + 1,), starting at 0, never decreasing, ending at T.
@@ -70,17 +70,17 @@ class Ragged:
         at = np.flatnonzero(is_chosen[self.values])
         return np.unique(np.searchsorted(self.indptr, at, side="right") - 1)
 
-    def followed_by(self, other: Ragged) -> Ragged:
+    def followed_by(self, other: RaggedArray) -> RaggedArray:
         """These rows, then the rows of `other`."""
         values = np.concatenate([self.values, other.values])
-        return Ragged(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
+        return RaggedArray(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
 
-    def take(self, rows: np.ndarray) -> Ragged:
+    def take(self, rows: np.ndarray) -> RaggedArray:
         """The rows ``rows``, in that order. rows: integers (m,)."""
         bounds = row_bounds(self.lengths()[rows])
         places = np.repeat(self.indptr[:-1][rows] - bounds[:-1], np.diff(bounds))
         places += np.arange(bounds[-1])
-        return Ragged(self.values[places], bounds)
+        return RaggedArray(self.values[places], bounds)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class StringTable(Sequence[str]):
         """The strings ``order``, in that order. order: integers (m,)."""
         strings = _arrow_array(pa.large_binary(), self.offsets, self.utf8, length=len(self))
         numbers = _arrow_array(pa.int64(), order.astype(np.int64), length=len(order))
-        _, offsets, utf8 = strings.take(numbers).buffers()  # a fourth of the time of `Ragged.take`
+        _, offsets, utf8 = strings.take(numbers).buffers()  # a fourth of the time of `RaggedArray.take`
         return StringTable(np.frombuffer(utf8, dtype=np.uint8), np.frombuffer(offsets, dtype=POINTER))
 
     def followed_by(self, other: StringTable) -> StringTable:

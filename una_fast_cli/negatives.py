@@ -103,7 +103,7 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
 
 
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:
-    """The columns of a batch of sentences: row, text, and for each draw set the negatives or their token ids."""
+    """The columns of a batch of sentences: row, text, and for each sample index the negatives or their token ids."""
     import numpy as np
 
     from una_fast.integrations.epochs import negative_names
@@ -111,7 +111,7 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
     records: Records = {"row": list(rows), "text": texts}
     of_file, names, length = values["corpus"], negative_names(values["n"]), values["max_length"]
     for number, name in enumerate(names):
-        draws = {"epoch": values["epoch"], "draw_set": number}
+        draws = {"epoch": values["epoch"], "sample_index": number}
         if tokenizer is None:
             records[name] = augmenter.augment(texts, **draws) if of_file else augmenter.negatives(rows, **draws)
             continue

@@ -12,7 +12,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from una_fast.augment.explain import WordExplanation
-from una_fast.augment.row_draws import DrawSet, RowDraws
+from una_fast.augment.row_draws import CounterRNG, SampleKey
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index
@@ -28,24 +28,24 @@ class Control(TextAugmentation):
         super().__init__(index, tokenizer, n_jobs, {"seed": seed})
         self._seed = seed
 
-    def others(self, rows: NDArray[np.int64], draws: DrawSet) -> NDArray[np.int64]:
+    def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
         """int64 (B,): for each of `rows` (B,) another row of the index, all equally likely."""
         found = self.draws(rows, draws).below(self.index.n_documents - 1, 1)[:, 0]
         return found + (found >= rows)
 
-    def draws(self, rows: NDArray[Any], draws: DrawSet) -> RowDraws:
+    def draws(self, rows: NDArray[Any], draws: SampleKey) -> CounterRNG:
         """The random numbers of rows."""
-        return RowDraws(self._seed, draws.epoch, rows, draws.number)
+        return CounterRNG(self._seed, draws.epoch, rows, draws.number)
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> str:
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> str:
         """The document that stands in the place of `sentence`."""
-        return self.augment([sentence], epoch, draw_set=draw_set)[0]
+        return self.augment([sentence], epoch, sample_index=sample_index)[0]
 
-    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+    def _augment_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[str]:
         found = self.draws(self._reader.read(sentences).keys, draws).below(self.index.n_documents, 1)[:, 0]
         return [self.index.sentence(row) for row in found.tolist()]
 
-    def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
 
 
@@ -72,7 +72,7 @@ class Mined(Control):
         self._settings |= {"model": model, "pooling": pooling}
         self._mined = mined_rows([index.sentence(row) for row in range(index.n_documents)], model, pooling, seed)
 
-    def others(self, rows: NDArray[np.int64], draws: DrawSet) -> NDArray[np.int64]:
+    def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
         """int64 (B,): the mined row of each row; any other one where none was mined."""
         found = self._mined[rows]
         return np.where(found >= 0, found, super().others(rows, draws))
@@ -95,10 +95,10 @@ class MinedAndUna(Mined):
         self._settings |= {"beta": beta}
         self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
 
-    def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
         mined = super()._augment_rows(rows, draws)
-        altered = self._una.texts(rows, draws.epoch, draw_set=draws.number)
+        altered = self._una.texts(rows, draws.epoch, sample_index=draws.number)
         return [one if taken else other for one, other, taken in zip(mined, altered, is_mined, strict=True)]
 
 
@@ -154,18 +154,18 @@ class Spliced(Control):
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """What stands for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
 
-    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+    def _augment_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[str]:
         return [self._splice(sentence, draws) for sentence in sentences]
 
-    def _augment_rows(self, rows: NDArray[np.int64], draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         return self._augment_texts([self.index.sentence(row) for row in rows.tolist()], draws)
 
-    def _splice(self, sentence: str, draws: DrawSet) -> str:
+    def _splice(self, sentence: str, draws: SampleKey) -> str:
         lower, parts, end = sentence.lower(), [], 0
         key = xxhash.xxh3_64_intdigest(sentence.encode())
         rng = np.random.default_rng([self._seed, draws.epoch, draws.number, key])
         units: dict[str, float] = {}  # a word that stands twice is replaced by the same text
-        for word in self._una.explain(sentence, draws.epoch, draw_set=draws.number).words:
+        for word in self._una.explain(sentence, draws.epoch, sample_index=draws.number).words:
             at = lower.find(word.word, end)
             if at >= 0 and word.replacement is not None:  # a quotation mark is not written as NLTK spells it
                 unit = units.setdefault(word.word, rng.random())

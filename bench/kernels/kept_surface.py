@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import una_fast
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -40,7 +40,7 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float, fl
         return (time.process_time() - start) / len(rows) * 1e6
 
     again, as_words = min(cost(0) for _ in range(AGAIN)), min(cost(0, paper) for _ in range(AGAIN))
-    drawn = una._draw_rows(rows, DrawSet(0, 0))
+    drawn = una._draw_rows(rows, SampleKey(0, 0))
     left = una._detokenizer.fill(rows, drawn, out["input_ids"].numpy(), out["attention_mask"].numpy())
     return again, statistics.median(cost(epoch) for epoch in range(1, EPOCHS + 1)), as_words, len(left) / len(rows)
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from una_fast.arrays import Ragged, StringTable
+from una_fast.arrays import RaggedArray, StringTable
 from una_fast.corpus.words import parse_corpus
 
 ROWS_AT_ONCE = 1 << 17
 ALTERED = 4  # one chunk of this many is altered
 
 
-def read(corpus: str) -> tuple[list[str], Ragged]:
+def read(corpus: str) -> tuple[list[str], RaggedArray]:
     """The distinct chunks of a corpus, and its documents as ids of chunks."""
     parsed = parse_corpus(corpus, "whitespace")
     return list(parsed.chunks), parsed.sentences
@@ -35,7 +35,7 @@ def altered(chunks: list[str], copy: int) -> StringTable:
     return StringTable.from_strings(texts)
 
 
-def write_copy(path: Path, chunks: StringTable, sentences: Ragged) -> None:
+def write_copy(path: Path, chunks: StringTable, sentences: RaggedArray) -> None:
     """Write one shard, one document a line."""
     with path.open("wb") as file:
         for row in range(0, len(sentences), ROWS_AT_ONCE):

@@ -9,7 +9,7 @@ from scipy.stats import chisquare, kstest
 from support import reference
 from support.checks import ragged, sampling_config
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast.arrays import ID, Ragged
+from una_fast.arrays import ID, RaggedArray
 from una_fast.index.scores import TermScores
 
 N_DRAWS = 40_000
@@ -22,7 +22,7 @@ def term_scores(max_tfidf) -> TermScores:
 
 def replacements(rules, term):
     """The replacements of `term` in rows that hold this word alone."""
-    words = Ragged(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
+    words = RaggedArray(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
     return Negatives(words, rules).terms(np.arange(N_DRAWS), 0)[0]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import una_fast
 from support import reference
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey
 from una_fast.augment.same_script import scripts_of
 
 WORDS = [
@@ -64,7 +64,7 @@ def test_negatives_are_those_of_the_reference(index, radius):
             return frozenset()
         return frozenset(j for j, script in enumerate(scripts) if script != scripts[term])
 
-    drawn = una._draw_rows(ROWS, DrawSet(3))
+    drawn = una._draw_rows(ROWS, SampleKey(3))
     for row in ROWS.tolist():
         expected = reference.negative(
             index.word_ids[row].tolist(),
@@ -94,6 +94,6 @@ def test_unseen_words_too(index):
 
 def test_without_it_both_surfaces_have_the_same_draws(index):
     paper, kept = (una_fast.Augmenter(index, surface=surface, same_script=False) for surface in ("paper", "kept"))
-    assert np.array_equal(paper._draw_rows(ROWS, DrawSet()).values, kept._draw_rows(ROWS, DrawSet()).values)
+    assert np.array_equal(paper._draw_rows(ROWS, SampleKey()).values, kept._draw_rows(ROWS, SampleKey()).values)
     same = una_fast.Augmenter(index, surface="paper", same_script=True)
     assert paper.negatives(ROWS) == same.negatives(ROWS)

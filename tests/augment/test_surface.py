@@ -18,7 +18,7 @@ from support.surface import QUOTES, in_case, word_spans, write_kept
 from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment import surface
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
@@ -139,7 +139,7 @@ def test_negatives_are_those_of_plain_python(settings):
     index = una_fast.build_index([*LINES, *ODD], **settings)
     una, rows, lowercase = una_fast.Augmenter(index, radius=500), range(len(index)), index.lowercase
     for epoch in range(3):
-        drawn = una._draw_rows(np.arange(len(index)), DrawSet(epoch, 0))
+        drawn = una._draw_rows(np.arange(len(index)), SampleKey(epoch, 0))
         expected = []
         for row in rows:
             new = [None if i == j else index.terms[j] for i, j in zip(index.word_ids[row], drawn[row], strict=True)]
@@ -195,7 +195,7 @@ def test_few_rows_are_left_for_the_tokenizer():
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
     rows, batch = np.arange(len(lines)), una.negative_ids(range(len(lines)))
-    drawn = una._draw_rows(rows, DrawSet(0, 0))
+    drawn = una._draw_rows(rows, SampleKey(0, 0))
     left = una._detokenizer.fill(rows, drawn, batch["input_ids"].numpy(), batch["attention_mask"].numpy())
     assert not len(left)
 
@@ -232,7 +232,7 @@ def test_a_script_without_spaces_stays_without(index):
         texts = una.negatives(range(len(lines)), epoch)
         assert [text.count(" ") for text in texts] == [line.count(" ") for line in lines]
         assert all(text != line for text, line in zip(texts, lines, strict=True))
-        assert texts == una._detokenizer.rows(np.arange(6), una._draw_rows(np.arange(6), DrawSet(epoch, 0)))
+        assert texts == una._detokenizer.rows(np.arange(6), una._draw_rows(np.arange(6), SampleKey(epoch, 0)))
 
 
 def pairs(sentence):
@@ -244,7 +244,7 @@ def pairs(sentence):
 def test_the_paper_and_its_code_have_nltks_marks(index, variant):
     rows = range(len(index))
     una = una_fast.Augmenter(index, radius=20, variant=variant, surface="paper")
-    drawn = una._draw_rows(np.arange(len(index)), DrawSet())
+    drawn = una._draw_rows(np.arange(len(index)), SampleKey())
     expected = [" ".join(index.terms[i] for i in drawn[row]) for row in rows]
     assert una.negatives(rows) == expected
     if variant == "released":

@@ -1,4 +1,4 @@
-"""Tests that every text augmentation of the registry passes: rows, text, ids, draw sets, processes."""
+"""Tests that every text augmentation of the registry passes: rows, text, ids, samples, processes."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_ids_are_the_tokenizers_on_the_text(index, name, make_tokenizer):
     tokenizer = make_tokenizer()
     augmentation = make_augmentation(name, index, tokenizer=tokenizer, **SETTINGS.get(name, {}))
     rows = np.arange(len(TEXTS))
-    for draw_set in (0, 2):
-        texts = augmentation.texts(rows, 1, draw_set=draw_set)
+    for sample_index in (0, 2):
+        texts = augmentation.texts(rows, 1, sample_index=sample_index)
         expected = tokenizer(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
-        found = augmentation.token_ids(rows, 1, 24, draw_set=draw_set)
+        found = augmentation.token_ids(rows, 1, 24, sample_index=sample_index)
         assert set(found) == set(expected)
         assert all(torch.equal(found[key], expected[key]) for key in expected)
 
@@ -69,16 +69,18 @@ def test_threads_and_a_given_tensor_change_nothing(augmentation):
 
 def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):
     rows = range(300)
-    sets = [augmentation.texts(rows, draw_set=k) for k in range(3)]
+    sets = [augmentation.texts(rows, sample_index=k) for k in range(3)]
     assert sets[0] == augmentation.texts(rows)
     assert sets[0] != sets[1] != sets[2] != sets[0]
-    texts = [augmentation.augment(TEXTS, draw_set=k) for k in range(3)]
+    texts = [augmentation.augment(TEXTS, sample_index=k) for k in range(3)]
     assert texts[0] == augmentation.augment(TEXTS)
     assert texts[0] != texts[1] != texts[2]
-    assert augmentation.explain(TEXTS[5], 2, draw_set=1).to_dict()
+    assert augmentation.explain(TEXTS[5], 2, sample_index=1).to_dict()
+    with pytest.warns(FutureWarning, match="draw_set is called sample_index"):
+        assert augmentation.texts(rows, draw_set=1) == sets[1]
     for wrong in (-1, 2**64, "a", None):
-        with pytest.raises(InputError, match="draw_set="):
-            augmentation.texts([0], draw_set=wrong)
+        with pytest.raises(InputError, match="sample_index="):
+            augmentation.texts([0], sample_index=wrong)
 
 
 def test_it_travels_to_another_process_and_says_what_it_is(augmentation, name):

@@ -13,7 +13,7 @@ import una_fast.corpus.words
 from support.alphabet import text
 from support.tokenizer_families import training_lines
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast.arrays import ID, Ragged
+from una_fast.arrays import ID, RaggedArray
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
@@ -38,7 +38,7 @@ def augmented_by_python(una, sentence: str, epoch: int) -> str:
     known = una.index.term_ids
     ids = np.array([known[w] if w in known else unseen.setdefault(w, -1 - len(unseen)) for w in words], dtype=ID)
     key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
-    kernel = Negatives(Ragged(ids, np.array([0, len(ids)])), una._config, numbers=key)
+    kernel = Negatives(RaggedArray(ids, np.array([0, len(ids)])), una._config, numbers=key)
     out, _ = kernel.terms(np.array([0]), epoch)
     return " ".join(una.index.terms[i] if i >= 0 else word for i, word in zip(out.tolist(), words, strict=True))
 

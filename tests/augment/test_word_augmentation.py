@@ -9,7 +9,7 @@ import torch
 
 import una_fast
 from support.tokenizer_families import bert_uncased, training_lines
-from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.row_draws import CounterRNG
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.word_augmentation import WordAugmentation
 
@@ -19,7 +19,7 @@ TEXTS = [*training_lines()[:60], ""]
 class Rotation(WordAugmentation):
     """Moves a drawn number of first words of a sentence to its end."""
 
-    def edit(self, words: list[str], draws: RowDraws) -> list[str]:
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         at = int(draws.below(len(words), 1)[0, 0])
         return words[at:] + words[:at]
 
@@ -34,7 +34,7 @@ def test_a_row_becomes_the_same_in_every_order_and_process(rotation):
     together = rotation.texts(order, epoch=3)
     assert [rotation.texts([row], epoch=3)[0] for row in order] == together
     assert pickle.loads(pickle.dumps(rotation)).texts(order, epoch=3) == together
-    others = [rotation.texts(order, 4), rotation.texts(order, 3, draw_set=1)]
+    others = [rotation.texts(order, 4), rotation.texts(order, 3, sample_index=1)]
     assert together not in others and others[0] != others[1]
 
 
@@ -81,8 +81,8 @@ def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
 
 
 def test_seeds_and_units():
-    draws = RowDraws(3, 0, np.arange(50))
+    draws = CounterRNG(3, 0, np.arange(50))
     units = draws.units(200)
     assert 0 <= units.min() and units.max() < 1 and abs(units.mean() - 0.5) < 0.02
-    assert not np.array_equal(units, RowDraws(4, 0, np.arange(50)).units(200))
+    assert not np.array_equal(units, CounterRNG(4, 0, np.arange(50)).units(200))
     assert set(draws.below(3, 200).ravel()) == {0, 1, 2}

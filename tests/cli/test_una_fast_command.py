@@ -145,7 +145,7 @@ def test_several_negatives_of_the_first_rows_and_their_ids(folder, corpus, tmp_p
     una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, beta=0.4, seed=7)
     limits = {"truncation": True, "padding": "max_length", "max_length": 9}
     for number in range(3):
-        name, draws = f"negative_{number + 1}", {"epoch": 2, "draw_set": number}
+        name, draws = f"negative_{number + 1}", {"epoch": 2, "sample_index": number}
         expected = una.augment(una.index[:2], **draws) if of_file else una.negatives(range(2), **draws)
         assert [line[name] for line in texts] == expected
         encoded = AutoTokenizer.from_pretrained(tiny_model)(expected, **limits)

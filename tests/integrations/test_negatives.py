@@ -56,7 +56,7 @@ def test_negatives_are_those_of_augment_by_epoch_and_set(una, dataset):
     for epoch in (0, 7):
         negatives.set_epoch(epoch)
         for number in range(3):
-            assert rows[:][f"negative_{number + 1}"] == una.augment(TEXTS, epoch, draw_set=number)
+            assert rows[:][f"negative_{number + 1}"] == una.augment(TEXTS, epoch, sample_index=number)
 
 
 def test_rows_without_a_word_are_left_out(una, dataset):
@@ -129,7 +129,7 @@ def test_the_negative_of_a_pair_is_made_of_the_positive_and_other_columns_pass_t
     assert list(rows) == ["anchor", "positive", "negative_1", "negative_2", "mined", "label"]
     assert rows["anchor"] == selected["query"][:] and rows["positive"] == selected["product"][:]
     for number in range(2):
-        assert rows[f"negative_{number + 1}"] == una.augment(selected["product"][:], draw_set=number)
+        assert rows[f"negative_{number + 1}"] == una.augment(selected["product"][:], sample_index=number)
     assert (rows["mined"], rows["label"]) == (["a", "b", "e"], [0, 1, 4])
     streamed = negatives.select(pairs.to_iterable_dataset())
     assert [row["query"] for row in streamed] == selected["query"][:]

@@ -51,7 +51,7 @@ def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, in
         "anchor": texts,
         "positive": texts,
         "negative_1": una.texts(ROWS, 3),
-        "negative_2": una.texts(ROWS, 3, draw_set=1),
+        "negative_2": una.texts(ROWS, 3, sample_index=1),
     }
     features = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     expected = SentenceTransformerDataCollator(model.preprocess)(features)

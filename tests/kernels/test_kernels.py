@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import checks, reference
 from support.checks import ragged, ranked, reference_negatives, sampling_config, score, weigh
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast.arrays import Ragged
+from una_fast.arrays import RaggedArray
 from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
@@ -103,7 +103,7 @@ def test_a_row_is_the_same_in_every_batch(batch):
     found = {}
     for start in range(0, 100, batch):
         part = order[start : start + batch]
-        drawn = Ragged(*kernel.terms(part, 0, work=work))
+        drawn = RaggedArray(*kernel.terms(part, 0, work=work))
         found |= {int(row): drawn[i].tolist() for i, row in enumerate(part)}
     expected = reference_negatives(rows, scores, 100, ("rank", 5), {"beta": 0.5}, 7, 0)
     assert [found[row] for row in range(100)] == expected

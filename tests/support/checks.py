@@ -15,16 +15,16 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
-from una_fast.arrays import ID, POINTER, Ragged
+from una_fast.arrays import ID, POINTER, RaggedArray
 from una_fast.augment.kept_words import as_bits
 from una_fast.augment.radius import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
 
 
-def ragged(rows) -> Ragged:
+def ragged(rows) -> RaggedArray:
     indptr = np.zeros(len(rows) + 1, dtype=POINTER)
     np.cumsum([len(row) for row in rows], out=indptr[1:])
-    return Ragged(np.array([v for row in rows for v in row], dtype=ID), indptr)
+    return RaggedArray(np.array([v for row in rows for v in row], dtype=ID), indptr)
 
 
 def ranked(rows):

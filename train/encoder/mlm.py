@@ -24,7 +24,7 @@ from torch.nn import functional
 from transformers import AutoModelForMaskedLM
 
 from train.encoder.pretrained import from_pretrained
-from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.row_draws import CounterRNG
 from una_fast.errors import InputError
 
 # for each family: the names of the linear layer, of the normalisation and of the bias
@@ -100,7 +100,7 @@ class Masking:
     def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
         """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
         ids = part["input_ids"].numpy()
-        draws = RowDraws(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
+        draws = CounterRNG(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
         width = ids.shape[1]
         chosen = (draws.units(width, CHOICE) < SHARE) & ~np.isin(ids, self.special)
         chosen &= part["attention_mask"].numpy().astype(bool)

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from train.objective.registry import NOISE_VIEWS, NOISES
-from una_fast.augment.row_draws import RowDraws
+from una_fast.augment.row_draws import CounterRNG
 
 StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
 
@@ -93,7 +93,7 @@ def pca_jitter(z: Tensor, pool: Tensor, draws: EmbeddingDraws, strength: float) 
     return z + strength * z.norm(dim=1, keepdim=True) * jitter
 
 
-class EmbeddingDraws(RowDraws):
+class EmbeddingDraws(CounterRNG):
     """Random numbers for the sentences of a step: for embeddings, and for pairs of sentences. rows: int64 (B,)."""
 
     def normals(self, width: int) -> NDArray[np.float32]:

@@ -15,10 +15,10 @@ import xxhash
 
 from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import ID, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
-from una_fast.augment.row_draws import DrawSet, integer
+from una_fast.augment.row_draws import SampleKey, integer
 from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.synonyms import Synonyms, open_synonyms
@@ -38,8 +38,8 @@ class EDA(KernelAugmentation):
     delete: each word is removed with probability `strength`. Each operation changes at least one word if that is
     possible, and leaves no sentence empty.
 
-    Every draw is a function of (seed, epoch, draw set, row, position, number) alone, as in `Augmenter`. Each operation
-    has draws of its own, independent of the other operations and of `Augmenter`.
+    Every draw is a function of (seed, epoch, sample index, row, position, number) alone, as in `Augmenter`. Each
+    operation has draws of its own, independent of the other operations and of `Augmenter`.
 
     Args:
         index: the corpus.
@@ -83,10 +83,10 @@ class EDA(KernelAugmentation):
             extra=extra,
         )
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
         """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
         text = self._reader.read([sentence])
-        drawn, strings = self._draw_text(text, DrawSet(epoch, draw_set))
+        drawn, strings = self._draw_text(text, SampleKey(epoch, sample_index))
         words = [text.word(i, self.index.terms) for i in text.terms.values.tolist()]
         return EditedWords(words, [strings[-1 - i] for i in drawn.values.tolist()])
 
@@ -94,21 +94,21 @@ class EDA(KernelAugmentation):
         edits = self._operation, self._strength, self._synonyms
         return EditedRows(self.index.word_ids, *edits, self._seed, detokenizer.term_tokens)
 
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         """All ids are negative."""
         distinct, local = np.unique(text.terms.values, return_inverse=True)
         words = [text.word(i, self.index.terms) for i in distinct.tolist()]
         found = [self._look_up(word) for word in words]
         bounds = row_bounds([*map(len, found)])
-        synonyms = Ragged(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
-        rows, edits = Ragged(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
+        synonyms = RaggedArray(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
+        rows, edits = RaggedArray(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
         kernel = EditedRows(rows, *edits, self._seed, numbers=text.keys)
         ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
         strings = StringTable.from_strings([*words, *chain.from_iterable(found)])
-        return Ragged(-1 - ids, bounds), strings
+        return RaggedArray(-1 - ids, bounds), strings
 
 
-def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[Ragged, StringTable]:
+def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[RaggedArray, StringTable]:
     """int32 ids of the synonyms of each of V terms, V rows; and the synonyms that are no terms, of ids from V on."""
     found = [look_up(term) for term in index.terms]
     words = [*chain.from_iterable(found)]
@@ -116,4 +116,4 @@ def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[Ragged, StringT
     extra: dict[str, int] = {}
     for i in np.flatnonzero(ids < 0).tolist():
         ids[i] = extra.setdefault(words[i], index.n_terms + len(extra))
-    return Ragged(ids, row_bounds([*map(len, found)])), StringTable.from_strings([*extra])
+    return RaggedArray(ids, row_bounds([*map(len, found)])), StringTable.from_strings([*extra])

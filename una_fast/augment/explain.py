@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast._kernels.draws.sampling_config import ANY, SamplingConfig
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
@@ -87,7 +87,7 @@ def explain_words(
     text: TextRows,
     weights: Weights,
     new: np.ndarray,
-    draws: DrawSet,
+    draws: SampleKey,
     unseen_scripts: np.ndarray | None,
     kept: KeptWords,
 ) -> list[WordExplanation]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
-from una_fast.arrays import Ragged, StringTable
-from una_fast.augment.row_draws import DrawSet
+from una_fast.arrays import RaggedArray, StringTable
+from una_fast.augment.row_draws import SampleKey
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import NO_STRINGS, TextRows
@@ -59,17 +59,17 @@ class KernelAugmentation(TextAugmentation):
         """The kernel for rows of the index; the detokenizer has what it needs to write ids."""
 
     @abstractmethod
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         """int32 ids of the augmented rows of `text`; and the strings of its negative ids, -1 being the first."""
 
-    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+    def _augment_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[str]:
         text = self._reader.read(sentences)
         return self._detokenizer.texts(text, *self._draw_text(text, draws))
 
-    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: np.ndarray, draws: SampleKey) -> list[str]:
         return self._detokenizer.rows(rows, self._draw_rows(rows, draws))
 
-    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+    def _fill(self, rows: np.ndarray, draws: SampleKey, out: dict[str, torch.Tensor]) -> None:
         input_ids, attention_mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
         left = np.ones(len(rows), dtype=np.uint8)
 
@@ -88,12 +88,12 @@ class KernelAugmentation(TextAugmentation):
         if len(lines := np.flatnonzero(left)):
             self._threads.run(lambda part: self._write_texts(rows, lines[part], draws, out), len(lines))
 
-    def _draw_rows(self, rows: np.ndarray, draws: DrawSet) -> Ragged:
+    def _draw_rows(self, rows: np.ndarray, draws: SampleKey) -> RaggedArray:
         """int32 ids of the augmented `rows`."""
         workspace = self._take_workspace()
         drawn = self._kernel.terms(rows, draws.epoch, draws.number, workspace)
         self._workspaces.append(workspace)
-        return Ragged(*drawn)
+        return RaggedArray(*drawn)
 
     def _take_workspace(self) -> Workspace:
         """A workspace that no other thread has: a list's pop and append are atomic."""

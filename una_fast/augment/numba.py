@@ -15,9 +15,9 @@ import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import Ragged, StringTable
+from una_fast.arrays import RaggedArray, StringTable
 from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.row_draws import GAMMA, NUMBERS, DrawSet, integer
+from una_fast.augment.row_draws import GAMMA, NUMBERS, SampleKey, integer
 from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
@@ -133,7 +133,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
             ids: int32 (n,), the row's words: a term's id is its rank, the highest `max_tfidf` first; an id of `n_terms`
                 or more is a word of a text that the index has not seen.
             n: the number of words, at least 1.
-            key: uint64, of the row's random numbers (`draw64`). It depends on seed, epoch, draw set and row alone.
+            key: uint64, of the row's random numbers (`draw64`). It depends on seed, epoch, sample index and row alone.
             idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1 and
                 the idf of it, and the median of `max_tfidf` over the rarest terms.
             n_terms: V.
@@ -189,24 +189,24 @@ class NumbaAugmentation(KernelAugmentation):
         self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface}, surface=surface)
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
         """The words of `sentence`, and the words that they became; prints as two lines."""
         text = self._reader.read([sentence])
-        ids, (drawn, _) = text.terms.values, self._draw_text(text, DrawSet(epoch, draw_set))
+        ids, (drawn, _) = text.terms.values, self._draw_text(text, SampleKey(epoch, sample_index))
         return EditedWords(*([text.word(i, self.index.terms) for i in row.tolist()] for row in (ids, drawn.values)))
 
     def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         return self._kernel_of(self.index.word_ids, 0, tokens=detokenizer.term_tokens)
 
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         """An unseen word has a negative id, and in the kernel one from V on."""
         ids, last = text.terms.values, self.index.n_terms - 1
-        rows = Ragged(np.where(ids < 0, last - ids, ids), text.terms.indptr)
+        rows = RaggedArray(np.where(ids < 0, last - ids, ids), text.terms.indptr)
         kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
         drawn, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
-        return Ragged(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
+        return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
 
-    def _kernel_of(self, rows: Ragged, n_unseen: int, **arguments: Any) -> CustomRows:
+    def _kernel_of(self, rows: RaggedArray, n_unseen: int, **arguments: Any) -> CustomRows:
         index = self.index
         idf, max_tfidf, frequency = index.idf, index.max_tfidf, index.document_frequency
         if n_unseen:

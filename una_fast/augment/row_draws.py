@@ -1,4 +1,4 @@
-"""Epoch and draw set of a call, and the random numbers of sentences as numpy arrays.
+"""Epoch and sample index of a call, and the random numbers of sentences as numpy arrays.
 
 The generator is the one of una_fast/_kernels/draws/random.pxd.
 """
@@ -6,7 +6,11 @@ The generator is the one of una_fast/_kernels/draws/random.pxd.
 from __future__ import annotations
 
 import operator
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +21,13 @@ Bits = NDArray[np.uint64]
 GAMMA = 0x9E3779B97F4A7C15
 SET_GAMMA = 0xD1B54A32D192ED03
 NUMBERS = 128  # draws that each position has
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class DrawSet:
-    """Draw set `number` of an epoch; both are integers from 0 to 2**64 - 1.
+class SampleKey:
+    """Sample `number` of an epoch; both are integers from 0 to 2**64 - 1.
 
     Raises:
         InputError: another value.
@@ -33,7 +39,20 @@ class DrawSet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
-        object.__setattr__(self, "number", _checked("draw_set", self.number, "sets of draws"))
+        object.__setattr__(self, "number", _checked("sample_index", self.number, "samples"))
+
+
+def takes_draw_set(method: Callable[P, R]) -> Callable[P, R]:
+    """`method`, to which `sample_index` may be given by the name that it had up to 0.2, with a FutureWarning."""
+
+    @wraps(method)
+    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "draw_set" in kwargs:
+            warnings.warn("draw_set is called sample_index", FutureWarning, stacklevel=2)
+            kwargs["sample_index"] = kwargs.pop("draw_set")
+        return method(*args, **kwargs)
+
+    return renamed
 
 
 def integer(name: str, value: int) -> int:
@@ -52,23 +71,23 @@ def _checked(name: str, value: int, what: str) -> int:
 
 
 @dataclass(frozen=True)
-class RowDraws:
-    """The draws of the sentences `rows` in one epoch and draw set.
+class CounterRNG:
+    """The draws of the sentences `rows` in one epoch and sample index.
 
     rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
-    (seed, epoch, draw set, row, position, number), so a sentence has the same draws at any place of any batch.
+    (seed, epoch, sample index, row, position, number), so a sentence has the same draws at any place of any batch.
     """
 
     seed: int
     epoch: int
     rows: NDArray
-    draw_set: int = 0
+    sample_index: int = 0
 
     def bits(self, n_positions: int, number: int = 0) -> Bits:
         """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
         key = mix(mix(_array(self.seed)) + _times_gamma(_array(self.epoch + 1)))
-        if self.draw_set:
-            key = mix(key + _array(self.draw_set) * np.uint64(SET_GAMMA))
+        if self.sample_index:
+            key = mix(key + _array(self.sample_index) * np.uint64(SET_GAMMA))
         row_keys = mix(key + _times_gamma(self.rows.astype(np.uint64) + np.uint64(1)))  # (B,)
         counters = np.arange(n_positions, dtype=np.uint64) * np.uint64(NUMBERS) + np.uint64(number + 1)
         return mix(row_keys[:, None] + _times_gamma(counters))
@@ -97,3 +116,10 @@ def mix(x: Bits) -> Bits:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def __getattr__(name: str) -> Any:
+    if name != "RowDraws":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("RowDraws is called CounterRNG", FutureWarning, stacklevel=2)
+    return CounterRNG

@@ -17,7 +17,7 @@ import numpy as np
 
 from una_fast._kernels.ids import written as kernel
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
@@ -82,8 +82,8 @@ class Detokenizer:
     def _writer(
         self,
         chunks: StringTable,
-        sentences: Ragged,
-        words: Ragged,
+        sentences: RaggedArray,
+        words: RaggedArray,
         unseen: StringTable,
         subwords: kernel.Subwords | None = None,
     ) -> kernel.RowWriter:
@@ -93,14 +93,14 @@ class Detokenizer:
         tables = words, self._index.terms, unseen, self._cased, KINDS
         return kernel.RowWriter(chunks, sentences, *lowered, *tables, subwords)
 
-    def rows(self, rows: np.ndarray, drawn: Ragged) -> list[str]:
+    def rows(self, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
         if not self._keeps:
             return [*spell(drawn, self.strings)]
         written = self._rows.write(rows, drawn.values, drawn.indptr)
         return _checked(written.texts(), lambda i: self._index.sentence(int(rows[i])))
 
-    def texts(self, text: TextRows, drawn: Ragged, unseen: StringTable) -> list[str]:
+    def texts(self, text: TextRows, drawn: RaggedArray, unseen: StringTable) -> list[str]:
         """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
         if not self._keeps:
             strings = ['"' if word in self._quotes else word for word in unseen]
@@ -108,11 +108,13 @@ class Detokenizer:
         rows = np.arange(len(text.texts))
         table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
         learn_kinds(table, self._cased)
-        whole = Ragged(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
+        whole = RaggedArray(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
         writer = self._writer(table, whole, text.terms, text.unseen)
         return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
 
-    def fill(self, rows: np.ndarray, drawn: Ragged, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+    def fill(
+        self, rows: np.ndarray, drawn: RaggedArray, input_ids: np.ndarray, attention_mask: np.ndarray
+    ) -> np.ndarray:
         """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
@@ -147,7 +149,7 @@ class UnitIds:
         self._strings, self.n_bytes = StringSet(), 0
         self._values, self._bounds = np.empty(2**10, dtype=ID), np.zeros(2**10, dtype=POINTER)
 
-    def number(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, Ragged]:
+    def number(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, RaggedArray]:
         """The number, int32 (n,), of each string ``text[starts[i]:stops[i]]``, and the ids of the strings by number.
 
         Where ids depend on what precedes a string, it begins with a space, or with a newline for the start of a text.
@@ -166,9 +168,9 @@ class UnitIds:
                 strings = StringTable(text[places], bounds)
                 self._add(n_known, self._encoder.encode(strings, text[starts[new]] == ord("\n"))[0])
                 self.n_bytes += int(bounds[-1]) + BYTES_A_STRING * len(new)
-            return numbers, Ragged(self._values, self._bounds[: len(self._strings) + 1])
+            return numbers, RaggedArray(self._values, self._bounds[: len(self._strings) + 1])
 
-    def _add(self, n_known: int, ids: Ragged) -> None:
+    def _add(self, n_known: int, ids: RaggedArray) -> None:
         """Append the ids of new strings. Arrays that other threads read are never written below their ends."""
         n, used = n_known + len(ids), int(self._bounds[n_known])
         if n + 1 > len(self._bounds):

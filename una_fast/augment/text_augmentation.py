@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from una_fast.augment.kept_words import KeptWords, rows_of_kept
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey, takes_draw_set
 from una_fast.augment.text_rows import TextReader
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -25,9 +25,9 @@ Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 class TextAugmentation(ABC):
     """Draws another text for each sentence of an index, or for any text.
 
-    Every draw is a function of (seed, epoch, draw set, row, position, number) alone: the result for a row is the same
-    in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index the
-    hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
+    Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the result for a row is the
+    same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
+    the hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
 
     A subclass derives from `word_augmentation.WordAugmentation` if it edits one sentence at a time in Python, and from
     `kernel_augmentation.KernelAugmentation` if a compiled kernel draws its rows.
@@ -44,11 +44,11 @@ class TextAugmentation(ABC):
         self._reader = TextReader(index)
 
     @abstractmethod
-    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+    def _augment_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[str]:
         """The augmented sentences, as text."""
 
     @abstractmethod
-    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: np.ndarray, draws: SampleKey) -> list[str]:
         """The augmented documents of `rows`, int64 (B,), as text."""
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
@@ -59,27 +59,30 @@ class TextAugmentation(ABC):
         return rows_of_kept(kept[places], text.terms.indptr)
 
     @abstractmethod
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Any:
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
         """What `augment([sentence], epoch)` does with each word; prints as a table."""
 
-    def augment(self, sentences: Iterable[str], epoch: int = 0, *, draw_set: int = 0) -> list[str]:
+    @takes_draw_set
+    def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """The augmented text of each sentence; blank text gives "".
 
         Args:
             sentences: any text; it may hold words that the index does not.
             epoch: draws differ from epoch to epoch.
-            draw_set: draws differ from set to set: sets 0, 1, 2, ... give several texts per sentence and epoch.
+            sample_index: draws differ from index to index: 0, 1, 2, ... give several texts per sentence and epoch.
 
         Raises:
-            InputError: `sentences` is one str, an item is not a str, or `epoch` or `draw_set` is out of its range.
+            InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of its range.
 
         """
-        return self._augment_texts(sentences, DrawSet(epoch, draw_set))
+        return self._augment_texts(sentences, SampleKey(epoch, sample_index))
 
-    def texts(self, rows: Rows, epoch: int = 0, *, draw_set: int = 0) -> list[str]:
+    @takes_draw_set
+    def texts(self, rows: Rows, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
-        return self._augment_rows(checked_rows(rows, self.index.n_documents), DrawSet(epoch, draw_set))
+        return self._augment_rows(checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index))
 
+    @takes_draw_set
     def token_ids(
         self,
         rows: Rows,
@@ -87,7 +90,7 @@ class TextAugmentation(ABC):
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
         *,
-        draw_set: int = 0,
+        sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
         """The token ids of `texts(rows, epoch)`, equal to the tokenizer's on that text, cut and padded.
 
@@ -96,7 +99,7 @@ class TextAugmentation(ABC):
             epoch: draws differ from epoch to epoch.
             max_length: tokens a row, L, special tokens included; at least 3.
             out: tensors to fill, as an earlier call returned them; new ones if None.
-            draw_set: draws differ from set to set.
+            sample_index: draws differ from index to index.
 
         Returns:
             {"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, L).
@@ -109,14 +112,14 @@ class TextAugmentation(ABC):
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
         rows = checked_rows(rows, self.index.n_documents)
         out = token_tensors(len(rows), max_length, self.tokens, out)
-        self._fill(rows, DrawSet(epoch, draw_set), out)
+        self._fill(rows, SampleKey(epoch, sample_index), out)
         return out
 
-    def _fill(self, rows: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+    def _fill(self, rows: np.ndarray, draws: SampleKey, out: dict[str, torch.Tensor]) -> None:
         """Write the token ids of the augmented rows into `out`."""
         self._write_texts(rows, np.arange(len(rows)), draws, out)
 
-    def _write_texts(self, rows: np.ndarray, lines: np.ndarray, draws: DrawSet, out: dict[str, torch.Tensor]) -> None:
+    def _write_texts(self, rows: np.ndarray, lines: np.ndarray, draws: SampleKey, out: dict[str, torch.Tensor]) -> None:
         """Write the token ids of the augmented rows[lines] to these lines of `out`, by the tokenizer."""
         assert self.tokens is not None
         self.tokens.write_texts(self._augment_rows(rows[lines], draws), lines, out)

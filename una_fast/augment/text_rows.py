@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.spell import spell_rows
-from una_fast.arrays import ID, Ragged, StringTable
+from una_fast.arrays import ID, RaggedArray, StringTable
 from una_fast.corpus.source import encode_sentence
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.corpus.words import split_texts
@@ -20,7 +20,7 @@ from una_fast.index.index import Index
 NO_STRINGS = StringTable.from_strings([])
 
 
-def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) -> StringTable:
+def spell(rows: RaggedArray, strings: StringTable, unseen: StringTable = NO_STRINGS) -> StringTable:
     """Each row's words joined by spaces; id i >= 0 is ``strings[i]``, a negative one ``unseen[-1 - i]``."""
     tables = strings.utf8, strings.offsets, unseen.utf8, unseen.offsets
     return StringTable(*spell_rows(rows.values, rows.indptr, *tables))
@@ -30,12 +30,12 @@ def spell(rows: Ragged, strings: StringTable, unseen: StringTable = NO_STRINGS) 
 class TextRows:
     """Sentences as rows of ids.
 
-    texts: UTF-8 of each; terms: `Ragged` int32, their words: a term's id, or -1 - k for word k of `unseen`; keys:
+    texts: UTF-8 of each; terms: `RaggedArray` int32, their words: a term's id, or -1 - k for word k of `unseen`; keys:
     uint64 (N,), the hash of each row's words, which stands for its row number in the draws.
     """
 
     texts: list[bytes]
-    terms: Ragged
+    terms: RaggedArray
     unseen: StringTable
     keys: np.ndarray
 
@@ -59,7 +59,7 @@ class TextReader:
         new = np.flatnonzero(known < 0)
         known[new] = -1 - np.arange(len(new), dtype=ID)
         unseen = vocabulary.take(new)
-        terms = Ragged(known[words.values], words.indptr)
+        terms = RaggedArray(known[words.values], words.indptr)
         spelled = spell(words, vocabulary)
         text, bounds = spelled.utf8.data, spelled.offsets.tolist()
         keys = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]

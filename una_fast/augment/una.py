@@ -13,12 +13,12 @@ import numpy as np
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import SCORE, Ragged, StringTable
+from una_fast.arrays import SCORE, RaggedArray, StringTable
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey, takes_draw_set
 from una_fast.augment.same_script import ANY, scripts_of
 from una_fast.augment.settings import check_choices, check_index, make_config
 from una_fast.augment.surface import Detokenizer
@@ -30,7 +30,7 @@ from una_fast.index.index import Index
 class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of like importance.
 
-    Every draw is a function of (seed, epoch, draw set, row, position, number) alone: the negatives of a row are the
+    Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the negatives of a row are the
     same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
     the hash of its words takes the place of the row, so equal sentences have equal negatives within an epoch.
 
@@ -150,9 +150,10 @@ class Augmenter(KernelAugmentation):
             raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
         return self._config.window(term_id)
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> Explanation:
+    @takes_draw_set
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
-        text, draws = self._reader.read([sentence]), DrawSet(epoch, draw_set)
+        text, draws = self._reader.read([sentence]), SampleKey(epoch, sample_index)
         drawn, unseen = self._draw_text(text, draws)
         scripts = self._unseen_scripts(text)
         weights, kept = self._weigh(text), self.kept_words
@@ -168,10 +169,10 @@ class Augmenter(KernelAugmentation):
         weighted = kept_probabilities(self.index, self._config, self._n_jobs) if is_kept else None
         return Negatives(self.index.word_ids, self._config, detokenizer.term_tokens, weighted)
 
-    def _draw_text(self, text: TextRows, draws: DrawSet) -> tuple[Ragged, StringTable]:
+    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
         kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
-        return Ragged(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
+        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from una_fast.augment.row_draws import DrawSet, RowDraws, integer
+from una_fast.augment.row_draws import CounterRNG, SampleKey, integer
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
@@ -59,23 +59,23 @@ class WordAugmentation(TextAugmentation):
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
 
     @abstractmethod
-    def edit(self, words: list[str], draws: RowDraws) -> list[str]:
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
 
-    def explain(self, sentence: str, epoch: int = 0, *, draw_set: int = 0) -> EditedWords:
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
         """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
-        ((words, result),) = self._edit_texts([sentence], DrawSet(epoch, draw_set))
+        ((words, result),) = self._edit_texts([sentence], SampleKey(epoch, sample_index))
         return EditedWords(words, result)
 
-    def _augment_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[str]:
+    def _augment_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[str]:
         return [self._spell(result) for _, result in self._edit_texts(sentences, draws)]
 
-    def _edit_texts(self, sentences: Iterable[str], draws: DrawSet) -> list[tuple[list[str], list[str]]]:
+    def _edit_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[tuple[list[str], list[str]]]:
         text, strings = self._reader.read(sentences), self.index.terms
         found = [[text.word(term, strings) for term in text.terms[i].tolist()] for i in range(len(text.texts))]
         return [(words, self._edit(words, text.keys[i : i + 1], draws)) for i, words in enumerate(found)]
 
-    def _augment_rows(self, rows: np.ndarray, draws: DrawSet) -> list[str]:
+    def _augment_rows(self, rows: np.ndarray, draws: SampleKey) -> list[str]:
         return [self._spell(self._edit(self.index.words(int(row)), np.array([row]), draws)) for row in rows]
 
     def _spell(self, words: list[str]) -> str:
@@ -83,8 +83,8 @@ class WordAugmentation(TextAugmentation):
         marks = QUOTES if self.index.word_tokenizer == "treebank" else ()
         return " ".join('"' if word in marks else word for word in words)
 
-    def _edit(self, words: list[str], key: np.ndarray, draws: DrawSet) -> list[str]:
-        result = self.edit([*words], RowDraws(self._seed, draws.epoch, key, draws.number)) if words else []
+    def _edit(self, words: list[str], key: np.ndarray, draws: SampleKey) -> list[str]:
+        result = self.edit([*words], CounterRNG(self._seed, draws.epoch, key, draws.number)) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
         return result

@@ -38,7 +38,7 @@ from tqdm import tqdm
 from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, check_id_range, row_bounds
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
 from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import Block, FileSource, block_of
 from una_fast.corpus.sources import open_sources
@@ -62,9 +62,9 @@ class ParsedCorpus:
     """
 
     chunks: StringTable
-    sentences: Ragged
+    sentences: RaggedArray
     vocabulary: StringTable
-    words: Ragged
+    words: RaggedArray
     sources: list[dict[str, Any]]
 
 
@@ -145,7 +145,7 @@ class NumberedRows:
             self._parts.append(part)
             yield item
 
-    def result(self, workers: Workers) -> tuple[StringTable, Ragged]:
+    def result(self, workers: Workers) -> tuple[StringTable, RaggedArray]:
         """The distinct strings, and all rows in the order in which they were added, int32. Nothing is left of both."""
         strings, numbers = self._joined()
         check_id_range(len(strings), self._what)
@@ -157,7 +157,9 @@ class NumberedRows:
             relabel(parts[i][1], numbers[parts[i][0]], ids[bounds[i] : bounds[i + 1]])
 
         list(workers.map(fill, range(len(parts))))
-        return strings, Ragged(ids, row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(n for *_, n in parts)])))
+        return strings, RaggedArray(
+            ids, row_bounds(np.concatenate([np.empty(0, dtype=POINTER), *(n for *_, n in parts)]))
+        )
 
     def _joined(self) -> tuple[StringTable, dict[StringSet, np.ndarray]]:
         """The distinct strings of all sets, and for each set the number of each of its strings in them, int32."""
@@ -200,7 +202,7 @@ class Parser:
                 self._words.add(block, progress)
         return n_documents
 
-    def result(self, workers: Workers) -> tuple[StringTable, Ragged, StringTable, Ragged]:
+    def result(self, workers: Workers) -> tuple[StringTable, RaggedArray, StringTable, RaggedArray]:
         """Chunks, sentences, vocabulary and words, as `ParsedCorpus` has them."""
         chunks, sentences = self._chunks.result(workers)
         if self._words is not None:
@@ -227,7 +229,7 @@ class SentenceWords:
             progress(1)
         self._words.append(np.array(ids, dtype=ID))
 
-    def result(self) -> tuple[StringTable, Ragged]:
+    def result(self) -> tuple[StringTable, RaggedArray]:
         """Vocabulary and words of all blocks."""
         check_id_range(len(self._numbers), "words")
         bounds = row_bounds(np.array(self._lengths, dtype=POINTER))
@@ -235,12 +237,12 @@ class SentenceWords:
             vocabulary = StringTable.from_strings(list(self._numbers))
         except UnicodeEncodeError as error:
             raise InputError(f"the word tokenizer made a word with a lone surrogate, {error.object!r}") from error
-        return vocabulary, Ragged(np.concatenate(self._words), bounds)
+        return vocabulary, RaggedArray(np.concatenate(self._words), bounds)
 
 
 def document_words(
-    workers: Workers, chunks: StringTable, sentences: Ragged, tokenizer: WordTokenizer
-) -> tuple[StringTable, Ragged]:
+    workers: Workers, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
+) -> tuple[StringTable, RaggedArray]:
     """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
     treebank = tokenizer.name == "treebank"
@@ -259,7 +261,7 @@ def document_words(
     return vocabulary, _gather(workers, sentences, table)
 
 
-def _distinct_entries(workers: Workers, sentences: Ragged, closing: np.ndarray) -> np.ndarray:
+def _distinct_entries(workers: Workers, sentences: RaggedArray, closing: np.ndarray) -> np.ndarray:
     """int64 (E, 3), the distinct entries of all documents, as `find_entries` lists them; a thread for each part."""
     cuts = np.linspace(0, len(sentences), workers.n_jobs + 1).astype(POINTER)
     found, seen = [np.empty((0, 3), dtype=POINTER)], np.zeros(len(closing), dtype=np.uint8)
@@ -292,7 +294,7 @@ def _spans(offsets: np.ndarray) -> np.ndarray:
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
-def _gather(workers: Workers, sentences: Ragged, words: EntryWords) -> Ragged:
+def _gather(workers: Workers, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
     """The words of each document. sentences: int32 chunk ids."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
@@ -304,10 +306,10 @@ def _gather(workers: Workers, sentences: Ragged, words: EntryWords) -> Ragged:
     indptr = row_bounds(lengths)
     values = np.empty(indptr[-1], dtype=ID)
     list(workers.map(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts))
-    return Ragged(values, indptr)
+    return RaggedArray(values, indptr)
 
 
-def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, Ragged]:
+def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
     """The distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
 
     The words equal `tokenizer.words` of each text. It runs in the caller's thread.

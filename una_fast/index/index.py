@@ -45,8 +45,9 @@ class Index:
         document_frequency: int64 (V,), documents that hold the term, N_t.
         idf: float64 (V,), -ln(N_t / N).
         max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document; never increasing.
-        word_ids: `Ragged`, int32 term ids of each document's words, in order.
-        chunks: Sequence[str], the distinct texts between spaces; sentences: `Ragged`, int32 chunk ids of each document.
+        word_ids: `RaggedArray`, int32 term ids of each document's words, in order.
+        chunks: Sequence[str], the distinct texts between spaces.
+        sentences: `RaggedArray`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
         word_probe: the words that a word tokenizer makes of fixed sentences, by which it is recognised; None for
             "treebank" and "whitespace".

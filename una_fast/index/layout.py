@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, Ragged, StringTable
+from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringTable
 from una_fast.corpus.word_tokenizers import Probe, Split, tokenizer_name
 from una_fast.errors import InputError
 
@@ -43,10 +43,10 @@ def index_meta(
     return {**made, "lowercase": lowercase, "score_law": SCORE_LAW}
 
 
-def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, Ragged, Ragged]:
+def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
     """Chunks, terms, the chunk ids and the term ids of each document."""
     chunks, terms = (StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms"))
-    rows, words = (Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
+    rows, words = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
     return chunks, terms, rows, words
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.logarithm import fill_log
-from una_fast.arrays import ID, POINTER, SCORE, Ragged
+from una_fast.arrays import ID, POINTER, SCORE, RaggedArray
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
-def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
+def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Scores of each of `n_terms` terms over the documents `words` (int32 term ids). O(words) time.
 
     ln(1 + x) never decreases, so a term has its highest tf where its n_t / n is highest: one logarithm for each term
@@ -49,7 +49,7 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     cuts = np.linspace(0, len(words), n_jobs + 1).astype(POINTER)
-    parts = [Ragged(words.values, words.indptr[start : stop + 1]) for start, stop in itertools.pairwise(cuts)]
+    parts = [RaggedArray(words.values, words.indptr[start : stop + 1]) for start, stop in itertools.pairwise(cuts)]
     with ThreadPoolExecutor(n_jobs) as threads:
         for frequency, ratio in threads.map(lambda part: count_documents(part, n_terms), parts):
             document_frequency += frequency
@@ -57,7 +57,7 @@ def score_terms(words: Ragged, n_terms: int, n_jobs: int = 1) -> TermScores:
     return term_scores(document_frequency, highest_ratio, len(words))
 
 
-def count_documents(words: Ragged, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
     """N_t, int64 (V,), and the highest n_t / n, float64 (V,), of each term. words: int32 term ids."""
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)

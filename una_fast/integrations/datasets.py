@@ -95,7 +95,7 @@ class Negatives(DrawnByEpoch):
         texts = ("\0".join(row).encode(errors="replace") for row in zip(*views.values(), strict=True))
         self._note_drawn([xxhash.xxh3_64_intdigest(text) for text in texts])
         for number, name in enumerate(self.names):
-            views[name] = self.augmenter.augment(views[self.of], self.epoch.value, draw_set=number)
+            views[name] = self.augmenter.augment(views[self.of], self.epoch.value, sample_index=number)
         self._warn_of_surface(views[self.of], views[self.names[0]])
         return views | {name: _column(batch, name) for name in self.keep}
 

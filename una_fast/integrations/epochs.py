@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast.augment.row_draws import DrawSet
+from una_fast.augment.row_draws import SampleKey
 from una_fast.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SharedEpoch:
 
     @value.setter
     def value(self, epoch: int) -> None:
-        self._memory[0] = DrawSet(epoch).epoch
+        self._memory[0] = SampleKey(epoch).epoch
 
     def expect_moves(self) -> None:
         """From now on `is_second_pass` is False: somebody moves the epoch, or has been told that nobody does."""

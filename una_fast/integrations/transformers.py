@@ -82,7 +82,7 @@ class RowCollator(DrawnByEpoch):
 
     def _ids(self, view: str, rows: np.ndarray) -> Ids:
         una, prompt, is_drawn = self.augmenter, self._prompts.get(view), view in self._negatives
-        draws = {"epoch": self.epoch.value, "draw_set": self._negatives.index(view)} if is_drawn else {}
+        draws = {"epoch": self.epoch.value, "sample_index": self._negatives.index(view)} if is_drawn else {}
         if prompt:
             texts = una.texts(rows, **draws) if is_drawn else map(una.index.sentence, rows.tolist())
             return self._encoded([prompt + text for text in texts])

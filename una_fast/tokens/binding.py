@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from una_fast._kernels.ids.written import UNKNOWN
-from una_fast.arrays import ID, POINTER, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.storage.folder import Arrays
 from una_fast.tokens.pipelines import NotByWordError
@@ -30,7 +30,7 @@ TERMS_A_TEXT = 8
 LONGEST_COMPARED = 2**14  # bytes of a sentence or a term: one word of 300,000 letters among few terms took 22 s
 
 
-def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, Ragged], np.ndarray, int]:
+def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, RaggedArray], np.ndarray, int]:
     """The ids of "sentences", "terms", "irregular" and, where it differs from "terms", "first_terms" (see `TokenIds`).
 
     Besides, the number of ids of each chunk, uint16, UNKNOWN if it is not regular or has too many; and where in these
@@ -52,7 +52,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, 
     arrays = dict(index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make))
     sizes = arrays.pop("sizes")
     names = sorted({name.rpartition("_")[0] for name in arrays})
-    ids = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
+    ids = {name: RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names}
     for name in ids.keys() & {"terms", "first_terms"}:
         if (n := len(ids[name].values)) > MOST_SUB_WORDS:
             raise InputError(
@@ -62,7 +62,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, 
     return ids, sizes, len(sizes) - len(index.chunks)
 
 
-def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray]:
+def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
     """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if a chunk is not regular.
 
     Besides, the number of ids of each chunk, as `encode_chunks` has it.
@@ -70,20 +70,20 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     chunk_ids, lengths, first_offset = encode_chunks(index, encoder, n_jobs)
     dtype = np.uint16 if encoder.n_ids <= 2**16 else ID
 
-    def encode(start: int) -> Ragged:
+    def encode(start: int) -> RaggedArray:
         bounds = index.sentences.indptr[start : start + ROWS_A_TASK + 1]
         places = index.sentences.values[bounds[0] : bounds[-1]].astype(POINTER)
         bounds = bounds - bounds[0]
         places[bounds[:-1][bounds[1:] > bounds[:-1]]] += first_offset
         found = chunk_ids.take(places)
-        ids = Ragged(found.values.astype(dtype), found.indptr[bounds])
+        ids = RaggedArray(found.values.astype(dtype), found.indptr[bounds])
         whole = np.unique(np.searchsorted(bounds, np.flatnonzero(lengths[places] < 0), side="right") - 1)
         if not len(whole):
             return ids
         order = np.arange(len(ids))
         order[whole] = len(ids) + np.arange(len(whole))
         texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # 20 times as long
-        return ids.followed_by(Ragged(texts.values.astype(dtype), texts.indptr)).take(order)
+        return ids.followed_by(RaggedArray(texts.values.astype(dtype), texts.indptr)).take(order)
 
     with ThreadPoolExecutor(n_jobs) as threads:
         parts = [*threads.map(encode, range(0, len(index.sentences), ROWS_A_TASK))]
@@ -92,22 +92,22 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     for start in range(0, len(index.sentences), ROWS_A_TASK):  # each part is freed, so that no two copies are held
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
-    return Ragged(values, bounds), lengths
+    return RaggedArray(values, bounds), lengths
 
 
-def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, Ragged]:
+def encode_table(table: StringTable, encoder: SubwordEncoder, n_jobs: int) -> dict[str, RaggedArray]:
     """int32 ids of each term of a table after a space, and as the first word where that differs for any term.
 
     "irregular" is one row, the terms whose ids depend on the words around them; they have no ids here.
     """
     regular, later, first = encode_both(table, np.ones(len(table), dtype=bool), encoder, n_jobs)
     irregular = np.flatnonzero(~regular).astype(ID)
-    ids = {"terms": later, "irregular": Ragged(irregular, np.array([0, len(irregular)], dtype=POINTER))}
+    ids = {"terms": later, "irregular": RaggedArray(irregular, np.array([0, len(irregular)], dtype=POINTER))}
     same = np.array_equal(later.values, first.values) and np.array_equal(later.indptr, first.indptr)
     return ids if same else {**ids, "first_terms": first}
 
 
-def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[Ragged, np.ndarray, int]:
+def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray, int]:
     """Ids of each distinct chunk in the contexts in which it stands.
 
     Returns:
@@ -126,7 +126,7 @@ def encode_chunks(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[R
 
 def encode_both(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
-) -> tuple[np.ndarray, Ragged, Ragged]:
+) -> tuple[np.ndarray, RaggedArray, RaggedArray]:
     """Which strings are regular (bool), and their ids after a space and, where `is_first` (bool), as the first.
 
     The same object twice if the tokenizer makes no difference between the two.
@@ -139,12 +139,12 @@ def encode_both(
     regular[chosen] &= known
     places = np.zeros(len(table), dtype=POINTER)
     places[chosen] = 1 + np.arange(len(chosen))
-    none = Ragged(np.zeros(0, dtype=ID), np.zeros(2, dtype=POINTER))
+    none = RaggedArray(np.zeros(0, dtype=ID), np.zeros(2, dtype=POINTER))
     return regular, later, none.followed_by(first).take(places)
 
 
 def compare_with_tokenizer(
-    ids: dict[str, Ragged], index: Index, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase
+    ids: dict[str, RaggedArray], index: Index, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     """Compare a fixed sample of sentences, and texts of random terms, with what the tokenizer itself makes of them.
 
@@ -171,7 +171,7 @@ def sample_rows(index: Index) -> list[int]:
     return rows[np.diff(bounds) <= LONGEST_COMPARED].tolist() or rows[:1].tolist()
 
 
-def _texts_of_terms(ids: dict[str, Ragged], index: Index) -> list[tuple[str, np.ndarray]]:
+def _texts_of_terms(ids: dict[str, RaggedArray], index: Index) -> list[tuple[str, np.ndarray]]:
     first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
     regular = np.delete(np.arange(len(later)), ids["irregular"].values)
     regular = regular[np.diff(index.terms.offsets)[regular] * TERMS_A_TEXT <= LONGEST_COMPARED]

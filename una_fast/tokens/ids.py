@@ -37,9 +37,9 @@ class TokenIds:
     the reason and the cost, and the tokenizer encodes each text as a whole. frame: the special tokens before and after
     a text, and the padding; has_token_type_ids: bool. What follows is there only if `by_word`:
 
-    sentences: `Ragged` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
-    untruncated, without special tokens. terms, first_terms: `Ragged` (V rows, int32), each term after a space and as
-    the first word of a text, the same object where that makes no difference; the ids of any words joined by spaces are
+    sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
+    untruncated, without special tokens. terms, first_terms: `RaggedArray` (V rows, int32), each term after a space and
+    as the first word of a text, the same object where that makes no difference; ids of any words joined by spaces are
     ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
     hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
     encoder: the tokenizer as a function of chunks; chunk_sizes, first_chunk: how many sub-words each chunk has, and

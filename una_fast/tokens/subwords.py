@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.frame import Frame
-from una_fast.arrays import ID, POINTER, TOKEN, Ragged, StringTable, row_bounds
+from una_fast.arrays import ID, POINTER, TOKEN, RaggedArray, StringTable, row_bounds
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
 from una_fast.tokens.pipelines import NotByWordError, Pipeline
@@ -60,7 +60,7 @@ class SubwordEncoder:
 
     def encode(
         self, table: StringTable, is_first: np.ndarray | None = None, n_jobs: int = 1
-    ) -> tuple[Ragged, np.ndarray]:
+    ) -> tuple[RaggedArray, np.ndarray]:
         """int32 ids of each string, and where they are known, bool (n,).
 
         They are those after a space: what follows "a" in the text "a " + string, so that they do not show what a
@@ -70,7 +70,7 @@ class SubwordEncoder:
         regular = self.pipeline.regular(table)
         is_first = np.zeros(len(table), dtype=bool) if is_first is None else is_first
 
-        def encode(start: int) -> Ragged:
+        def encode(start: int) -> RaggedArray:
             block = slice(start, min(start + BLOCK, len(table)))
             bounds = table.offsets[start : block.stop + 1]
             strings = [*StringTable(table.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
@@ -78,7 +78,7 @@ class SubwordEncoder:
             order = [np.flatnonzero(chosen) for chosen in (joined, regular[block] & ~joined, ~regular[block])]
             later, rest, without = ([strings[i] for i in places.tolist()] for places in order)
             ids = _joined([self._encode_joined(later), self._encode_apart(rest, is_first[block][order[1]])])
-            ids = ids.followed_by(Ragged(NO_IDS, np.zeros(len(without) + 1, dtype=POINTER)))
+            ids = ids.followed_by(RaggedArray(NO_IDS, np.zeros(len(without) + 1, dtype=POINTER)))
             return ids.take(np.argsort(np.concatenate(order)))
 
         blocks = range(0, len(table), BLOCK)
@@ -89,14 +89,14 @@ class SubwordEncoder:
                 ids = _joined([*threads.map(encode, blocks)])
         return self._without(ids, regular)
 
-    def _without(self, ids: Ragged, regular: np.ndarray) -> tuple[Ragged, np.ndarray]:
+    def _without(self, ids: RaggedArray, regular: np.ndarray) -> tuple[RaggedArray, np.ndarray]:
         """`ids` without those of rows that hold a negative number or an added token, and which rows are left."""
         wrong = np.flatnonzero((ids.values < 0) | self.pipeline.holds_added_token(ids.values))
         regular[np.searchsorted(ids.indptr, wrong, side="right") - 1] = False
         if not len(wrong):
             return ids, regular
         lengths = ids.lengths()
-        return Ragged(ids.values[np.repeat(regular, lengths)], row_bounds(lengths * regular)), regular
+        return RaggedArray(ids.values[np.repeat(regular, lengths)], row_bounds(lengths * regular)), regular
 
     def checked_cuts(self, characters: Sequence[str]) -> str:
         """The `cuts` of the pipeline beside which each of `characters` has the ids that it has alone."""
@@ -114,12 +114,12 @@ class SubwordEncoder:
             if np.array_equal(ids, wanted)
         )
 
-    def encode_texts(self, texts: Sequence[str]) -> Ragged:
+    def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
         """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
-        return Ragged(np.concatenate(ids), row_bounds([*map(len, ids)]))
+        return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
-    def _encode_joined(self, strings: list[str]) -> Ragged:
+    def _encode_joined(self, strings: list[str]) -> RaggedArray:
         """Ids of regular strings after a space; a negative number among those of a string whose ids are not known.
 
         The strings of a group are one text, with the joint between. If the normalised text holds the joint's character
@@ -134,12 +134,12 @@ class SubwordEncoder:
             is_parted = self.pipeline.normalize(text).count(self._joint) == len(joints) == len(group)
             if is_parted and np.array_equal(ids[: joints[0]], self._before):
                 ends = np.append(joints, len(ids)) - np.arange(len(group) + 1)
-                parts.append(Ragged(np.delete(ids, joints)[joints[0] :], ends - joints[0]))
+                parts.append(RaggedArray(np.delete(ids, joints)[joints[0] :], ends - joints[0]))
             else:
                 parts.append(self._encode_apart(group, np.zeros(len(group), dtype=bool)))
         return _joined(parts)
 
-    def _encode_apart(self, strings: list[str], is_first: np.ndarray) -> Ragged:
+    def _encode_apart(self, strings: list[str], is_first: np.ndarray) -> RaggedArray:
         """As `_encode_joined`, and where `is_first`, bool (n,), as the first of a text.
 
         The strings are passed as pre-split words, each of which is encoded alone.
@@ -149,7 +149,7 @@ class SubwordEncoder:
         groups, parts = [words[i : i + GROUP] for i in range(0, len(words), GROUP)], []
         for group, encoding in zip(groups, self._backend.encode_batch(groups, is_pretokenized=True), strict=True):
             counts = np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group))
-            parts.append(Ragged(np.array(encoding.ids, dtype=ID), row_bounds(counts)))
+            parts.append(RaggedArray(np.array(encoding.ids, dtype=ID), row_bounds(counts)))
         ids = _joined(parts)
         n_heads, lengths = np.where(is_first, 0, len(self._before)), ids.lengths()
         begins_well = lengths >= n_heads
@@ -158,9 +158,9 @@ class SubwordEncoder:
             begins_well[rows] = ids.values[ids.indptr[rows] + k] == expected
         n_heads = np.where(begins_well, n_heads, 0)
         kept = np.arange(len(ids.values)) - np.repeat(ids.indptr[:-1] + n_heads, lengths) >= 0
-        ids = Ragged(ids.values[kept], row_bounds(lengths - n_heads))
+        ids = RaggedArray(ids.values[kept], row_bounds(lengths - n_heads))
         wrong = np.flatnonzero(~begins_well)
-        return Ragged(np.insert(ids.values, ids.indptr[wrong], -1), row_bounds(ids.lengths() + ~begins_well))
+        return RaggedArray(np.insert(ids.values, ids.indptr[wrong], -1), row_bounds(ids.lengths() + ~begins_well))
 
     def _find_joint(self) -> tuple[str, int]:
         """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none.
@@ -236,7 +236,9 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     return backend
 
 
-def _joined(parts: Sequence[Ragged]) -> Ragged:
+def _joined(parts: Sequence[RaggedArray]) -> RaggedArray:
     """The rows of all parts."""
     values = [NO_IDS, *(part.values for part in parts)]
-    return Ragged(np.concatenate(values), row_bounds(np.concatenate([NO_IDS, *(part.lengths() for part in parts)])))
+    return RaggedArray(
+        np.concatenate(values), row_bounds(np.concatenate([NO_IDS, *(part.lengths() for part in parts)]))
+    )

@@ -1,7 +1,7 @@
 """Easy data augmentation (Wei and Zou 2019, https://arxiv.org/abs/1901.11196) on rows of terms.
 
-Step s of an operation takes the draws of position s of the row, so each draw is a function of (seed, epoch, draw set,
-row, step, number).
+Step s of an operation takes the draws of position s of the row, so each draw is a function of (seed, epoch, sample
+index, row, step, number).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -24,7 +24,7 @@ cdef class EditedRows(RowKernel):
     """Edits rows of words with one operation of EDA.
 
     words, seed, tokens, numbers: of `RowKernel`; operation: a key of OPERATIONS; strength: the share of the words to
-    edit, in (0, 1]; synonyms: `Ragged` int32, for each term the ids of its synonyms.
+    edit, in (0, 1]; synonyms: `RaggedArray` int32, for each term the ids of its synonyms.
     """
 
     cdef int operation

@@ -47,7 +47,7 @@ cdef class Workspace:
 cdef class RowKernel:
     """Augments rows of words; a subclass defines how. Threads may share one object, each with its own `Workspace`.
 
-    words: `Ragged` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
+    words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
     sub-words of the terms, which `token_ids` alone needs; numbers: uint64 (N,), what stands for each row in its draws,
     None: its place among the rows. growth: the most words that a word can become; read_first: int32 (T,), what
     `draw_row` reads of each word first.
@@ -65,14 +65,14 @@ cdef class RowKernel:
         return Workspace(self.longest_row, self.growth)
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
-                  int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t draw_set=0):
+                  int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t sample_index=0):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
         left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.
         """
         cdef int64_t begin = 0, stop, k, width = input_ids.shape[1]
         cdef int64_t most_words = width if self.tokens.fills_rows else ALL_WORDS
-        cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
+        cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         if work.line.shape[0] != line_length(width):
             work.line = on_own_lines(line_length(width), np.int32)
         with nogil:
@@ -86,13 +86,13 @@ cdef class RowKernel:
                                                                   work.ends[k + 1] - work.ends[k])
                 begin = stop
 
-    def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t draw_set=0, Workspace work=None):
+    def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0, Workspace work=None):
         """The terms of the augmented rows of `rows`, int64 (B,): (values int32, indptr int64 (B + 1,)).
 
         Row i became ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
-        cdef uint64_t key = stream_key(self.seed, epoch, draw_set)
+        cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         if work is None:
             work = self.workspace()
         for k in range(rows.shape[0]):
@@ -122,7 +122,7 @@ cdef class RowKernel:
                         Workspace work) except -1 nogil:
         """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        key: `stream_key` of the seed, epoch and draw set; most_words: that a row needs.
+        key: `stream_key` of the seed, epoch and sample index; most_words: that a row needs.
         """
         cdef int64_t k, row, n, end = 0
         self.announce(rows, stop, most_words)

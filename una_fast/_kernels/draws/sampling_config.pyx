@@ -106,9 +106,9 @@ cdef class SamplingConfig:
         cdef int64_t j, start = window[0], stop = window[1]
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, script)], dtype=np.int64)
 
-    def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t draw_set=0):
+    def draw(self, uint64_t row, uint64_t epoch, int64_t position, int64_t number, uint64_t sample_index=0):
         """uint64, the random bits of draw `number` for the word at `position` of `row`."""
-        return draw64(row_key(stream_key(self.seed, epoch, draw_set), row), position, number)
+        return draw64(row_key(stream_key(self.seed, epoch, sample_index), row), position, number)
 
 
 cdef int64_t first_below(const double[::1] scores, double score, bint or_equal=False) except -1 nogil:
