@@ -88,7 +88,9 @@ def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
 
 
 def test_scripts_are_linked_and_the_first_is_short() -> None:
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("integrations.md", "languages.md")]
+    pages = [
+        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("integrations.md", "languages.md", "numba.md")
+    ]
     assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])
     script = FIRST.read_text(encoding="utf-8")
     assert len(script.splitlines()) <= 25 and "num_train_epochs=2, dataloader_num_workers=2" in script

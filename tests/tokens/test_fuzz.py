@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -82,6 +84,11 @@ CASES = {
     "rows that the kernel cannot write": (
         bert_uncased,
         ["\u0130stanbul ``is'' old", "a\u0085b \u0130 ''name''", "the `` mark '' \u0130", "¿Qué \u0130 '' no?"],
+        "whitespace",
+    ),
+    "an added token that is a single word by the word before it": (
+        lambda: fuzz.tokenizer(random.Random(1_000_505)),
+        ["a web b", "， web ；", "web ～ old web", "～ the ～ web"],
         "whitespace",
     ),
     "pairs of characters that a normaliser makes": (

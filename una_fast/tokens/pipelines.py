@@ -258,7 +258,7 @@ class Pipeline:
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
-            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds a space")
+            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds or tests a space")
         self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
         model = description["model"]
         unknown = model.get("unk_token")
@@ -269,8 +269,10 @@ class Pipeline:
         self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
 
     def _spans_words(self, token: dict[str, Any]) -> bool:
-        """Whether an added token can be found across a space."""
+        """Whether an added token can be found across a space, or by what stands before a space."""
         content = token["content"]
+        if token["normalized"] and token["single_word"] and self.normalize(content).startswith(SPACE_MARK):
+            return True  # whether it is a single word, the end of the word before it decides
         if token["normalized"] and self.kind.ends == Ends.UNMARKED:
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
         return " " in content
