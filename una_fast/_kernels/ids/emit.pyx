@@ -15,8 +15,8 @@ from una_fast._kernels.ids.frame cimport Frame
 cdef class TermTokens:
     """The sub-words of each term, in records that the kernel copies from.
 
-    terms, first_terms: `RaggedArray` (V rows, int32), the sub-words of each term after a space, and as the first word of a
-    text (the same object if that makes no difference); frame: the special tokens and the padding around a text;
+    terms, first_terms: `RaggedArray` (V rows, int32), the sub-words of each term after a space, and as the first word
+    of a text (the same object if that makes no difference); frame: the special tokens and the padding around a text;
     irregular: int32, ascending, the terms whose sub-words depend on the words around them, so that the row of such a
     term is not only its sub-words in order.
 
@@ -95,8 +95,8 @@ cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* l
 def pack(terms):
     """int32 (V, 8), a record for each of V terms: the number of its sub-words, then the sub-words.
 
-    A term with 8 or more sub-words has in their place the index at which they begin in `terms.values`. terms: `RaggedArray`
-    int32 (V rows).
+    A term with 8 or more sub-words has in their place the index at which they begin in `terms.values`. terms:
+    `RaggedArray`, int32 (V rows).
     """
     records = on_own_lines(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
