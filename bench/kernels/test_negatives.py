@@ -1,5 +1,6 @@
 """Rows -> negatives, by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
 
+import itertools
 import runpy
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,18 @@ def test_numba(note, size: int, index: Any, tokenizer: Any) -> None:
     note(IDS, size, "una_fast, the same law in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
 
 
+def test_default_surface(note, size: int, index: Any, tokenizer: Any) -> None:
+    una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1)
+    rows = batches(size, BATCH, CALLS)
+    epochs = itertools.count()  # new draws in every round, as in training
+
+    def run() -> None:
+        for batch in rows:
+            una.token_ids(batch, next(epochs))
+
+    note(IDS, size, "una_fast, the default surface, 1 thread", CALLS * BATCH, run, rounds=5)
+
+
 @pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])
 def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> None:
     una = una_fast.Augmenter(index, radius=radius, tokenizer=tokenizer, n_jobs=1, **PAPER)
@@ -66,10 +79,11 @@ def test_tokenizer_of_the_text(note, size: int, index: Any, tokenizer: Any) -> N
     note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))
 
 
-def test_negatives(note, size: int, index: Any) -> None:
-    una = una_fast.Augmenter(index, n_jobs=1, **PAPER)
+@pytest.mark.parametrize(("label", "settings"), [("una_fast", PAPER), ("una_fast, the default surface", {})])
+def test_negatives(note, size: int, index: Any, label: str, settings: dict[str, Any]) -> None:
+    una = una_fast.Augmenter(index, n_jobs=1, **settings)
     (rows,) = batches(size, BATCH, 1)
-    negatives = note(TEXT, size, "una_fast", BATCH, lambda: una.negatives(rows), rounds=5)
+    negatives = note(TEXT, size, label, BATCH, lambda: una.negatives(rows), rounds=5)
     assert len(negatives) == BATCH
 
 
