@@ -61,15 +61,6 @@ class RaggedArray:
         """int64, ascending: the numbers of the rows that hold no value."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
-    def rows_with(self, chosen: np.ndarray) -> np.ndarray:
-        """int64, ascending: the numbers of the rows that hold one of the values `chosen`."""
-        if not len(chosen) or not len(self.values):
-            return np.zeros(0, dtype=POINTER)
-        is_chosen = np.zeros(1 + max(self.values.max(), chosen.max()), dtype=bool)  # np.isin takes four times as long
-        is_chosen[chosen] = True
-        at = np.flatnonzero(is_chosen[self.values])
-        return np.unique(np.searchsorted(self.indptr, at, side="right") - 1)
-
     def followed_by(self, other: RaggedArray) -> RaggedArray:
         """These rows, then the rows of `other`."""
         values = np.concatenate([self.values, other.values])

@@ -280,7 +280,7 @@ def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
     """(utf8, spans int64 (C, 2)): lower-cased chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``."""
     utf8, spans = chunks.utf8, _spans(chunks.offsets)
     capitals = (utf8 >= ord("A")) & (utf8 <= ord("Z"))
-    beyond_ascii = np.unique(np.searchsorted(chunks.offsets, np.flatnonzero(utf8 >= 0x80), side="right") - 1)
+    beyond_ascii = chunks.rows_from(0x80)
     strings = chunks.take(beyond_ascii)
     text = np.insert(strings.utf8, strings.offsets[1:], ord(" ")).tobytes().decode("utf-8")
     lowered = np.frombuffer(text.lower().encode("utf-8"), dtype=np.uint8)
