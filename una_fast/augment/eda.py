@@ -87,7 +87,7 @@ class EDA(KernelAugmentation):
         """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
         text = self._reader.read([sentence])
         drawn, strings = self._draw_text(text, SampleKey(epoch, sample_index))
-        words = [text.word(i, self.index.terms) for i in text.terms.values.tolist()]
+        words = text.words(text.terms.values, self.index.terms)
         return EditedWords(words, [strings[-1 - i] for i in drawn.values.tolist()])
 
     def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
@@ -97,23 +97,23 @@ class EDA(KernelAugmentation):
     def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         """All ids are negative."""
         distinct, local = np.unique(text.terms.values, return_inverse=True)
-        words = [text.word(i, self.index.terms) for i in distinct.tolist()]
-        found = [self._look_up(word) for word in words]
-        bounds = row_bounds([*map(len, found)])
+        words = text.words(distinct, self.index.terms)
+        synonyms_of = [*map(self._look_up, words)]
+        bounds = row_bounds([*map(len, synonyms_of)])
         synonyms = RaggedArray(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
         rows, edits = RaggedArray(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
         kernel = EditedRows(rows, *edits, self._seed, numbers=text.keys)
         ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
-        strings = StringTable.from_strings([*words, *chain.from_iterable(found)])
+        strings = StringTable.from_strings([*words, *chain.from_iterable(synonyms_of)])
         return RaggedArray(-1 - ids, bounds), strings
 
 
 def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[RaggedArray, StringTable]:
     """int32 ids of the synonyms of each of V terms, V rows; and the synonyms that are no terms, of ids from V on."""
-    found = [look_up(term) for term in index.terms]
-    words = [*chain.from_iterable(found)]
+    synonyms_of = [*map(look_up, index.terms)]
+    words = [*chain.from_iterable(synonyms_of)]
     ids = index.term_ids.find(StringTable.from_strings(words))
     extra: dict[str, int] = {}
     for i in np.flatnonzero(ids < 0).tolist():
         ids[i] = extra.setdefault(words[i], index.n_terms + len(extra))
-    return RaggedArray(ids, row_bounds([*map(len, found)])), StringTable.from_strings([*extra])
+    return RaggedArray(ids, row_bounds([*map(len, synonyms_of)])), StringTable.from_strings([*extra])

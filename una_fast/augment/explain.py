@@ -96,25 +96,25 @@ def explain_words(
     unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script. kept: the words that
     are never replaced.
     """
-    terms = text.terms.values.tolist()
-    told = []
-    words = [text.word(term, index.terms) for term in terms]
-    fixed = kept.among(words)
-    for k, (term, word) in enumerate(zip(terms, words, strict=True)):
+    words, replacements = (text.words(ids, index.terms) for ids in (text.terms.values, new))
+    fixed, explanations = kept.among(words), []
+    for k, (term, word) in enumerate(zip(text.terms.values.tolist(), words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
         position = k if config.released else int(weights.first[k])
         bits = config.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
         draw = (bits >> 11) * 2.0**-53
-        replacement = text.word(int(new[k]), index.terms) if draw < p else None
+        replacement = replacements[k] if draw < p else None
         script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
         window = config.window(term, z, script)
         ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        reason = "a word of keep_words" if word in kept.words else "punctuation is kept"
-        reason = reason if fixed[k] else _reason(config, weights, fixed, k)
-        told.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
-    return told
+        if fixed[k]:
+            reason = "a word of keep_words" if word in kept.words else "punctuation is kept"
+        else:
+            reason = _reason(config, weights, fixed, k)
+        explanations.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
+    return explanations
 
 
 def _reason(config: SamplingConfig, weights: Weights, fixed: np.ndarray, k: int) -> str:

@@ -192,8 +192,8 @@ class NumbaAugmentation(KernelAugmentation):
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
         """The words of `sentence`, and the words that they became; prints as two lines."""
         text = self._reader.read([sentence])
-        ids, (drawn, _) = text.terms.values, self._draw_text(text, SampleKey(epoch, sample_index))
-        return EditedWords(*([text.word(i, self.index.terms) for i in row.tolist()] for row in (ids, drawn.values)))
+        drawn, _ = self._draw_text(text, SampleKey(epoch, sample_index))
+        return EditedWords(*(text.words(rows.values, self.index.terms) for rows in (text.terms, drawn)))
 
     def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
         return self._kernel_of(self.index.word_ids, 0, tokens=detokenizer.term_tokens)

@@ -24,13 +24,12 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
     kept: of the settings `keep_punctuation` and `keep_words`.
 
     Raises:
-        InputError: a setting out of its range, or an index of a single term.
+        InputError: a setting out of its range, or fewer than two terms that are not kept.
 
     """
     beta, radius, by_score = settings["beta"], settings["radius"], settings["window"] == "score"
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
-    check_index(index)
     fixed = _fixed_terms(index, settings["variant"], kept) if kept else None
     keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
     resolved = resolve_radius(radius, index.n_terms, settings["window"])

@@ -55,7 +55,7 @@ class TextAugmentation(ABC):
         """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
         text = self._reader.read(sentences)
         distinct, places = np.unique(text.terms.values, return_inverse=True)
-        kept = self.kept_words.among([text.word(i, self.index.terms) for i in distinct.tolist()])
+        kept = self.kept_words.among(text.words(distinct, self.index.terms))
         return rows_of_kept(kept[places], text.terms.indptr)
 
     @abstractmethod

@@ -39,9 +39,9 @@ class TextRows:
     unseen: StringTable
     keys: np.ndarray
 
-    def word(self, term: int, strings: StringTable) -> str:
-        """The word of an id."""
-        return strings[term] if term >= 0 else self.unseen[-1 - term]
+    def words(self, ids: np.ndarray, terms: StringTable) -> list[str]:
+        """The words of these ids. terms: of the index."""
+        return [terms[i] if i >= 0 else self.unseen[-1 - i] for i in ids.tolist()]
 
 
 class TextReader:

@@ -135,8 +135,7 @@ class Augmenter(KernelAugmentation):
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         text = self._reader.read([sentence])
-        words = [text.word(term, self.index.terms) for term in text.terms.values.tolist()]
-        return words, self._weigh(text).p
+        return text.words(text.terms.values, self.index.terms), self._weigh(text).p
 
     def window(self, term: str | int) -> tuple[int, int]:
         """(start, stop): the ids of the candidates of `term`, itself among them, are ``start .. stop - 1``.

@@ -71,9 +71,9 @@ class WordAugmentation(TextAugmentation):
         return [self._spell(result) for _, result in self._edit_texts(sentences, draws)]
 
     def _edit_texts(self, sentences: Iterable[str], draws: SampleKey) -> list[tuple[list[str], list[str]]]:
-        text, strings = self._reader.read(sentences), self.index.terms
-        found = [[text.word(term, strings) for term in text.terms[i].tolist()] for i in range(len(text.texts))]
-        return [(words, self._edit(words, text.keys[i : i + 1], draws)) for i, words in enumerate(found)]
+        text = self._reader.read(sentences)
+        rows = [text.words(ids, self.index.terms) for ids in text.terms]
+        return [(words, self._edit(words, text.keys[i : i + 1], draws)) for i, words in enumerate(rows)]
 
     def _augment_rows(self, rows: np.ndarray, draws: SampleKey) -> list[str]:
         return [self._spell(self._edit(self.index.words(int(row)), np.array([row]), draws)) for row in rows]
