@@ -74,13 +74,12 @@ class KernelAugmentation(TextAugmentation):
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
-            ids, mask = input_ids[part], attention_mask[part]
+            filled = input_ids[part], attention_mask[part], left[part]
             if self._detokenizer.writes_ids:
-                left[part] = 0
-                left[part][self._detokenizer.fill(rows[part], self._draw_rows(rows[part], draws), ids, mask)] = 1
+                self._detokenizer.fill(rows[part], self._draw_rows(rows[part], draws), *filled)
                 return
             workspace = self._take_workspace()
-            self._kernel.token_ids(rows[part], draws.epoch, workspace, ids, mask, left[part], draws.number)
+            self._kernel.token_ids(rows[part], draws.epoch, workspace, *filled, draws.number)
             self._workspaces.append(workspace)
 
         if self._detokenizer.writes_ids or self._kernel.tokens is not None:

@@ -113,16 +113,16 @@ class Detokenizer:
         return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
 
     def fill(
-        self, rows: np.ndarray, drawn: RaggedArray, input_ids: np.ndarray, attention_mask: np.ndarray
-    ) -> np.ndarray:
-        """Fill both outputs, int64 (B, L), as `rows`; returns the lines, int64, that the tokenizer has to encode."""
+        self, rows: np.ndarray, drawn: RaggedArray, input_ids: np.ndarray, attention_mask: np.ndarray, left: np.ndarray
+    ) -> None:
+        """Fill both, int64 (B, L), as `rows`, and `left`, uint8 (B,): 1 for a line that the tokenizer has to encode."""
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
         written = self._rows.write(rows, drawn.values, drawn.indptr, input_ids.shape[1] - frame.n_special)
         numbers, ids = self._units.number(*written.units())
         units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
         fill = kernel.fill_rows[f"{sentences.values.dtype}_t"]
-        return fill(written, self._subwords, *units, *kept, rows, frame, input_ids, attention_mask)
+        fill(written, self._subwords, *units, *kept, rows, frame, input_ids, attention_mask, left)
 
 
 def _checked(texts: list[str | None], sentence: Callable[[int], str]) -> list[str]:

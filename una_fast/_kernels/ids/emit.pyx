@@ -38,11 +38,10 @@ cdef class TermTokens:
     cdef bint holds_irregular(self, const int32_t* terms, int64_t n) noexcept nogil:
         """Whether one of the n terms is irregular."""
         cdef int64_t k
-        cdef bint found = False
-        if self.irregular.shape[0]:
-            for k in range(n):
-                found |= self.irregular[terms[k]]
-        return found
+        for k in range(n if self.irregular.shape[0] else 0):
+            if self.irregular[terms[k]]:
+                return True
+        return False
 
 
 cdef int64_t line_length(int64_t width) noexcept nogil:

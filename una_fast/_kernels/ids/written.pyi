@@ -12,7 +12,7 @@ UPPER: Any
 TITLE: Any
 UNEVEN: Any
 UNKNOWN: Any
-fill_rows: Any  # (written: Written, subwords: Subwords, numbers: NDArray[np.int32], unit_ids: NDArray[np.int32], unit_bounds: NDArray[np.int64], ids: NDArray[np.uint16] | NDArray[np.int32], id_bounds: NDArray[np.int64], rows: NDArray[np.int64], frame: Frame, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64])
+fill_rows: Any  # (written: Written, subwords: Subwords, numbers: NDArray[np.int32], unit_ids: NDArray[np.int32], unit_bounds: NDArray[np.int64], ids: NDArray[np.uint16] | NDArray[np.int32], id_bounds: NDArray[np.int64], rows: NDArray[np.int64], frame: Frame, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64], left: NDArray[np.uint8])
 class Subwords:
     def __init__(self, terms: Any, first_terms: Any, sizes: Any, first_offset: int, context_free: bool, cuts: Any) -> None: ...
 class Written:

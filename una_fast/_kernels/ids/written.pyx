@@ -435,18 +435,17 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 
 def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] unit_ids,
               const int64_t[::1] unit_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
-              const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
+              const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask,
+              uint8_t[::1] left):
     """Fill line i of both outputs, int64 (B, L), with the negative of rows[i] that `written` holds.
 
-    Returns int64, ascending: the lines that are left, whose ids cannot be made of pieces. numbers: int32, of each unit:
-    unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with k = numbers[u]; none: only a whole
-    text can tell them; ids, id_bounds: the sub-words of the sentences of the index.
+    left: uint8 (B,), filled with 1 for the lines whose ids cannot be made of pieces, else 0. numbers: int32, of each
+    unit: unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with k = numbers[u]; none: only a
+    whole text can tell them; ids, id_bounds: the sub-words of the sentences of the index.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source
     cdef int32_t[::1] line = on_own_lines(width, np.int32)
-    left_array = np.zeros(rows.shape[0], dtype=np.uint8)
-    cdef uint8_t[::1] left = left_array
     with nogil:
         for i in range(rows.shape[0]):
             end, left[i] = 0, written.stops[i] < 0
@@ -474,4 +473,3 @@ def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, co
                 memcpy(&line[end], source, n * sizeof(int32_t))
                 end += n
             frame.write(&line[0], 0 if left[i] else end, &input_ids[i, 0], &attention_mask[i, 0], width)
-    return np.flatnonzero(left_array)
