@@ -11,8 +11,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.explain import WordExplanation
-from una_fast.augment.row_draws import CounterRNG, SampleKey
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import una_fast
-from una_fast.augment.row_draws import SampleKey
+from una_fast.augment.counter_rng import SampleKey
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 

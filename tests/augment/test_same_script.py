@@ -9,7 +9,7 @@ import pytest
 
 import una_fast
 from support import reference
-from una_fast.augment.row_draws import SampleKey
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.same_script import scripts_of
 
 WORDS = [

@@ -18,7 +18,7 @@ from support.surface import QUOTES, in_case, word_spans, write_kept
 from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment import surface
-from una_fast.augment.row_draws import SampleKey
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]

@@ -9,7 +9,7 @@ import torch
 
 import una_fast
 from support.tokenizer_families import bert_uncased, training_lines
-from una_fast.augment.row_draws import CounterRNG
+from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.word_augmentation import WordAugmentation
 

@@ -24,7 +24,7 @@ from torch.nn import functional
 from transformers import AutoModelForMaskedLM
 
 from train.encoder.pretrained import from_pretrained
-from una_fast.augment.row_draws import CounterRNG
+from una_fast.augment.counter_rng import CounterRNG
 from una_fast.errors import InputError
 
 # for each family: the names of the linear layer, of the normalisation and of the bias

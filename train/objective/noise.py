@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from train.objective.registry import NOISE_VIEWS, NOISES
-from una_fast.augment.row_draws import CounterRNG
+from una_fast.augment.counter_rng import CounterRNG
 
 StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
 

@@ -16,9 +16,9 @@ import xxhash
 from una_fast._kernels.draws.eda import EditedRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
+from una_fast.augment.counter_rng import SampleKey, integer
 from una_fast.augment.kernel_augmentation import KernelAugmentation
 from una_fast.augment.radius import is_number
-from una_fast.augment.row_draws import SampleKey, integer
 from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.synonyms import Synonyms, open_synonyms

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from una_fast._kernels.draws.sampling_config import ANY, SamplingConfig
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.row_draws import SampleKey
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
 from una_fast.text_table import aligned

@@ -10,7 +10,7 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel, Workspace
 from una_fast.arrays import RaggedArray, StringTable
-from una_fast.augment.row_draws import SampleKey
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.augment.text_rows import NO_STRINGS, TextRows

@@ -16,8 +16,8 @@ import numpy as np
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray, StringTable
+from una_fast.augment.counter_rng import GAMMA, NUMBERS, SampleKey, integer
 from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.row_draws import GAMMA, NUMBERS, SampleKey, integer
 from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
@@ -32,7 +32,7 @@ with naming_extras():
     from numba.core.ccallback import CFunc
 
 TRIES = 64  # draws that propose a candidate; the next one draws by cumulative weights
-GAMMA_64, NUMBERS_64, LOW_32 = np.uint64(GAMMA), np.uint64(NUMBERS), np.uint64(2**32 - 1)
+LOW_32 = np.uint64(2**32 - 1)
 ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
 FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -51,7 +51,7 @@ ROW = types.int64(
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
     """The random bits of draw `number`, 0 to 127, at a position of the row with this key."""
-    x = key + (np.uint64(position) * NUMBERS_64 + np.uint64(number) + ONE) * GAMMA_64
+    x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
     return x ^ (x >> N31)

@@ -9,9 +9,9 @@ import numpy as np
 
 from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast.arrays import ID
+from una_fast.augment.counter_rng import integer
 from una_fast.augment.kept_words import KeptWords, as_bits
 from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
-from una_fast.augment.row_draws import integer
 from una_fast.augment.same_script import term_scripts
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index

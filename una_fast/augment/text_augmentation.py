@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.kept_words import KeptWords, rows_of_kept
-from una_fast.augment.row_draws import SampleKey, takes_draw_set
 from una_fast.augment.text_rows import TextReader
 from una_fast.errors import InputError
 from una_fast.index.index import Index

@@ -14,11 +14,11 @@ from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import SCORE, RaggedArray, StringTable
+from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.row_draws import SampleKey, takes_draw_set
 from una_fast.augment.same_script import ANY, scripts_of
 from una_fast.augment.settings import check_choices, check_index, make_config
 from una_fast.augment.surface import Detokenizer

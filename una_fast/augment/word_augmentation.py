@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from una_fast.augment.row_draws import CounterRNG, SampleKey, integer
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, integer
 from una_fast.augment.surface import QUOTES
 from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast.augment.row_draws import SampleKey
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.errors import InputError, InputWarning
 
 if TYPE_CHECKING:

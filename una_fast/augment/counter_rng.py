@@ -1,0 +1,113 @@
+"""The random numbers of sentences as numpy arrays, and the epoch and sample index that they are drawn for.
+
+The generator is the one of una_fast/_kernels/draws/random.pxd.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from una_fast.errors import InputError
+
+Bits = NDArray[np.uint64]
+GAMMA, SAMPLE_GAMMA = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
+NUMBERS = np.uint64(128)  # draws that each position has
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class SampleKey:
+    """Sample `number` of an epoch; both are integers from 0 to 2**64 - 1.
+
+    Raises:
+        InputError: another value.
+
+    """
+
+    epoch: int = 0
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
+        object.__setattr__(self, "number", _checked("sample_index", self.number, "samples"))
+
+
+def takes_draw_set(method: Callable[P, R]) -> Callable[P, R]:
+    """`method`, to which `sample_index` may be given by the name that it had up to 0.2, with a FutureWarning."""
+
+    @wraps(method)
+    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "draw_set" in kwargs:
+            warnings.warn("draw_set is called sample_index", FutureWarning, stacklevel=2)
+            kwargs["sample_index"] = kwargs.pop("draw_set")
+        return method(*args, **kwargs)
+
+    return renamed
+
+
+def integer(name: str, value: int) -> int:
+    """`value` as an int. Raises InputError, which names the argument, for anything but an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r}: give an integer") from None
+
+
+def _checked(name: str, value: int, what: str) -> int:
+    number = integer(name, value)
+    if not 0 <= number < 2**64:
+        raise InputError(f"{name}={value}: {what} count from 0 to 2**64 - 1")
+    return number
+
+
+@dataclass(frozen=True)
+class CounterRNG:
+    """The draws of the sentences `rows` in one epoch and sample index.
+
+    rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
+    (seed, epoch, sample index, row, position, number), so a sentence has the same draws at any place of any batch.
+    """
+
+    seed: int
+    epoch: int
+    rows: NDArray
+    sample_index: int = 0
+
+    def bits(self, n_positions: int, number: int = 0) -> Bits:
+        """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
+        key = mix(mix(_array(self.seed)) + _array(self.epoch + 1) * GAMMA)
+        if self.sample_index:
+            key = mix(key + _array(self.sample_index) * SAMPLE_GAMMA)
+        row_keys = mix(key + (self.rows.astype(np.uint64) + np.uint64(1)) * GAMMA)  # (B,)
+        counters = np.arange(n_positions, dtype=np.uint64) * NUMBERS + np.uint64(number + 1)
+        return mix(row_keys[:, None] + counters * GAMMA)
+
+    def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
+        """float64 (B, n_positions), uniform in [0, 1)."""
+        return (self.bits(n_positions, number) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
+        """int64 (B, n_positions), uniform over 0 .. n - 1, for n < 2**32."""
+        bits = self.bits(n_positions, number)
+        low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
+        return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
+
+
+def _array(number: int) -> Bits:
+    return np.array([number % 2**64], dtype=np.uint64)  # arrays overflow silently, as is wanted here; scalars warn
+
+
+def mix(x: Bits) -> Bits:
+    """SplitMix64's finalizer: every bit of x reaches every bit of the result."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
