@@ -136,7 +136,11 @@ class StringTable(Sequence[str]):
     def __getitem__(self, i: slice) -> list[str]: ...
     def __getitem__(self, i: int | slice) -> str | list[str]:
         if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
+            places = range(*i.indices(len(self)))
+            if places.step != 1 or not places:
+                return [self[j] for j in places]
+            bounds = self.offsets[places.start : places.stop + 1]
+            return [*StringTable(self.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"index {i} of a table of {n} strings")

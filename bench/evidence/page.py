@@ -34,7 +34,7 @@ PAIRS = (  # what a reader sees first: title, with, without
     ("a language model, UNA tuned, twice the steps without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, max_steps 256"),
     ("a language model, UNA tuned, batches of 128 without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, batch_size 128"),
     ("a language model, the defaults", "minilm-mlm: una", "minilm-mlm: none"),
-    ("a language model, defaults, the paper's surface", "minilm-mlm: una, surface paper", "minilm-mlm: none"),
+    ("a language model, defaults, paper's surface", "minilm-mlm: una, surface paper", "minilm-mlm: none"),
     ("the packaged MiniLM, [CLS], the paper's settings", "minilm-cls: una", "minilm-cls: none"),
     ("the packaged MiniLM, near-misses", "minilm-near: una", "minilm-near: none"),
 )

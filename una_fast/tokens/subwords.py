@@ -72,8 +72,7 @@ class SubwordEncoder:
 
         def encode(start: int) -> RaggedArray:
             block = slice(start, min(start + BLOCK, len(table)))
-            bounds = table.offsets[start : block.stop + 1]
-            strings = [*StringTable(table.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
+            strings = table[block]
             joined = regular[block] & ~is_first[block] & bool(self._joint)
             order = [np.flatnonzero(chosen) for chosen in (joined, regular[block] & ~joined, ~regular[block])]
             later, rest, without = ([strings[i] for i in places.tolist()] for places in order)
