@@ -35,7 +35,7 @@ class Control(TextAugmentation):
 
     def draws(self, rows: NDArray[Any], draws: SampleKey) -> CounterRNG:
         """The random numbers of rows."""
-        return CounterRNG(self._seed, draws.epoch, rows, draws.number)
+        return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> str:
         """The document that stands in the place of `sentence`."""
@@ -98,7 +98,7 @@ class MinedAndUna(Mined):
     def _augment_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
         mined = super()._augment_rows(rows, draws)
-        altered = self._una.texts(rows, draws.epoch, sample_index=draws.number)
+        altered = self._una.texts(rows, draws.epoch, sample_index=draws.sample_index)
         return [one if taken else other for one, other, taken in zip(mined, altered, is_mined, strict=True)]
 
 
@@ -163,9 +163,9 @@ class Spliced(Control):
     def _splice(self, sentence: str, draws: SampleKey) -> str:
         lower, parts, end = sentence.lower(), [], 0
         key = xxhash.xxh3_64_intdigest(sentence.encode())
-        rng = np.random.default_rng([self._seed, draws.epoch, draws.number, key])
+        rng = np.random.default_rng([self._seed, draws.epoch, draws.sample_index, key])
         units: dict[str, float] = {}  # a word that stands twice is replaced by the same text
-        for word in self._una.explain(sentence, draws.epoch, sample_index=draws.number).words:
+        for word in self._una.explain(sentence, draws.epoch, sample_index=draws.sample_index).words:
             at = lower.find(word.word, end)
             if at >= 0 and word.replacement is not None:  # a quotation mark is not written as NLTK spells it
                 unit = units.setdefault(word.word, rng.random())

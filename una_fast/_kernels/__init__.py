@@ -2,8 +2,8 @@
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
 read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
-`ids/emit`, `ids/frame`) fill arrays that the caller allocated; `words/`, `ids/spell`, `ids/written` return new ones,
-since only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
+`ids/emit`, `ids/frame`, `ids/written.fill_rows`) fill arrays that the caller allocated; the others return new ones
+where only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     cache_lines  arrays that share no cache line with anything else
@@ -21,6 +21,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     rows         rows of words -> augmented rows, in blocks that stay in cache
     negatives    the draws of UNA for a row
     eda          the draws of EDA for a row
+    custom       the draws of a row by a function of the user
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
 """

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class SampleKey:
-    """Sample `number` of an epoch; both are integers from 0 to 2**64 - 1.
+    """Sample `sample_index` of an epoch; both are integers from 0 to 2**64 - 1.
 
     Raises:
         InputError: another value.
@@ -34,11 +34,14 @@ class SampleKey:
     """
 
     epoch: int = 0
-    number: int = 0
+    sample_index: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epoch", _checked("epoch", self.epoch, "epochs"))
-        object.__setattr__(self, "number", _checked("sample_index", self.number, "samples"))
+        for name, what in (("epoch", "epochs"), ("sample_index", "samples")):
+            number = integer(name, getattr(self, name))
+            if not 0 <= number < 2**64:
+                raise InputError(f"{name}={number}: {what} count from 0 to 2**64 - 1")
+            object.__setattr__(self, name, number)
 
 
 def takes_draw_set(method: Callable[P, R]) -> Callable[P, R]:
@@ -60,13 +63,6 @@ def integer(name: str, value: int) -> int:
         return operator.index(value)
     except TypeError:
         raise InputError(f"{name}={value!r}: give an integer") from None
-
-
-def _checked(name: str, value: int, what: str) -> int:
-    number = integer(name, value)
-    if not 0 <= number < 2**64:
-        raise InputError(f"{name}={value}: {what} count from 0 to 2**64 - 1")
-    return number
 
 
 @dataclass(frozen=True)

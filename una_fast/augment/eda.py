@@ -103,7 +103,7 @@ class EDA(KernelAugmentation):
         synonyms = RaggedArray(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
         rows, edits = RaggedArray(local.astype(ID), text.terms.indptr), (self._operation, self._strength, synonyms)
         kernel = EditedRows(rows, *edits, self._seed, numbers=text.keys)
-        ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
+        ids, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.sample_index)
         strings = StringTable.from_strings([*words, *chain.from_iterable(synonyms_of)])
         return RaggedArray(-1 - ids, bounds), strings
 

@@ -101,7 +101,7 @@ def explain_words(
     for k, (term, word) in enumerate(zip(text.terms.values.tolist(), words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
         position = k if config.released else int(weights.first[k])
-        bits = config.draw(int(text.keys[0]), draws.epoch, position, 0, draws.number)
+        bits = config.draw(int(text.keys[0]), draws.epoch, position, 0, draws.sample_index)
         draw = (bits >> 11) * 2.0**-53
         replacement = replacements[k] if draw < p else None
         script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])

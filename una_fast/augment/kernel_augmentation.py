@@ -79,7 +79,7 @@ class KernelAugmentation(TextAugmentation):
                 self._detokenizer.fill(rows[part], self._draw_rows(rows[part], draws), *filled)
                 return
             workspace = self._take_workspace()
-            self._kernel.token_ids(rows[part], draws.epoch, workspace, *filled, draws.number)
+            self._kernel.token_ids(rows[part], draws.epoch, workspace, *filled, draws.sample_index)
             self._workspaces.append(workspace)
 
         if self._detokenizer.writes_ids or self._kernel.tokens is not None:
@@ -90,7 +90,7 @@ class KernelAugmentation(TextAugmentation):
     def _draw_rows(self, rows: np.ndarray, draws: SampleKey) -> RaggedArray:
         """int32 ids of the augmented `rows`."""
         workspace = self._take_workspace()
-        drawn = self._kernel.terms(rows, draws.epoch, draws.number, workspace)
+        drawn = self._kernel.terms(rows, draws.epoch, draws.sample_index, workspace)
         self._workspaces.append(workspace)
         return RaggedArray(*drawn)
 

@@ -203,7 +203,7 @@ class NumbaAugmentation(KernelAugmentation):
         ids, last = text.terms.values, self.index.n_terms - 1
         rows = RaggedArray(np.where(ids < 0, last - ids, ids), text.terms.indptr)
         kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
-        drawn, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)
+        drawn, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.sample_index)
         return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
 
     def _kernel_of(self, rows: RaggedArray, n_unseen: int, **arguments: Any) -> CustomRows:

@@ -171,7 +171,7 @@ class Augmenter(KernelAugmentation):
     def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
         fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
         kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
-        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.number)), text.unseen
+        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.sample_index)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)

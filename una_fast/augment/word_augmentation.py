@@ -84,7 +84,7 @@ class WordAugmentation(TextAugmentation):
         return " ".join('"' if word in marks else word for word in words)
 
     def _edit(self, words: list[str], key: np.ndarray, draws: SampleKey) -> list[str]:
-        result = self.edit([*words], CounterRNG(self._seed, draws.epoch, key, draws.number)) if words else []
+        result = self.edit([*words], CounterRNG(self._seed, draws.epoch, key, draws.sample_index)) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
         return result

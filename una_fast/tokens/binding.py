@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 VERSION = 5  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread puts together at a time
 MOST_SUB_WORDS = 2**31 - 1  # of all terms together: `ids/emit` keeps their places as int32
-PARTS = ("values", "indptr")
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
 TERMS_A_TEXT = 8
 LONGEST_COMPARED = 2**14  # bytes of a sentence or a term: one word of 300,000 letters among few terms took 22 s
@@ -45,9 +44,8 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[dict[str, 
         sentences, lengths = encode_sentences(index, encoder, n_jobs)
         ids = {"sentences": sentences, **encode_table(index.terms, encoder, n_jobs)}
         sizes = np.where((lengths < 0) | (lengths >= UNKNOWN), UNKNOWN, lengths).astype(np.uint16)
-        return {f"{name}_{part}": getattr(rows, part) for name, rows in ids.items() for part in PARTS} | {
-            "sizes": sizes
-        }
+        parts = {f"{name}_{part}": array for name, rows in ids.items() for part, array in vars(rows).items()}
+        return {**parts, "sizes": sizes}
 
     arrays = dict(index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make))
     sizes = arrays.pop("sizes")
@@ -75,8 +73,8 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
         places = index.sentences.values[bounds[0] : bounds[-1]].astype(POINTER)
         bounds = bounds - bounds[0]
         places[bounds[:-1][bounds[1:] > bounds[:-1]]] += first_offset
-        found = chunk_ids.take(places)
-        ids = RaggedArray(found.values.astype(dtype), found.indptr[bounds])
+        by_chunk = chunk_ids.take(places)
+        ids = RaggedArray(by_chunk.values.astype(dtype), by_chunk.indptr[bounds])
         whole = np.unique(np.searchsorted(bounds, np.flatnonzero(lengths[places] < 0), side="right") - 1)
         if not len(whole):
             return ids
@@ -155,9 +153,9 @@ def compare_with_tokenizer(
     with _state_kept(tokenizer):
         expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
     prefix, suffix = encoder.prefix.tolist(), encoder.suffix.tolist()
-    for i, (text, found) in enumerate(samples):
+    for i, (text, text_ids) in enumerate(samples):
         wrong_types = "token_type_ids" in expected and any(expected["token_type_ids"][i])
-        if expected["input_ids"][i] != prefix + found.tolist() + suffix or wrong_types:
+        if expected["input_ids"][i] != prefix + text_ids.tolist() + suffix or wrong_types:
             raise NotByWordError(
                 f"{type(tokenizer).__name__} makes other ids of the text {text[:80]!r} than of its words one by one"
             )

@@ -183,17 +183,17 @@ class WholeText:
         """
         length = batch["input_ids"].shape[1]
         with self._lock:
-            found = self._tokenizer(
+            encoded = self._tokenizer(
                 list(texts), truncation=True, padding="max_length", max_length=length, verbose=False
             )
-        for text, ids in zip(texts, found["input_ids"], strict=True):
+        for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
                     f"tokenizer: it makes {len(ids)} ids of the text {text[:80]!r}, cut and padded to {length}; correct"
                     " its post-processor, or use another tokenizer"
                 )
         for name in batch:
-            batch[name][rows] = found[name]
+            batch[name][rows] = encoded[name]
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
