@@ -73,7 +73,7 @@ class Job:
 
     def settings(self) -> dict[str, Any]:
         """The settings that change the text, which --resume must find unchanged, besides corpus and models."""
-        names = [name for name, one in OPTIONS.items() if one.role == "result" and name not in ("corpus", "model")]
+        names = [name for name, row in OPTIONS.items() if row.role == "result" and name not in ("corpus", "model")]
         return {name: getattr(self, name) for name in names}
 
 

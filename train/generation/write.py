@@ -25,6 +25,7 @@ from train.evaluation.embed import batch_bounds
 from train.evaluation.model import pick_device
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
+from train.record.checkpoint import check_resumed
 from train.record.folder import read_object
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
@@ -66,7 +67,7 @@ def write_output(job: Job) -> int:
     fingerprint = job.settings() | {"corpus": digest} | models
     output, manifest, part = (Path(job.output + ending) for ending in ("", ".manifest", ".part"))
     if job.resume and manifest.exists():
-        check_identity(output, read_object(manifest), fingerprint)
+        check_resumed(output, read_object(manifest), fingerprint)
         part.unlink(missing_ok=True)
         tell_user(f"{output}: already finished")
         return 0
@@ -89,16 +90,6 @@ def write_output(job: Job) -> int:
     return code
 
 
-def check_identity(output: Path, saved: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting; name the first that differs."""
-    for name, value in given.items():
-        if saved.get(name) != value:
-            raise InputError(
-                f"--resume: {name} was {saved.get(name)} when {output} was started and is {value} now: "
-                "give what was given then, or start a new --output"
-            )
-
-
 @contextmanager
 def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Connection]:
     """The records of what is made, locked for other commands; SQLite undoes what a kill left half written.
@@ -113,7 +104,7 @@ def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Con
             records.execute("CREATE TABLE IF NOT EXISTS job (fingerprint TEXT)")
             records.execute("CREATE TABLE IF NOT EXISTS records (place INTEGER PRIMARY KEY, text TEXT, notes TEXT)")
             if saved := records.execute("SELECT fingerprint FROM job").fetchone():
-                check_identity(path, json.loads(saved[0]), fingerprint)
+                check_resumed(path, json.loads(saved[0]), fingerprint)
             else:
                 records.execute("INSERT INTO job VALUES (?)", [json.dumps(fingerprint)])
             records.commit()
@@ -217,9 +208,9 @@ def _finish(
 ) -> None:
     """Write OUTPUT, with a blank line for a blank sentence, then its manifest; tell the user."""
     lines, notes = [""] * len(texts), Counter[str]()
-    for row, text, said in records.execute("SELECT * FROM records"):
+    for row, text, notes_of_row in records.execute("SELECT * FROM records"):
         lines[row] = text
-        notes.update(said.split())
+        notes.update(notes_of_row.split())
     blank = lines.count("")
     write_bytes(output, "".join(f"{line}\n" for line in lines).encode())
     about = fingerprint | {"lines": len(lines), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
