@@ -105,6 +105,6 @@ def test_a_reader_that_is_gone_stops_no_run(monkeypatch):
 
     monkeypatch.setattr(metrics.sys, "stderr", Gone())
     bar = Bar(0, 9, "step")
-    bar.say("a line")
+    bar.write("a line", file=metrics.STDERR)
     bar.update(9)
     bar.close()

@@ -62,10 +62,6 @@ class Bar(tqdm):
             dynamic_ncols=True, file=STDERR,
         )  # fmt: skip
 
-    def say(self, message: str) -> None:
-        """Show a line above the bar."""
-        self.write(message, file=self.fp)
-
 
 class Recorder:
     """metrics.jsonl, the trackers and the bar of a run.
@@ -113,7 +109,7 @@ class Recorder:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._bar.say(message)
+        self._bar.write(message, file=STDERR)
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(f"{json.dumps(record)}\n".encode())
