@@ -7,7 +7,6 @@ the first of which makes the kind's average, and `stated(protocol)`, what it add
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from train.config.names import nearest
 from train.config.options import option
 from train.encoder.pooling import AUTO, POOLINGS
 from una_fast.errors import InputError
@@ -113,9 +113,8 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
         elif _plain(name) in known:
             names.append(known[_plain(name)])
         else:
-            near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
-            hint = f"did you mean {known[near[0]]}?" if near else f"choose from {', '.join(TASKS)}"
-            raise InputError(f"unknown task {name!r}: {hint}")
+            names_of_tasks = [text for row in TASKS.values() for text in (row.name, row.title)]
+            raise InputError(f"unknown task {name!r}: {nearest(name, names_of_tasks) or f'choose from {CHOICES}'}")
     if not names:
         raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(KINDS)}, full or names of tasks")
     return list(dict.fromkeys(names))
