@@ -31,10 +31,8 @@ WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negati
 # how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 # what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
-NEAR_MISS_SETTINGS: dict[str, Any] = {
-    **{"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12, "select": "random"},
-    **{"surface": "kept", "keep_punctuation": True},
-}
+NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
+NEAR_MISS_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
 
 DATA = Group("Data", role="source")
 FILES = Group("How files are read")
@@ -272,10 +270,9 @@ class Presets:
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
     """The parser of the command; its result lacks options that were not given."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
-    parser = Parser(prog, about, options_of(Presets) | options())
     may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
-    parser.epilog = f"On --resume these may differ from what was given at the start: {may_change}."
-    return parser
+    epilog = f"On --resume these may differ from what was given at the start: {may_change}."
+    return Parser(prog, about, options_of(Presets) | options(), epilog)
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:

@@ -18,7 +18,7 @@ from train.launch.job import encoder_of, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
 from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer
-from train.record.folder import RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
+from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
 from train.report.runs import Group, kept_start, read_run
 from train.report.table import score_table
 from train.signals import Stopped, handled, raise_stopped, tell_user
@@ -35,13 +35,13 @@ def train_seeds(run: Run) -> int:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
     """
     output, runs = Path(run.output), [of_seed(run, seed) for seed in run.seeds]
-    folders = [Path(one.output) for one in runs]
+    folders = [Path(seed_run.output) for seed_run in runs]
     try:
         with handled(raise_stopped):
-            runs = [resolve_options(one) for one in runs]
+            runs = list(map(resolve_options, runs))
             with output_folder(output, RUNS, run.resume, vars(run)):
                 prepare_demo(run)
-                _check_begun([one for one in runs if has_checkpoint(Path(one.output))])
+                _check_begun([seed_run for seed_run in runs if has_checkpoint(Path(seed_run.output))])
                 code = _train_each(runs)
                 if code in (0, EXIT_NOT_PUSHED):
                     _write_table(output, folders)
@@ -58,10 +58,10 @@ def train_seeds(run: Run) -> int:
 def _train_each(runs: Sequence[Run]) -> int:
     """Train one run after the other, past failed pushes, until one does not finish; returns the last code but 0."""
     code = 0
-    for number, one in enumerate(runs, start=1):
+    for number, run in enumerate(runs, start=1):
         if code in (0, EXIT_NOT_PUSHED):
-            tell_user(f"seed {one.seed}, {number} of {len(runs)}")
-            code = launch(one) or code
+            tell_user(f"seed {run.seed}, {number} of {len(runs)}")
+            code = launch(run) or code
     return code
 
 
@@ -91,7 +91,7 @@ def of_seed(run: Run, seed: int) -> Run:
         seed=seed,
         seeds=(),
         output=str(folder),
-        index=run.index or str(output / "index"),
+        index=run.index or str(output / INDEX),
         resume=run.resume and is_own(folder, RUN),
         push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
@@ -99,11 +99,10 @@ def of_seed(run: Run, seed: int) -> Run:
 
 def _check_begun(runs: Sequence[Run]) -> None:
     """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
-    fingerprint = {}
-    if runs:
-        indexes, first = make_indexes(runs[0]), runs[0]
-        tokenizer = load_tokenizer(first.model, first.trust_remote_code)
-        fingerprint = resume_fingerprint(first, indexes, encoder_of(first), tokenizer)
-    for one in runs:
-        given = {**fingerprint, **flags_of(one.identity())}
-        check_resumed(Path(one.output), read_pointer(Path(one.output)).resume_fingerprint, given)
+    if not runs:
+        return
+    first, tokenizer = runs[0], load_tokenizer(runs[0].model, runs[0].trust_remote_code)
+    fingerprint = resume_fingerprint(first, make_indexes(first), encoder_of(first), tokenizer)
+    for run in runs:
+        given = {**fingerprint, **flags_of(run.identity())}
+        check_resumed(Path(run.output), read_pointer(Path(run.output)).resume_fingerprint, given)
