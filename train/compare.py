@@ -71,7 +71,7 @@ DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where
 SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", *DEFAULTS)
 TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
 OPTIONS = options_of(Comparing) | {
-    name: replace(one, default=DEFAULTS.get(name, one.default)) for name, one in RUN.items() if name in TAKEN
+    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in TAKEN
 }
 
 
@@ -98,8 +98,8 @@ def _run(asked: dict[str, Any]) -> int:
             )
     with output_folder(output, COMPARISON, resume, settings):
         sides = _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
-        for name, own in conditions(asked).items():
-            if code := _train(asked | sides, name, own):
+        for name, added in conditions(asked).items():
+            if code := _train(asked | sides, name, added):
                 return code
         return _conclude(asked | sides, settings)
 
@@ -115,13 +115,13 @@ def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
-def _train(asked: dict[str, Any], condition: str, own: Mapping[str, Any]) -> int:
+def _train(asked: dict[str, Any], condition: str, added: Mapping[str, Any]) -> int:
     """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.seeds import train_seeds
 
     folder = Path(asked["output"])
-    values = {name: value for name, value in asked.items() if name in RUN and name not in OF_YOURS} | dict(own)
+    values = {name: value for name, value in asked.items() if name in RUN and name not in OF_YOURS} | dict(added)
     values |= {"output": str(folder / condition), "index": str(folder / "index"), "schedule": "linear"}
     values |= {"evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder / condition, RUNS)}
     sys.stderr.write(f"--- {condition} ---\n")

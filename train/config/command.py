@@ -80,9 +80,9 @@ def _add(section: Any, option: Option) -> None:
         section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
         return
     choices = "{" + ",".join(option.choices) + "}" if option.choices else ""
-    name, one, many = (option.name, "?", "*") if option.positional else (option.flag, None, "+")  # `complete` counts
+    name, single, many = (option.name, "?", "*") if option.positional else (option.flag, None, "+")  # `complete` counts
     metavar = choices or option.metavar or PLACEHOLDERS[option.kinds[0]]
-    section.add_argument(name, nargs=many if option.many else one, metavar=metavar, help=about)
+    section.add_argument(name, nargs=many if option.many else single, metavar=metavar, help=about)
 
 
 @dataclass(frozen=True)

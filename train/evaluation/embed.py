@@ -57,7 +57,7 @@ class Batches:
         budget = GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
         self.order = np.argsort(lengths, kind="stable")
         rows = [self.order[start:stop] for start, stop in batch_bounds(lengths[self.order], budget)]
-        padded = (tokenizer.pad({"input_ids": [ids[row] for row in some]}, return_tensors="pt") for some in rows)
+        padded = (tokenizer.pad({"input_ids": [ids[row] for row in batch]}, return_tensors="pt") for batch in rows)
         self.batches = [{name: ids.to(self.device) for name, ids in batch.items()} for batch in padded]
 
     def embed(self, encode: Encode, threads: int | None = 1) -> Tensor:

@@ -62,14 +62,14 @@ def pick_device(device: str) -> torch.device:
     """The device of "auto", "cpu", "cuda" or "cuda:N". InputError if this machine has no such device."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
-        found = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
+        place = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
     except RuntimeError:
         raise InputError(f"--device {device}: choose auto, cpu, cuda or cuda:N") from None
-    if found.type != "cuda":
-        return found
-    if (found.index or 0) >= gpus:
+    if place.type != "cuda":
+        return place
+    if (place.index or 0) >= gpus:
         raise InputError(f"--device {device}: PyTorch sees {counted(gpus, 'GPU')} here: name another, or --device cpu")
-    return torch.device("cuda", found.index or 0)
+    return torch.device("cuda", place.index or 0)
 
 
 def load_model(

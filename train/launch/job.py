@@ -77,14 +77,15 @@ class Job:
             pairs = load_dev(run.dev)
             scorer = PairScorer(pairs, tokenizer, layout.max_length, device=ranks.device, prepared=layout.prepared)
         rows = TrainingRows.of(run, indexes.sentences)
-        job = cls(run, ranks, indexes, tokenizer, rows, encoder, scorer, fingerprint)
+        progress, state = Progress(), None
         # a run that was killed before its first step has no last/, and begins anew; on a machine without rank 0 last/
         # may be missing too, and rank 0 sends its own
         if run.resume and has_checkpoint(output):
             progress, state = load_checkpoint(output, fingerprint)
-            job = dataclasses.replace(job, progress=progress, state=state)
         if ranks.first:
-            job = dataclasses.replace(job, progress=with_best(output, job.progress))
+            progress = with_best(output, progress)
+        job = cls(run, ranks, indexes, tokenizer, rows, encoder, scorer, fingerprint, progress, state)
+        if ranks.first:
             job.write_summary("running")
         return job
 

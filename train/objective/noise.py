@@ -47,8 +47,8 @@ def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise | No
         changed = list(views)  # (B, D) each
         for place in (place for place in NOISE_VIEWS[view] if place < len(views)):
             # not the seed of the negatives: with that, the noise would depend on which words are replaced
-            own = xxhash.xxh3_64_intdigest(f"noise {name} {place} {seed}".encode())
-            changed[place] = change(views[place], views[place].detach(), EmbeddingDraws(own, epoch, rows), strength)
+            key = xxhash.xxh3_64_intdigest(f"noise {name} {place} {seed}".encode())
+            changed[place] = change(views[place], views[place].detach(), EmbeddingDraws(key, epoch, rows), strength)
         return torch.stack(changed)
 
     return on_step

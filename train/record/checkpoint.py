@@ -62,7 +62,7 @@ class Pointer:
 def snapshot(state: Any) -> Any:
     """A copy of nested state on the CPU, which later steps do not change."""
     # from a GPU into pinned memory, at full speed
-    copy = tree_map_only(torch.Tensor, lambda one: one.detach().to("cpu", non_blocking=True, copy=True), state)
+    copy = tree_map_only(torch.Tensor, lambda tensor: tensor.detach().to("cpu", non_blocking=True, copy=True), state)
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()  # waits for the copies, which are asynchronous
     return copy
@@ -154,7 +154,7 @@ def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
     An option that `saved` lacks was added later: the run used its default.
     """
-    earlier, now = (json.loads(json.dumps(one)) for one in ({**flags_of(defaults()), **saved}, dict(given)))
+    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(defaults()), **saved}, dict(given)))
     return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 

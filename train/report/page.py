@@ -47,8 +47,8 @@ def _card(group: Group, groups: Sequence[Group], baseline: Group | None) -> dict
     The main score is one that all groups have: the STS average, else the dev score of best/; but where best/ of a run
     is the model that was given, the dev score after the last step.
     """
-    order = (DEV_LAST, DEV) if any(run.is_start for one in groups for run in one.runs) else (STS_AVERAGE, DEV)
-    scores, shared = group.compared(), set.intersection(*({*one.by_seed()} for one in groups))
+    order = (DEV_LAST, DEV) if any(run.is_start for each in groups for run in each.runs) else (STS_AVERAGE, DEV)
+    scores, shared = group.compared(), set.intersection(*({*each.by_seed()} for each in groups))
     main = next((name for begin in order for name in scores if name.startswith(begin) and name in shared), "")
     if not main:
         return {"label": group.label, "value": "-", "start": "", "about": "no score that all runs have"}

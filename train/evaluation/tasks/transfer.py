@@ -134,5 +134,5 @@ def columns(protocol: Mapping[str, Any]) -> list[Column]:
 
 def stated(protocol: EvaluationProtocol) -> dict[str, Any]:
     """How the classifier is fitted."""
-    own = SETTINGS[protocol.mode]
-    return {"classifier": f"logistic regression, {own.optimiser}, {own.folds} folds, SentEval's seed"}
+    fit = SETTINGS[protocol.mode]
+    return {"classifier": f"logistic regression, {fit.optimiser}, {fit.folds} folds, SentEval's seed"}
