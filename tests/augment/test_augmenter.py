@@ -9,6 +9,7 @@ import pytest
 
 import una_fast
 from support import reference
+from support.checks import reference_negatives
 from support.short_corpus import CORPUS
 from una_fast.index.scores import inverse_document_frequency
 
@@ -17,26 +18,10 @@ from una_fast.index.scores import inverse_document_frequency
 @pytest.mark.parametrize("radius", [1, 4, 4000])
 def test_negatives_are_those_of_the_reference(index, variant, radius):
     una = una_fast.Augmenter(index, beta=0.5, radius=radius, variant=variant, seed=5, surface="paper")
-    idf, scores = dict(enumerate(index.idf)), index.max_tfidf.tolist()
-    expected = [
-        " ".join(
-            index.terms[i]
-            for i in reference.negative(
-                [index.term_ids[w] for w in words],
-                scores,
-                idf,
-                0.0,
-                lambda term, z: reference.rank_window(scores, term, z, radius),
-                row,
-                beta=0.5,
-                seed=5,
-                epoch=2,
-                variant=variant,
-            )
-        )
-        for row, words in enumerate(map(index.words, range(index.n_documents)))
-    ]
-    assert una.negatives(range(index.n_documents), epoch=2) == expected
+    rows = [[index.term_ids[word] for word in index.words(row)] for row in range(len(index))]
+    setting = {"beta": 0.5, "variant": variant}
+    expected = reference_negatives(rows, index, len(rows), ("rank", radius), setting, seed=5, epoch=2)
+    assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 
 def test_a_negative_differs_from_its_sentence_in_the_paper_variant(index):
@@ -77,10 +62,6 @@ def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
         expected = inverse_document_frequency(np.ones(3), n)
         assert inverse_document_frequency(1, n) == expected[0] == expected[2], n
     index = una_fast.build_index([*(f"filler{i}" for i in range(9)), "alpha beta gamma"])
-    assert una_fast.Augmenter(index, beta=0.5).replacement_probabilities("alpha zebra gamma")[1].tolist() == [
-        1.0,
-        0.5,
-        0.5,
-    ]
     una = una_fast.Augmenter(index, beta=0.5)
+    assert una.replacement_probabilities("alpha zebra gamma")[1].tolist() == [1, 0.5, 0.5]
     assert una.replacement_probabilities("zebra alpha beta gamma")[1].tolist() == [1, 0.5, 0.5, 0.5]

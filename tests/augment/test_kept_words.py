@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import una_fast
 from support import reference
 from support.alphabet import text
+from support.checks import reference_negatives
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.arrays import StringTable
@@ -72,25 +73,11 @@ def test_negatives_are_those_of_the_reference(index, marks, listed):
     una = una_fast.Augmenter(
         index, beta=0.5, radius=7, seed=5, keep_punctuation=marks, keep_words=listed, surface="paper"
     )
-    idf, scores = dict(enumerate(index.idf)), index.max_tfidf.tolist()
     kept = {i for i, term in enumerate(index.terms) if term in listed or (marks and is_punctuation(term))}
-    expected = [
-        reference.negative(
-            index.word_ids[row].tolist(),
-            scores,
-            idf,
-            0.0,
-            lambda term, z: reference.rank_window(scores, term, z, 7),
-            row,
-            beta=0.5,
-            seed=5,
-            epoch=2,
-            fixed=kept,
-        )
-        for row in range(index.n_documents)
-    ]
-    spelled = [" ".join(index.terms[i] for i in ids) for ids in expected]
-    assert una.negatives(range(index.n_documents), epoch=2) == spelled
+    rows = [row.tolist() for row in index.word_ids]
+    setting = {"beta": 0.5, "fixed": kept}
+    expected = reference_negatives(rows, index, len(rows), ("rank", 7), setting, seed=5, epoch=2)
+    assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 
 @pytest.mark.parametrize("surface", ["paper", "kept"])

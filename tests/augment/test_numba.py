@@ -16,7 +16,6 @@ import una_fast
 from support import reference
 from una_fast import InputError
 from una_fast.augment.numba import ROW
-from una_fast.augment.registry import load_augmentation
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore:radius=4000:una_fast.InputWarning")
@@ -139,10 +138,3 @@ def test_another_function_is_refused():
         una_fast.numba_augmentation(lambda ids: 0)
     with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
         una_fast.numba_augmentation(numba.cfunc(numba.types.int64(numba.types.int64))(lambda n: n))
-
-
-def test_training_finds_it_by_its_path(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    assert load_augmentation("numba_una:una").func.token_ids
-    with pytest.raises(InputError, match="'math:sqrt' is not a text augmentation"):
-        load_augmentation("math:sqrt")

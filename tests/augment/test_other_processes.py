@@ -43,24 +43,6 @@ def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
         pickle.loads(sent)
 
 
-def test_an_index_travels_with_its_word_tokenizer(tmp_path):
-    una_fast.build_index(CORPUS, word_tokenizer=split_at_commas).save(tmp_path / "index")
-    with pytest.raises(InputError, match="give load_index word_tokenizer="):
-        una_fast.Augmenter(una_fast.load_index(tmp_path / "index"))
-    index = una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
-    assert pickle.loads(pickle.dumps(index)).word_tokenizer is split_at_commas
-
-
-def test_an_index_of_named_words_takes_no_function(index, tmp_path):
-    index.save(tmp_path / "index")
-    with pytest.raises(InputError, match="its words were made by 'treebank'; give no other word_tokenizer"):
-        una_fast.load_index(tmp_path / "index", word_tokenizer=split_at_commas)
-
-
-def split_at_commas(text):
-    return [part for part in text.split(",") if part]
-
-
 def test_anchors_are_the_same_on_several_threads(minilm):
     from transformers import AutoTokenizer
 

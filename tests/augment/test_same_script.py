@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import una_fast
-from support import reference
+from support.checks import reference_negatives
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.same_script import scripts_of
 
@@ -24,61 +24,29 @@ LINES = ["|".join(DRAW.choices(DRAW.choice(KINDS), k=7)) for _ in range(200)]
 ROWS = np.arange(len(LINES))
 
 
-def words_of(text):
-    return text.split("|")
-
-
 @pytest.fixture(scope="module")
 def index():
-    return una_fast.build_index(LINES, word_tokenizer=words_of)
+    return una_fast.build_index(LINES, word_tokenizer=lambda text: text.split("|"))
 
 
 def test_the_script_of_a_word():
-    words = [
-        "北京",
-        "ひらがな",
-        "カタカナ",
-        "IT业",
-        "。",
-        "ＡＢ",
-        "แมว",
-        "ລາວ",
-        "မြန်မာ",
-        "ខ្មែរ",
-        "path",
-        "привет",
-        "한국어",
-        "",
-        "—",
-    ]
+    words = [*"北京 ひらがな カタカナ IT业 。 ＡＢ แมว ລາວ မြန်မာ ខ្មែរ path привет 한국어 —".split(), ""]
     assert scripts_of(words).tolist() == [1] * 6 + [2, 3, 4, 5] + [0] * 5
 
 
 @pytest.mark.parametrize("radius", [1, 4, 30])
 def test_negatives_are_those_of_the_reference(index, radius):
     una = una_fast.Augmenter(index, beta=0.7, radius=radius, seed=5)
-    scores, idf, scripts = index.max_tfidf.tolist(), dict(enumerate(index.idf)), scripts_of([*index.terms]).tolist()
+    scripts = scripts_of([*index.terms]).tolist()
 
     def others_of(term):
         if scripts.count(scripts[term]) < 2:  # nothing else is of its script, and it is drawn for nothing but itself
             return frozenset()
         return frozenset(j for j, script in enumerate(scripts) if script != scripts[term])
 
-    drawn = una._draw_rows(ROWS, SampleKey(3))
-    for row in ROWS.tolist():
-        expected = reference.negative(
-            index.word_ids[row].tolist(),
-            scores,
-            idf,
-            0.0,
-            lambda term, z: reference.rank_window(scores, term, z, radius),
-            row,
-            beta=0.7,
-            seed=5,
-            epoch=3,
-            others_of=others_of,
-        )
-        assert drawn[row].tolist() == expected
+    rows, setting = [row.tolist() for row in index.word_ids], {"beta": 0.7, "others_of": others_of}
+    expected = reference_negatives(rows, index, len(rows), ("rank", radius), setting, seed=5, epoch=3)
+    assert [row.tolist() for row in una._draw_rows(ROWS, SampleKey(3))] == expected
 
 
 def test_unseen_words_too(index):

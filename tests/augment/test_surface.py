@@ -104,15 +104,12 @@ def test_a_new_word_takes_the_capitals_of_the_old_one(word, model, expected):
 
 
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
-    index = una_fast.build_index(["some words here", "other words there"], word_tokenizer=spell_backwards)
+    texts = ["some words here", "other words there"]
+    index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
     with pytest.raises(InputError, match="surface=\"kept\": the word tokenizer made words of 'some words here' that"):
         una_fast.Augmenter(index).negatives([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
-
-
-def spell_backwards(sentence):
-    return [word[::-1] for word in sentence.split()]
 
 
 @pytest.mark.parametrize("keep_punctuation", [False, True])

@@ -1,4 +1,4 @@
-"""Tests that every text augmentation of the registry passes: rows, text, ids, samples, processes."""
+"""Tests that every text augmentation passes, in Python and in Numba too: rows, text, ids, samples, processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def index():
     return una_fast.build_index(TEXTS)
 
 
-@pytest.fixture(scope="module", params=[*AUGMENTATIONS, "numba_una:una"])
+@pytest.fixture(scope="module", params=[*AUGMENTATIONS, "numba_una:una", "augment.test_word_augmentation:Rotation"])
 def name(request):
     sys.path.insert(0, str(ROOT / "examples"))
     yield request.param

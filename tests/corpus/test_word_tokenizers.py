@@ -44,7 +44,7 @@ def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> 
     index = una_fast.build_index(CORPUS, word_tokenizer=whole_words)
     index.save(tmp_path / "index")
     pickled = pickle.dumps(index)
-    assert pickle.loads(pickled).n_terms == index.n_terms
+    assert pickle.loads(pickled).n_terms == index.n_terms and pickle.loads(pickled).word_tokenizer is whole_words
     una_fast.build_index(CORPUS, word_tokenizer=splitter(r"\w")).save(tmp_path / "index")
     with pytest.raises(InputError, match="index: its words were made by another word tokenizer"):
         pickle.loads(pickled)
@@ -61,9 +61,15 @@ def test_any_callable_is_saved_and_loaded(split: Callable, tmp_path: Path) -> No
     ("tokenizer", "fingerprint"),
     [("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e")],
 )
-def test_fingerprints_of_named_tokenizers_stay(tokenizer: str, fingerprint: str) -> None:
-    assert una_fast.build_index(CORPUS, word_tokenizer=tokenizer).fingerprint == fingerprint
+def test_named_tokenizers_have_fingerprints_that_stay_and_take_no_function(
+    tokenizer: str, fingerprint: str, tmp_path: Path
+) -> None:
+    index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
+    assert index.fingerprint == fingerprint
     assert probe_words(tokenizer) is None
+    index.save(tmp_path / "index")
+    with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; give no other word_tokenizer"):
+        una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
 
 
 def test_a_function_that_fails_on_a_script_is_still_known_again() -> None:
