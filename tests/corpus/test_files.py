@@ -140,6 +140,13 @@ def test_invalid_utf8_is_found_where_python_finds_it(data: bytes) -> None:
         ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
         ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
         ("a.json", b"[]", r"a\.json: it holds no sentence"),
+        ("a.csv", b"id,title\n1,x\n", r"a\.csv: no column 'text', only 'id', 'title'; name one with .* \(--column\)"),
+        ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
+        ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
+        ("a.tsv", b"id\tbody\n1\n", r"a\.tsv cannot be read as a table: .*Expected 2 columns, got 1"),
+        ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8"),
+        ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
+        ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
     ],
 )
 def test_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:

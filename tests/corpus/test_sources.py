@@ -1,11 +1,8 @@
 """A corpus argument gives its sources in order: files, folders, globs, addresses, iterables; and their digests."""
 
 import gzip
-import http.server
 import os
-import threading
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,17 @@ import xxhash
 
 import una_fast
 from index.test_staged import same
-from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
+from support.corpus_files import (
+    LINES,
+    WITH_NEWLINES,
+    read,
+    served,
+    write_csv,
+    write_json,
+    write_parquet,
+    write_text,
+    written,
+)
 from support.staged import Calling, cut
 from una_fast.corpus.remote import address_in
 from una_fast.corpus.sources import source_digests
@@ -151,19 +158,10 @@ def test_a_remote_corpus_is_built_in_stages(folder: Path, in_memory: str, tmp_pa
 
 
 def test_files_are_read_over_http(folder: Path) -> None:
-    """From a server that does not support requests for a part of a file."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
+    with served(folder) as address:
         assert read([f"{address}/b.txt", f"{address}/c.txt.gz"]) == ["3 three", "4 four"]
         with pytest.raises(InputError, match=r"http://.*/missing\.txt"):
             read(f"{address}/missing.txt")
-        server.shutdown()
 
 
 @pytest.mark.parametrize(

@@ -121,26 +121,6 @@ def test_a_parquet_is_split_after_row_groups_that_reach_a_multiple_of_the_size(n
     assert ParquetFile(tmp_path / "large.parquet", Reading()).split(n_bytes) is None
 
 
-NO_TEXT = r"a\.csv: no column 'text', only 'id', 'title'; name one with `column` \(--column\)"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", b"id,title\n1,x\n", NO_TEXT),
-        ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
-        ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
-        ("a.tsv", b"id\tbody\n1\n", r"a\.tsv cannot be read as a table: .*Expected 2 columns, got 1"),
-        ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8"),
-        ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot be read as a table: 'utf-8' codec can't decode"),
-        ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
-    ],
-)
-def test_bad_tables_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_corpus(written(tmp_path, name, content))
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -44,14 +44,15 @@ def assert_equal(a: ParsedCorpus, b: ParsedCorpus) -> None:
 documents_of_nasty_text = st.lists(text | st.lists(nasty_text, max_size=5).map(" ".join), min_size=1, max_size=8)
 
 
-@given(documents_of_nasty_text, st.booleans())
-@example(["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], True)
-@example(['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], True)
-def test_words_of_chunks_are_the_words_of_the_line(lines: list[str], lowercase: bool) -> None:
+@pytest.mark.parametrize(("tokenizer", "split"), [("treebank", nltk_words), ("whitespace", str.split)])
+@given(lines=documents_of_nasty_text, lowercase=st.booleans())
+@example(lines=["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], lowercase=True)
+@example(lines=['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], lowercase=True)
+def test_words_of_chunks_are_the_words_of_the_line(tokenizer, split, lines: list[str], lowercase: bool) -> None:
     lines = ["a word", *lines]
-    parsed = parse_corpus(lines, lowercase=lowercase, n_jobs=1)
+    parsed = parse_corpus(lines, tokenizer, lowercase=lowercase, n_jobs=1)
     assert documents(parsed) == lines
-    assert words(parsed) == [nltk_words(line.lower() if lowercase else line) for line in lines]
+    assert words(parsed) == [split(line.lower() if lowercase else line) for line in lines]
 
 
 @given(documents_of_nasty_text)
@@ -135,13 +136,6 @@ def test_string_set_grows() -> None:
     parsed = parse_corpus([" ".join(text)], "whitespace")
     assert list(parsed.vocabulary) == list(dict.fromkeys(text))
     assert words(parsed) == [text]
-
-
-@given(documents_of_nasty_text, st.booleans())
-def test_whitespace_words_are_those_of_split(lines: list[str], lowercase: bool) -> None:
-    lines = ["a word", *lines]
-    parsed = parse_corpus(lines, "whitespace", lowercase=lowercase, n_jobs=1)
-    assert words(parsed) == [(line.lower() if lowercase else line).split() for line in lines]
 
 
 def test_a_function_gets_each_sentence_in_order() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import shutil
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
 
 import una_fast
+from support.corpus_files import served
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index, upload_index
 from una_fast.index.layout import KIND, VERSION
@@ -64,20 +63,13 @@ def test_an_index_copied_as_a_folder_works(built, tmp_path):
 
 
 def test_an_index_is_fetched_over_http(built, tmp_path):
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=built.parent)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
+    with served(built.parent) as address:
         fetch_index(f"{address}/index", tmp_path / "index")
         assert content(tmp_path / "index") == content(built)
         with pytest.raises(InputError, match=r"not a saved index \(it has no manifest\.json\)"):
             fetch_index(f"{address}/nothing", tmp_path / "none")
         with pytest.raises(InputError, match="cannot be written"):
             upload_index(built, f"{address}/other")
-        server.shutdown()
 
 
 def test_a_copy_that_was_stopped_is_never_taken_for_an_index(built, tmp_path, in_memory):

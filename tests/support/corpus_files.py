@@ -1,6 +1,11 @@
 """Small corpora in files of every kind, and the documents that are read from them."""
 
+import http.server
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +53,15 @@ def written(tmp_path: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def on_spaces(text: str) -> list[str]:
-    """A user's word tokenizer, named by its import path."""
-    return text.split()
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server of the folder that does not support requests for a part of a file."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

@@ -91,7 +91,7 @@ def test_the_commands_take_a_word_tokenizer_and_case(tmp_path, capsys):
     folder = tmp_path / "index"
     assert main(["index", str(tmp_path / "corpus.txt"), "--output", str(folder), "--no-lowercase"]) == 0
     assert "A" in list(una_fast.load_index(folder).terms)
-    asked = ["--word-tokenizer", "support.corpus_files:on_spaces"]
+    asked = ["--word-tokenizer", "shlex:split"]
     assert main(["index", str(tmp_path / "corpus.txt"), "--output", str(tmp_path / "own"), *asked]) == 0
     assert "river-castle," in list(una_fast.load_index(tmp_path / "own").terms)
     capsys.readouterr()
