@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import una_fast
-from support.small_runs import options, write_corpus
+from support.small_runs import command, options, write_corpus
 from una_fast.imports import import_object
 from una_fast_cli.main import COMMANDS, main
 
@@ -214,16 +214,10 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
 @pytest.mark.slow
 def test_a_users_train_py_is_neither_run_nor_in_the_way(script, tmp_path, tiny_model):
     """With two ranks: the script, the fork server and the ranks must all find our package."""
-    values = options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0)
-    arguments = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", *listed(value))]
-    ran = script("train", *arguments)
+    ran = script("train", *command(options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0))[3:])
     assert ran.returncode == 0, ran.stderr
     assert "finished after 2 steps" in ran.stderr
     assert [path.name for path in (tmp_path / "user").iterdir()] == ["train.py"]
-
-
-def listed(value):
-    return [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
 
 
 def test_a_module_that_hides_ours_is_named_and_not_run(script, tmp_path):

@@ -1,11 +1,9 @@
 """The scripts of examples/ run unchanged on a small text and a tiny encoder, and the notebook cell by cell."""
 
 import csv
-import gzip
 import json
 import runpy
 import sys
-from itertools import islice
 from pathlib import Path
 
 import datasets
@@ -40,15 +38,6 @@ def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in OTHER_FILES], ids=lambda script: script.stem)
 def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(script, str(tiny_model), text.name, monkeypatch=monkeypatch)
-    assert_trained(tiny_model)
-
-
-def test_the_first_script_trains_on_wikipedia(
-    data_dir: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with gzip.open(data_dir / "corpora/wiki_sample.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        text.write_text("".join(islice(lines, 5 * LINES)), encoding="utf-8")
-    run(FIRST, str(tiny_model), text.name, monkeypatch=monkeypatch)
     assert_trained(tiny_model)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 
 import una_fast
 from support.recorded_training import KINDS, ROWS, embeddings, pairs_loss, record
-from support.small_runs import ROOT, write_corpus
+from support.small_runs import ROOT, free_port, write_corpus
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +52,7 @@ def test_workers_see_what_one_process_sees(alone, folder, tiny_model, kind, work
 @pytest.fixture(scope="module")
 def ranks(folder, tiny_model):
     """The records of each of two ranks."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = str(listener.getsockname()[1])
-    command = [sys.executable, "-m", "support.recorded_training", str(folder), str(tiny_model)]
+    command, port = [sys.executable, "-m", "support.recorded_training", str(folder), str(tiny_model)], str(free_port())
     processes = [
         subprocess.Popen(
             [*command, str(rank)],

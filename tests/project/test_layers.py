@@ -58,13 +58,10 @@ def module_of(name: str, modules: set[str]) -> str:
     return next((prefix for prefix in prefixes if prefix in modules), "")
 
 
-def dotted_module(path: Path) -> str:
-    return name_of(path).replace("/", ".").removesuffix(".__init__")
-
-
 def own_imports() -> dict[str, set[str]]:
     """The modules of the project that each of its modules imports."""
-    modules = {dotted_module(path): path for path in LIBRARY + TRAINING + COMMANDS}
+    paths = LIBRARY + TRAINING + COMMANDS
+    modules = {name_of(path).replace("/", ".").removesuffix(".__init__"): path for path in paths}
     found = {name: {module_of(other, {*modules}) for other in imported(path)} for name, path in modules.items()}
     return {name: others - {"", name} for name, others in found.items()}
 

@@ -20,7 +20,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerFast
 
 import una_fast
-from support.decoder_tokenizers import LLAMA3, _train_marked
+from support.decoder_tokenizers import LLAMA3, _train_byte_level, _train_marked
 from support.tokenizer_training import sentencepiece_unigrams, template, train, wrap
 
 SENTENCES, EPOCHS = 150, 2
@@ -29,48 +29,10 @@ WORDS = """the of old song album class module URL web name returns value object 
 cannot it's 'tis 3,000 10:30 U.S. state-of-the-art and/or e.g. mask beta alpha straße naïve café Ελλάδα ΣΑΣ σας привет
 中文 東京 カタカナ ひらがな ภาษาไทย ສະບາຍ ខ្មែរ 한국어 مرحبا שלום हिन्दी ﬁn ½ ² ① Ⅳ ㎏ ǆ ǅ ß ẞ ſ ı İ ŉ ﬃ ª Å K""".split()
 RARE = [*"\u0301\u0308\u0345\u200d\u200c\u00ad\u200b\u2060\ufeff\x00\x07\x1c\x1f\x7f\x85", "\ufe0f", "👩\u200d👧", "🙂"]
-RARE += [
-    *"ｆｕｌｌ０！（＾／｀＇",
-    *"\u064b\u0e33\u0e4d\uff9e\u1100\u1161\u202e\u2028\u180e",
-    "▁",
-    "Ġ",
-    "##",
-    "\U00010400",
-    "𝒳",
-]
-MARKS = [
-    *"""'"`.,:;@#$%&?!*()[]{}<>-_/\\^~|+=""",
-    *"–—«»“”‘’„…¿¡、。「」！？·•€£",
-    "''",
-    "``",
-    "--",
-    "...",
-    "'s",
-    "n't",
-]
+RARE += [*"ｆｕｌｌ０！（＾／｀＇\u064b\u0e33\u0e4d\uff9e\u1100\u1161\u202e\u2028\u180e▁Ġ", "##", "\U00010400", "𝒳"]
+MARKS = [*"""'"`.,:;@#$%&?!*()[]{}<>-_/\\^~|+=–—«»“”‘’„…¿¡、。「」！？·•€£""", "''", "``", "--", "...", "'s", "n't"]
 SPACES = [" "] * 30 + ["  ", "\t", "\xa0", "\u3000", " \u2003"]
-ADDED = [
-    "URL",
-    "url",
-    "web",
-    "^",
-    "~",
-    "-",
-    "'s",
-    "a,",
-    "[X]",
-    "<x>",
-    "(",
-    "the",
-    "中",
-    "é",
-    "ss",
-    "i̇",
-    "K",
-    "▁a",
-    ".",
-    "of",
-]
+ADDED = "URL url web ^ ~ - 's a, [X] <x> ( the 中 é ss i̇ K ▁a . of".split()
 
 
 def text(draw: random.Random) -> str:
@@ -136,7 +98,7 @@ def _byte_level_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
         ],
         lambda: [pre_tokenizers.BertPreTokenizer(), _byte_level(draw)],
     ]
-    vocabulary, merges = _byte_level_vocabulary()
+    vocabulary, merges = _train_byte_level(LLAMA3, tuple(SPECIAL))
     model = models.BPE(vocabulary, merges, ignore_merges=draw.random() < 0.3)
     return model, _normalizers(draw), draw.choice(splits)()
 
@@ -175,13 +137,6 @@ def _word_piece_vocabulary() -> dict[str, int]:
         for i, piece in enumerate(["¿?", "##¿", "##?", "##,", "##'", "¡", "¿"])
         if piece not in vocabulary
     }
-
-
-@cache
-def _byte_level_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    from support.decoder_tokenizers import _train_byte_level
-
-    return _train_byte_level(LLAMA3, tuple(SPECIAL))
 
 
 def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:

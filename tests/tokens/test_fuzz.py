@@ -41,9 +41,9 @@ def unigrams(pieces: dict[str, float], *steps, normalizer=None) -> PreTrainedTok
     return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
 
 
-def eats_a_space() -> PreTrainedTokenizerFast:
+def bert_with(token: str | AddedToken) -> PreTrainedTokenizerFast:
     tokenizer = bert_uncased()
-    tokenizer.add_tokens([AddedToken("web", rstrip=True, normalized=False)])
+    tokenizer.add_tokens([token])
     return tokenizer
 
 
@@ -54,12 +54,6 @@ def word_piece_of_marks() -> PreTrainedTokenizerFast:
     return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
 
 
-def with_url() -> PreTrainedTokenizerFast:
-    tokenizer = bert_uncased()
-    tokenizer.add_tokens(["URL"])
-    return tokenizer
-
-
 CASES = {
     "a mark after a space is not the start": (
         lambda: unigrams({"▁(": -5.0}, pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()),
@@ -67,12 +61,12 @@ CASES = {
         "treebank",
     ),
     "an added token eats a joint, and a term adds one": (
-        eats_a_space,
+        lambda: bert_with(AddedToken("web", rstrip=True, normalized=False)),
         ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"],
         "whitespace",
     ),
     "an added token inside a term": (
-        with_url,
+        lambda: bert_with("URL"),
         ["the WEB-URL is here", "A WEB-URL was there", "OLD-NAME of the web-url", "URL-NAME and name-url"],
         "treebank",
     ),

@@ -36,13 +36,12 @@ def index(lines):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentences_and_negatives_of_wikipedia_are_the_tokenizers(family, lines, index):
     tokenizer = FAMILIES[family]()
-    una = una_fast.Augmenter(index, tokenizer=tokenizer)
-    kept = una_fast.Augmenter(index, tokenizer=tokenizer, surface="kept")
-    assert una.tokens.by_word
+    paper, kept = (una_fast.Augmenter(index, tokenizer=tokenizer, surface=surface) for surface in ("paper", "kept"))
+    assert paper.tokens.by_word
     rows = np.arange(LINES)
     for found, texts in (
-        (una.tokens.anchor_ids(rows, 64), lines),
-        (una.negative_ids(rows, 1, 64), una.negatives(rows, 1)),
+        (paper.tokens.anchor_ids(rows, 64), lines),
+        (paper.negative_ids(rows, 1, 64), paper.negatives(rows, 1)),
         (kept.negative_ids(rows, 1, 40), kept.negatives(rows, 1)),
     ):
         expected = tokenizer(texts, truncation=True, padding="max_length", max_length=found["input_ids"].shape[1])

@@ -184,13 +184,11 @@ def test_masked_tokens_weigh_the_same_on_any_number_of_ranks(trained, world):
 
 def test_more_ranks_than_gpus_is_said(monkeypatch):
     """For torchrun, which does not check it; with `--nproc` it is checked before any rank starts."""
-    from train.loop import distributed
-
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.setenv("RANK", "5")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(InputError, match="rank 5 is number 3 on a machine with 2 GPUs"):
-        distributed.join_group("cuda")
+        ranks.join_group("cuda")
 
 
 def test_a_process_started_alone_is_one_rank_with_all_cores_and_no_group(monkeypatch):

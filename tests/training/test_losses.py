@@ -91,16 +91,12 @@ def plain_distillation(views, start):
     return sum(change**2 for change in changes) / len(changes) if changes else 0.0
 
 
-def plain_soft(views, tau):
-    return plain_simcse(views, tau) + 1e-3 * plain_margin(views)
-
-
 PLAIN = {
     "pairs": plain_pairs,
     "decoupled": plain_decoupled,
     "triplet": plain_triplet,
     "simcse": plain_simcse,
-    "soft": plain_soft,
+    "soft": lambda views, tau: plain_simcse(views, tau) + 1e-3 * plain_margin(views),
     "margin": lambda views, tau: plain_margin(views),
     "gated": lambda views, tau: plain_gated(views, tau, START[:, : views.shape[1]]),
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import xxhash
 from scipy import stats
 from transformers import (
     AutoTokenizer,
@@ -39,7 +40,7 @@ def sentences(n, width=12):
 def test_masks_are_those_of_a_plain_reading_of_bert():
     part, rows, epoch = sentences(40), np.arange(7, 47), 3
     masked = MASKING.mask(part, rows, epoch)
-    key = reference_seed(42)
+    key = xxhash.xxh3_64_intdigest(b"mlm 42")
     expected, targets = part["input_ids"].clone(), []
     for i, row in enumerate(rows.tolist()):
         for position, token in enumerate(part["input_ids"][i].tolist()):
@@ -50,12 +51,6 @@ def test_masks_are_those_of_a_plain_reading_of_bert():
                 expected[i, position] = MASK if place < 0.8 else drawn * TOKENS >> 64 if place < 0.9 else token
     assert torch.equal(masked.part["input_ids"], expected) and masked.targets.tolist() == targets
     assert torch.equal(part["input_ids"].flatten()[masked.positions], masked.targets)
-
-
-def reference_seed(seed):
-    import xxhash
-
-    return xxhash.xxh3_64_intdigest(f"mlm {seed}".encode())
 
 
 def test_15_percent_are_masked_and_80_10_10_of_them_replaced():
