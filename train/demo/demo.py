@@ -87,16 +87,20 @@ def packaged_encoder() -> Path:
 
 
 def prepare_demo(run: Run) -> None:
-    """Write the corpus of a run of the demo, unless it is there, or the user brings one.
+    """Write the corpus of a run of the demo, unless it is there, or the user brings one."""
+    if run.demo and run.corpus == (str(Path(run.output) / CORPUS),) and not Path(run.corpus[0]).exists():
+        write_corpus(Path(run.output))
 
-    Its lines are sentences of Python's reference without code, tables, headings and markup, each once.
+
+def write_corpus(output: Path) -> Path:
+    """Write the demo's sentences to ``output/corpus.txt``, one a line, each once; return its path.
+
+    They are sentences of Python's reference without code, tables, headings and markup.
     """
-    corpus = Path(run.output) / CORPUS
-    if not run.demo or run.corpus != (str(corpus),) or corpus.exists():
-        return
     from pydoc_data.topics import topics  # 0.5 MB of text, needed here alone
 
-    paragraphs = (paragraph for name in sorted(topics) for paragraph in re.split(r"\n\s*\n", topics[name]))
-    texts = (" ".join(paragraph.replace("*", "").replace('"', "").split()) for paragraph in paragraphs)
+    paragraphs = (one for name in sorted(topics) for one in re.split(r"\n\s*\n", topics[name]))
+    texts = (" ".join(one.replace("*", "").replace('"', "").split()) for one in paragraphs)
     distinct = dict.fromkeys(sentence for text in texts for sentence in _END.split(text) if _PROSE.fullmatch(sentence))
-    write_file(corpus, "".join(f"{sentence}\n" for sentence in distinct))
+    write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in distinct).encode())
+    return output / CORPUS
