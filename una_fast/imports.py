@@ -29,7 +29,6 @@ EXTRA_OF = {
     "sentence_transformers": "integrations",
     "sentencepiece": "generate",
     "sklearn": "evaluate",
-    "tensorboard": "train",
     "tokenizers": "tokens",
     "torch": "tokens",
     "transformers": "tokens",

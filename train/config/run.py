@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from train.config.command import Parser, file_values
@@ -227,9 +228,9 @@ class Run:
     """on a GPU, add in the same order every time, without which --resume ends with other bits"""
     save_every: int | None = RUNNING.option(None, least=1)
     """steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth"""
-    report_to: str = RUNNING.option("tensorboard", metavar="NAMES")
-    """what shows the figures of the run, with commas between: tensorboard, wandb, trackio, mlflow, none, or
-    MODULE:CLASS, one of your own"""
+    report_to: str = RUNNING.option("tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES")
+    """what shows the figures of the run, with commas between: tensorboard (where it is installed, the default), wandb,
+    trackio, mlflow, none, or MODULE:CLASS, one of your own"""
     resume: bool = RUNNING.option(False, role="call")
     """go on from the checkpoint in OUTPUT/last; with --seeds, do what is left"""
     demo: bool = RUNNING.option(False, role="call")
