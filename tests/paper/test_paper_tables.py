@@ -41,12 +41,6 @@ def paper(folder, tiny_model, monkeypatch):
     return run
 
 
-def refusal(capsys, *words):
-    assert main(list(map(str, words))) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line
-
-
 def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
     texts = folder / "other.txt"
     words = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", "o", "--synonyms", "s.tsv"]
@@ -85,6 +79,11 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
     assert five["deviation"]["UNA"] == pytest.approx(abs(seeds["42"] - seeds["1"]) / 2**0.5)
     assert f"{100 * five['measured']['UNA']:.2f}" in (folder / "output" / "table.md").read_text()
     assert {path.name for path in (folder / "output" / "runs").iterdir()} == {"tiny_model0", "tiny_model0_augment-none"}
+
+    for said in (table["note"], " ".join(capsys.readouterr().out.split())):  # the encoder is not the paper's BERT
+        assert "Measured with --model=" in said and "--max-steps=2 --batch-size=8, which the paper's figures" in said
+    assert paper("alpha", "--rows", "5", "--columns", "UNA", "--temperature", "0.1")[0] == 2
+    assert "--temperature was 0.05" in capsys.readouterr().err
 
     monkeypatch.setattr(works, "train_seeds", lambda run: pytest.fail("trained again"))
     again = ["beta", "--rows", "0.5", "--columns", "UNA", "--seeds", "42,1"]
@@ -145,13 +144,6 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
     assert make_run(parse(words)).paraphrases
 
 
-def test_figures_of_another_encoder_say_what_was_trained(paper, folder, tmp_path, capsys):
-    """A difference to the paper's BERT would say nothing without it."""
-    _, table = paper("alpha", "--rows", "5", "--columns", "UNA")
-    for said in (table["note"], " ".join(capsys.readouterr().out.split())):
-        assert "Measured with --model=" in said and "--max-steps=2 --batch-size=8, which the paper's figures" in said
-
-
 @pytest.mark.slow
 def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
     rows = ["--rows", "5,1", "--columns", "UNA"]
@@ -167,42 +159,25 @@ def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
     assert code == 0 and all(row["measured"]["UNA"] is not None for row in table["rows"])
 
 
-class TestRefusals:
-    def test_a_table_that_is_not_there(self, capsys):
-        assert "TABLE is 'abaltion': choose from main, ablation" in refusal(capsys, "abaltion")
-        assert "TABLE is missing: choose from main, ablation" in refusal(capsys, "--output", "o")
+OWN = "--corpus {folder}/corpus.txt --data {folder} --output {new}"
+TRAINED = f"{OWN} --model {{model}} {' '.join(SMALL)}"
+REFUSED = [
+    ("abaltion", "TABLE is 'abaltion': choose from main, ablation"),
+    ("--output o", "TABLE is missing: choose from main, ablation"),
+    ("main --seed 1", "unknown option --seed: did you mean --seeds?"),
+    ("main", "--output is missing"),
+    ("main --data {folder} --output {new}", "holds no wiki1m_for_simcse.txt: give --corpus FILE, or fetch"),
+    (f"ablation {OWN}", "hf download bert-base-uncased"),
+    (f"alpha {OWN} --rows 2", "--rows: the table has no '2': choose from 9, 7, 5"),
+    (f"main {TRAINED} --rows 'BERT + paraphrasing'", "python -m train.generate paraphrase --model pegasus --corpus"),
+    (f"main {TRAINED} --rows 'BERT + paraphrasing' --paraphrases {{new}}", "new: there is no such file"),
+    (f"augmentations {TRAINED} --rows 'SimCSE,EDA synonym replacement' --synonyms {{new}}.tsv", "new.tsv"),
+]
 
-    def test_models_and_rows_that_are_not_there(self, folder, tmp_path, capsys):
-        own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path]
-        assert "hf download bert-base-uncased" in refusal(capsys, "ablation", *own)
-        assert "--rows: the table has no '2': choose from 9, 7, 5" in refusal(capsys, "alpha", *own, "--rows", "2")
 
-    def test_no_corpus(self, folder, tmp_path, capsys):
-        said = refusal(capsys, "main", "--data", folder, "--output", tmp_path)
-        assert "holds no wiki1m_for_simcse.txt: give --corpus FILE, or fetch" in said
-
-    def test_options_that_the_command_settles(self, capsys):
-        assert "unknown option --seed: did you mean --seeds?" in refusal(capsys, "main", "--seed", "1")
-        assert "--output is missing" in refusal(capsys, "main")
-
-    def test_a_run_of_other_settings_in_the_folder(self, paper, tmp_path, capsys):
-        rows, output = ["--rows", "5", "--columns", "UNA"], tmp_path / "other"
-        assert paper("alpha", *rows, output=output)[0] == 0
-        assert paper("alpha", *rows, "--temperature", "0.1", output=output)[0] == 2
-        assert "--temperature was 0.05" in capsys.readouterr().err
-
-    def test_a_file_of_paraphrases_that_is_not_there_or_cut_short(self, paper, folder, tmp_path, capsys):
-        row = ["--rows", "BERT + paraphrasing"]
-        assert paper("main", *row, output=tmp_path / "a")[0] == 2
-        assert "python -m train.generate paraphrase --model pegasus --corpus" in capsys.readouterr().err
-        assert paper("main", *row, "--paraphrases", tmp_path / "none.txt", output=tmp_path / "a")[0] == 2
-        assert "none.txt: there is no such file" in capsys.readouterr().err
-        short = tmp_path / "short.txt"
-        short.write_text("".join((folder / "corpus.txt").read_text().splitlines(keepends=True)[:-3]))
-        assert paper("main", *row, "--paraphrases", short, output=tmp_path / "a")[0] == 2
-        assert "has 67 sentences and the corpus 70" in capsys.readouterr().err
-
-    def test_what_a_later_row_lacks_is_said_before_the_first_is_trained(self, paper, tmp_path, capsys):
-        rows = ["--rows", "SimCSE,EDA synonym replacement", "--synonyms", tmp_path / "none.tsv"]
-        assert paper("augmentations", *rows, output=tmp_path / "new")[0] == 2
-        assert "none.tsv" in capsys.readouterr().err and not (tmp_path / "new").exists()
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_bad_input_is_a_sentence_before_a_run(folder, tiny_model, tmp_path, capsys, words, message):
+    words = shlex.split(words.format(folder=folder, model=tiny_model, new=tmp_path / "new"))
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line and not (tmp_path / "new").exists()

@@ -1,14 +1,12 @@
-"""`python -m train.download` against a stand-in for the hub on this machine."""
+"""`python -m train.download` against a folder that stands in for the hub."""
 
 import hashlib
 import io
+import shutil
 import tarfile
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import huggingface_hub.constants
+import huggingface_hub
 import pytest
 
 from train import download
@@ -19,47 +17,6 @@ from train.evaluation.tasks.registry import TaskRow
 from una_fast.errors import InputError
 
 WIKI_TEXT = "".join(f"Sentence number {i} of the stand-in .\n" for i in range(4000)).encode()
-
-
-class Hub(ThreadingHTTPServer):
-    """Serves files as the hub does: HEAD with checksum and size, and GET."""
-
-    def __init__(self, files: dict[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files = files
-        self.checksums = {
-            name: hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() for name, content in files.items()
-        }
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Hub
-
-    def do_HEAD(self) -> None:
-        self.answer(with_body=False)
-
-    def do_GET(self) -> None:
-        self.answer(with_body=True)
-
-    def answer(self, with_body: bool) -> None:
-        prefix = f"/datasets/{REPOSITORY}/resolve/main/"
-        name = self.path.removeprefix(prefix).removeprefix(f"/{NEAR_MISSES}/")
-        if not self.path.startswith((prefix, f"/{NEAR_MISSES}/")) or name not in self.server.files:
-            self.send_response(404)
-            self.send_header("X-Error-Code", "EntryNotFound")
-            self.end_headers()
-            return
-        content = self.server.files[name]
-        self.send_response(200)
-        self.send_header("ETag", f'"{self.server.checksums[name]}"')
-        self.send_header("X-Repo-Commit", "c" * 40)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if with_body:
-            self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
@@ -73,24 +30,31 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands in for the hub and for GitHub."""
+    hub = tmp_path_factory.mktemp("hub")
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
-    near_misses = {f"{name}.json": f'["{name}"]'.encode() for name in download.NEAR_MISS_CHECKSUMS}
-    server = Hub({WIKI: WIKI_TEXT, SENTEVAL: archive(stsb), **near_misses})
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setenv("HF_ENDPOINT", address)
-    monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", f"{address}/{NEAR_MISSES}")
-    checksums = {name: server.checksums[f"{name}.json"] for name in download.NEAR_MISS_CHECKSUMS}
+    files = {WIKI: WIKI_TEXT, SENTEVAL: archive(stsb)}
+    files |= {f"{name}.json": f'["{name}"]'.encode() for name in download.NEAR_MISS_CHECKSUMS}
+    for name, content in files.items():
+        (hub / name).write_bytes(content)
+    checksums = {
+        name: hashlib.sha1(b"blob %d\0" % len(files[f"{name}.json"]) + files[f"{name}.json"]).hexdigest()
+        for name in download.NEAR_MISS_CHECKSUMS
+    }
+    monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", hub.as_uri())
     monkeypatch.setattr(download, "NEAR_MISS_CHECKSUMS", checksums)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+
+    def from_hub(repository: str, name: str, *, repo_type: str, local_dir: Path, endpoint: str | None) -> str:
+        assert (repository, repo_type) == (REPOSITORY, "dataset")
+        return str(shutil.copy(hub / name, local_dir))
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", from_hub)
+    return hub
 
 
 def test_all_files_are_fetched_checked_and_laid_out(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
@@ -104,11 +68,11 @@ def test_all_files_are_fetched_checked_and_laid_out(
     assert (tmp_path / "senteval/downstream/STS/STSBenchmark/sts-test.csv").is_file()
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in download.NEAR_MISS_CHECKSUMS)}
-    hub.files.clear()
+    shutil.rmtree(hub)
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
 
-def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_or_short_is_said(hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
@@ -117,14 +81,14 @@ def test_what_is_missing_or_short_is_said(hub: Hub, tmp_path: Path, capsys: pyte
     assert "replace_obj: " in said and "cannot be read as entries of SugarCrepe++" in said
 
 
-def test_a_file_in_the_way_of_a_folder_gets_a_sentence(hub: Hub, tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_a_folder_gets_a_sentence(hub: Path, tmp_path: Path) -> None:
     (tmp_path / "corpora").write_text("mine")
     with pytest.raises(InputError, match="cannot be written"):
         fetch("wiki", tmp_path)
     assert (tmp_path / "corpora").read_text() == "mine"
 
 
-def test_a_near_miss_file_with_another_letter_is_noticed(hub: Hub, tmp_path: Path) -> None:
+def test_a_near_miss_file_with_another_letter_is_noticed(hub: Path, tmp_path: Path) -> None:
     fetch("near-miss", tmp_path)
     path = tmp_path / NEAR_MISSES / "swap_att.json"
     path.write_text(path.read_text().replace("swap", "swop"))
@@ -132,8 +96,8 @@ def test_a_near_miss_file_with_another_letter_is_noticed(hub: Hub, tmp_path: Pat
     assert problems.count("does not have the checksum") == 1 and f"swap_att: {path} (delete it): the file" in problems
 
 
-def test_a_file_the_hub_lacks_is_named(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hub.files.clear()
+def test_a_file_the_hub_lacks_is_named(hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(hub)
     assert main(["--to", str(tmp_path), "--only", "senteval"]) == 2
     assert f"error: {REPOSITORY}/{SENTEVAL}: " in capsys.readouterr().err
     with pytest.raises(InputError, match="call again"):

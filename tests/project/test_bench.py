@@ -1,16 +1,21 @@
-"""`train_cpu` and `train_gpu` of `bench.training` on a tiny model: their tables, and messages for bad input."""
+"""The scripts of bench on a tiny model: what they measure, the tables that they write, and messages for bad input."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
-from bench.training import train_cpu, train_gpu
+from bench import report, style
+from bench.check import REFERENCES, slower, summary
+from bench.training import train_cpu, train_gpu, trainers
 from bench.training.step_table import BASE, COLUMNS
 from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
+from support.tokenizer_families import training_lines
 
-pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+LINES = [line for line in training_lines()[:400] if line.strip()]
 
 
 @pytest.fixture
@@ -18,7 +23,7 @@ def corpus(tmp_path):
     return str(write_corpus(tmp_path / "corpus.txt"))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def one_thread(monkeypatch):
     """Use one thread: a tiny model gains nothing from more."""
     threads = torch.get_num_threads()
@@ -37,6 +42,8 @@ def on_cpu(corpus, model, path, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
 def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, capsys):
     path = tmp_path / "results" / "train_gpu.json"
     assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "una_fast, bf16") == 0
@@ -53,6 +60,8 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert list(json.loads(path.read_text())["measured"]["steps"]) == ["(batches alone)"]  # another batch
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
 def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tmp_path, capsys):
     pytest.importorskip("accelerate")
     path = tmp_path / "train_cpu.json"
@@ -103,3 +112,53 @@ def test_an_epoch_stands_beside_the_released_codes_steps():
     assert times["rows"][0] == ["graphs", "6,400", "100", "1.0", "9.0", "10.00", "6,400", "12.0 %", "2.00", ""]
     assert times["rows"][1][:6] == [f"{BASE}, its steps alone", "6,400", "100", "6.0", "", "60.00"]
     assert shares["rows"] == [["graphs", "0.0 %", "40.0 %", "50.0 %", "0.0 %", "0.0 %", "0.0 %", "10.0 %"]]
+
+
+@pytest.mark.slow
+def test_every_way_is_measured(corpus, tiny_model, tmp_path, capsys):
+    places = ["--corpus", corpus, "--model", str(tiny_model), "--json", str(tmp_path / "trainers.json")]
+    assert trainers.main([*places, "--batch-size", "8", "--rounds", "1", "--steps", "2"]) == 0
+    (table,) = json.loads((tmp_path / "trainers.json").read_text())["tables"]
+    assert table["columns"] == trainers.COLUMNS
+    ways = {name: cells for name, *cells in table["rows"]}
+    assert list(ways) == ["no negatives", trainers.FROZEN, "UNA by text", "UNA by rows", "mine_hard_negatives"]
+    for name, (preparation, batch, step, speed, share, added) in ways.items():
+        numbers = [float(cell.replace(",", "")) for cell in (batch, step, speed, preparation)]
+        assert all(number > 0 for number in numbers[:3]) and numbers[3] >= 0
+        assert share.endswith(" %") and added.endswith(" %") == name.startswith("UNA by")
+    assert report.single_table(table).count("\n|") >= 6 and "UNA by rows" in capsys.readouterr().out
+
+
+def test_a_slower_kernel_is_named_with_its_last_good_commit():
+    good = dict.fromkeys(REFERENCES, 0.5)
+    saved = summary([good, {**good, "index": 0.55}], "abc1234")
+    assert saved["kernels"]["index"] == {"ratio": 0.5, "tolerance": 0.3, "commit": "abc1234"}
+    assert saved["kernels"]["augment"]["tolerance"] == 0.15
+    assert slower({**good, "index": 0.64}, saved, 1.0) == []
+    (message,) = slower({**good, "augment": 0.6}, saved, 1.0)
+    assert message.endswith(
+        "takes 0.6 times as long as nltk, and took 0.5 times as long at commit abc1234, with a tolerance of 15%"
+    )
+    assert message.startswith("augment: ")
+    assert slower({**good, "augment": 0.6}, saved, 2.0) == []
+
+
+@pytest.mark.parametrize("name", style.FEATURES)
+def test_texts_of_one_kind_cannot_be_told_and_marked_ones_can(name):
+    shifted = LINES[1:] + LINES[:1]
+    assert style.accuracy(style.FEATURES[name](), LINES, shifted) < 0.6
+    assert style.accuracy(style.FEATURES[name](), LINES, [f"{line} ~ ^ ~ ^" for line in LINES]) > 0.95
+
+
+def test_a_language_model_is_a_distribution_and_prefers_its_texts():
+    model = style.LanguageModel(["a b", "a c", "a b"])
+    words = ["a", "b", "c", "</s>", "unseen"]
+    for first in ("<s>", "a", "b", "unseen"):
+        assert sum(model._probability(first, word) for word in words) == pytest.approx(1)
+    assert model.perplexity(["a b"]) < model.perplexity(["b a"]) < model.perplexity(["x y"])
+
+
+def test_the_page_shows_the_result():
+    result = json.loads((ROOT / style.RESULT).read_text(encoding="utf-8"))
+    assert list(result["rows"]) == list(style.SETTINGS)
+    assert (ROOT / style.PAGE).read_text(encoding="utf-8") == style.page(result)
