@@ -39,8 +39,7 @@ def serve(rank, world, port, requests):
 
 def train_rank(group, folder, model, settings, scale, patch):
     """Train, and embed three sentences; rank 0 leaves its losses and weights in `folder`."""
-    from train.encoder.encoder import load_encoder
-    from train.encoder.mlm import Masking
+    from train.encoder.encoder import Masking, load_encoder
     from train.encoder.pretrained import quiet
     from train.loop.data import BatchMaker, Plan
     from train.loop.trainer import Trainer

@@ -12,8 +12,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from support.fake_card import CARD, fake_card
 from support.fake_tokens import BATCH, CPU, SENTENCES, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
-from train.encoder.encoder import load_encoder
-from train.encoder.mlm import Masking
+from train.encoder.encoder import Masking, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.loop import trainer as trainers
 from train.loop.data import BatchMaker, Plan

@@ -18,8 +18,7 @@ from transformers import (
 from support import reference
 from support.small_runs import options
 from train.config.run import make_run
-from train.encoder.encoder import load_encoder
-from train.encoder.mlm import Masking, masking_of
+from train.encoder.encoder import Masking, load_encoder, masking_of
 from una_fast.errors import InputError
 
 MASK, PAD, TOKENS = 103, 0, 500

@@ -6,7 +6,7 @@ from torch import nn
 from transformers.optimization import get_scheduler
 
 from train.config.run import make_run
-from train.loop.optimizer import adamw, learning_rate
+from train.loop.trainer import adamw, learning_rate
 
 VALUES = {"corpus": "c.txt", "model": "m", "output": "o", "learning_rate": 1e-3}
 NAMES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}

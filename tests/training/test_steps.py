@@ -11,8 +11,7 @@ from torch.nn.functional import cosine_similarity
 
 from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
-from train.encoder.encoder import load_encoder
-from train.encoder.mlm import Masking
+from train.encoder.encoder import Masking, load_encoder
 from train.loop.data import BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
 from train.loop.distributed import Ranks, rank_share
 from train.loop.trainer import Trainer

@@ -1,24 +1,124 @@
-"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and the head that training alone uses.
+"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and what training alone adds to it.
 
-Letters: B rows, L tokens, D width.
+That is a head (Linear + tanh), and the masked-language-model loss of SimCSE (Gao et al. 2021, section 3). As in BERT
+(Devlin et al. 2019, section 3.1), 15 % of the tokens are to be predicted, special tokens never. Of these, 80 % are
+replaced by the mask token, 10 % by a random token of the vocabulary, and 10 % stay. Each draw is a function of (seed,
+epoch, row, position). This loss is trained with the encoder, and kept in checkpoints but not in best/.
+
+Letters: B rows, L tokens, D width of states, E of word embeddings, m masked tokens, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import xxhash
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import AutoModel
+from torch.nn import functional
+from transformers import AutoModel, AutoModelForMaskedLM
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.mlm import Masked, MlmHead, load_mlm_head
-from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
-from train.encoder.pretrained import from_pretrained, load_config
+from train.encoder.pretrained import Modules, from_pretrained, load_config, read_modules
+from una_fast.augment.counter_rng import CounterRNG
+from una_fast.errors import InputError
+
+SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
+CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
+# for each family: the names of the linear layer, of the normalisation and of the bias
+NAMES = (
+    ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+)
+
+
+class Masked(NamedTuple):
+    """Masked sentences of a rank."""
+
+    part: dict[str, Tensor]  # token ids and mask (b, L)
+    positions: Tensor  # int64 (m,), places of the masked tokens in the flattened (b L)
+    targets: Tensor  # int64 (m,), the original tokens at these places
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Masks tokens of sentences."""
+
+    seed: int
+    mask_id: int
+    n_tokens: int  # of the vocabulary
+    special: tuple[int, ...]  # ids that are never masked
+
+    def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
+        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
+        ids = part["input_ids"].numpy()
+        draws = CounterRNG(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
+        width = ids.shape[1]
+        chosen = (draws.units(width, CHOICE) < SHARE) & ~np.isin(ids, self.special)
+        chosen &= part["attention_mask"].numpy().astype(bool)
+        kind = draws.units(width, KIND)
+        random = draws.below(self.n_tokens, width, TOKEN)
+        put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
+        used = part["attention_mask"].any(0).nonzero()[:, 0]  # columns in which some sentence has a token
+        columns = slice(int(used[0]), int(used[-1]) + 1)
+        cut = {name: tensor[:, columns].contiguous() for name, tensor in part.items()}
+        places = torch.from_numpy(chosen[:, columns].reshape(-1)).nonzero()[:, 0]
+        targets = cut["input_ids"].flatten()[places]
+        cut["input_ids"] = torch.from_numpy(np.where(chosen, put, ids)[:, columns].copy())
+        return Masked(cut, places, targets)
+
+
+def masking_of(tokenizer: Any, seed: int) -> Masking:
+    """The Masking for sentences of a tokenizer. Raises InputError if it has no mask token."""
+    if tokenizer.mask_token_id is None:
+        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
+    return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
+
+
+class MlmHead(nn.Module):
+    """The head on states of width D, for a table of word embeddings (V, E)."""
+
+    def __init__(self, width: int, n_tokens: int, word_width: int, eps: float) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, word_width)
+        self.norm = nn.LayerNorm(word_width, eps=eps)
+        self.bias = nn.Parameter(torch.zeros(n_tokens))
+
+    def forward(self, states: Tensor, targets: Tensor, words: Tensor) -> Tensor:
+        """The sum of cross-entropies, a scalar; states: (m, D), targets: int64 (m,), words: (V, E)."""
+        hidden = self.norm(functional.gelu(self.dense(states)))
+        logits = functional.linear(hidden, words, self.bias)  # (m, V)
+        return functional.cross_entropy(logits.float(), targets, reduction="sum")
+
+
+def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool = False) -> MlmHead:
+    """The head of a checkpoint, or a new one, drawn from `seed`, for a checkpoint that has none.
+
+    config: the encoder's; words: its word embeddings (V, E).
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head = MlmHead(config.hidden_size, len(words), words.shape[1], getattr(config, "layer_norm_eps", 1e-12))
+        nn.init.normal_(head.dense.weight, std=0.02)
+        nn.init.zeros_(head.dense.bias)
+        try:
+            model, info = from_pretrained("weights", AutoModelForMaskedLM, name, trust, output_loading_info=True)
+        except InputError:  # transformers has no such head for this kind of model
+            return head
+    saved = {key: value.float() for key, value in model.state_dict().items() if key not in info["missing_keys"]}
+    for dense, norm, bias in NAMES:
+        names = {"dense.weight": f"{dense}.weight", "dense.bias": f"{dense}.bias", "norm.weight": f"{norm}.weight",
+                 "norm.bias": f"{norm}.bias", "bias": bias}  # fmt: skip
+        if all(name in saved and saved[name].shape == head.state_dict()[own].shape for own, name in names.items()):
+            head.load_state_dict({own: saved[name] for own, name in names.items()})
+    return head
 
 
 class SentenceEncoder(nn.Module):

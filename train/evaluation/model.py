@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.modules import Modules, read_modules
 from train.encoder.pooling import AUTO, POOLINGS, PoolingRow, check_pooling
-from train.encoder.pretrained import from_pretrained, load_tokenizer, quiet
+from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, quiet, read_modules
 from train.evaluation.embed import LONGEST
 from una_fast.errors import InputError, counted
 

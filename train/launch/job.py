@@ -13,8 +13,7 @@ import xxhash
 from transformers.utils.hub import cached_file
 
 from train.config.run import SAME, Run
-from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
-from train.encoder.mlm import masking_of
+from train.encoder.encoder import SentenceEncoder, load_encoder, masking_of, weights_digest
 from train.encoder.pretrained import load_tokenizer
 from train.evaluation.embed import PairScorer
 from train.evaluation.tasks.sts import load_dev

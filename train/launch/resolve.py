@@ -11,11 +11,9 @@ import torch
 
 from train.config.run import WITH_SYNONYMS, Run
 from train.encoder.cpu import has_bf16
-from train.encoder.encoder import head_of
-from train.encoder.mlm import masking_of
-from train.encoder.modules import Modules, read_modules
+from train.encoder.encoder import head_of, masking_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
-from train.encoder.pretrained import load_config, load_tokenizer, quiet
+from train.encoder.pretrained import Modules, load_config, load_tokenizer, quiet, read_modules
 from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import check_evaluation, check_push
 from train.objective.registry import loss_row

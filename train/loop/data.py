@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from train.encoder.mlm import Masked, Masking
+from train.encoder.encoder import Masked, Masking
 from train.loop.distributed import rank_share
 from una_fast.tokens.ids import TokenIds
 

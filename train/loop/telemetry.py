@@ -12,8 +12,7 @@ import torch
 
 from train.loop.data import Batch
 from train.loop.distributed import StopConsensus
-from train.loop.optimizer import learning_rate
-from train.loop.trainer import Step, Trainer
+from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.folder import dev_name
 from train.record.metrics import AsyncLossReader, Recorder

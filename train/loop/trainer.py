@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,11 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
-from train.encoder.encoder import SentenceEncoder, compile_encoder
-from train.encoder.mlm import Masked
+from train.encoder.encoder import Masked, SentenceEncoder, compile_encoder
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
-from train.loop.optimizer import adamw, learning_rate
 from train.objective.noise import noise_on
 from train.objective.registry import loss_row
 from train.record.resources import Stopwatch
@@ -230,3 +229,33 @@ class Trainer:
         with self.autocast():
             embeddings = self.encoder.embed(mine)
         return gather(embeddings.float()[:n_own], n, self.ranks)
+
+
+def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
+    """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of LayerNorm out."""
+    assert run.learning_rate is not None
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    norms = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, nn.LayerNorm))
+    plain = [name for name in trained if name.endswith("bias") or name.startswith(norms)]
+    decayed = [name for name in trained if name not in plain]
+    groups = [
+        {"params": [trained[name] for name in names], "weight_decay": decay}
+        for names, decay in ((decayed, run.weight_decay), (plain, 0.0))
+    ]
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=run.learning_rate, fused=True)
+
+
+def learning_rate(run: Run, step: int, n_steps: int) -> float:
+    """The learning rate of optimiser step `step` of `n_steps`, counted from 0.
+
+    It rises linearly from 0 over --warmup-steps w, then stays, or falls to 0 with f = (step - w) / (n_steps - w): as
+    1 - f if linear, as (1 + cos(pi f)) / 2 if cosine. These are transformers' `get_*_schedule_with_warmup`.
+    --warmup-steps below 1 is a share of all steps, rounded up.
+    """
+    assert run.learning_rate is not None
+    warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)
+    if step < warmup:
+        return run.learning_rate * step / warmup
+    passed = (step - warmup) / max(1, n_steps - warmup)
+    factor = {"constant": 1.0, "linear": 1 - passed, "cosine": (1 + math.cos(math.pi * passed)) / 2}
+    return run.learning_rate * factor[run.schedule or "linear"]
