@@ -24,10 +24,8 @@ import una_fast
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import table, write_between_marks
 from train.config.command import run_command
-from train.evaluation.embed import Batches, rows_among
-from train.evaluation.files import downstream_folder
-from train.evaluation.model import load_model
-from train.evaluation.tasks.registry import EvaluationProtocol, read_task
+from train.evaluation.model import Batches, load_model, rows_among
+from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
 from train.record.folder import write_json
 from una_fast.errors import InputError
 

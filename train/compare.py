@@ -22,7 +22,7 @@ from train.config.command import Command
 from train.config.options import option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
-from train.evaluation.files import read_columns
+from train.evaluation.tasks.registry import read_columns
 from train.record.folder import COMPARISON, RUNS, is_own, output_folder, read_mark, write_file, write_json
 from train.report.intervals import Comparison
 from train.report.runs import DEV, STS_AVERAGE, Group, find_runs, kept_start

@@ -18,8 +18,7 @@ from typing import IO, Any, cast
 
 from train.config.command import Command
 from train.config.options import option, options_of
-from train.evaluation.files import NEAR_MISSES, downstream_folder
-from train.evaluation.tasks.registry import TASKS, read_task, suite
+from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import unwritable

@@ -7,7 +7,7 @@ import itertools
 import zlib
 from pathlib import Path
 
-from train.evaluation.files import read_columns
+from train.evaluation.tasks.registry import read_columns
 from train.record.folder import write_file
 from una_fast.errors import InputError
 

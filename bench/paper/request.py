@@ -12,7 +12,7 @@ from bench.paper.tables import Cell, Source, cells_of, contents
 from train.config.command import Parser
 from train.config.options import option, options_of, words_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
-from train.evaluation.files import downstream_folder
+from train.evaluation.tasks.registry import downstream_folder
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model

@@ -17,10 +17,16 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from sentence_transformers import SentenceTransformer
 
-from train.evaluation.files import downstream_folder, normalise_spaces, number_in, read_columns
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
-from train.evaluation.tasks.registry import EvaluationProtocol, suite
+from train.evaluation.tasks.registry import (
+    EvaluationProtocol,
+    downstream_folder,
+    normalise_spaces,
+    number_in,
+    read_columns,
+    suite,
+)
 from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 

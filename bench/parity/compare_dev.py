@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.evaluation.embed import PairScorer
+from train.evaluation.model import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from una_fast.errors import InputError
 

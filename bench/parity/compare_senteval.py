@@ -20,10 +20,9 @@ import torch
 
 from bench.parity.senteval import Batcher, prepare
 from bench.training.step_table import described, save
-from train.evaluation.files import downstream_folder
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate, read_tasks
-from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, task_names
+from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, downstream_folder, task_names
 from train.evaluation.tasks.transfer import SETTINGS
 from una_fast.errors import InputError
 

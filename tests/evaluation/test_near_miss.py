@@ -158,7 +158,7 @@ def test_near_misses_alone_are_scored_without_senteval(
         ('[{"caption": "a"}]', "KeyError.'caption2'"),
         (
             json.dumps([{**dict.fromkeys(("caption", "caption2", "negative_caption"), "a"), "filename": 3}]),
-            "else than text",
+            "cannot be read as entries",
         ),
         ("[]", "near_miss: holds no entries of replace_obj in split 'test'"),
     ],

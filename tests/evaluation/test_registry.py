@@ -24,7 +24,7 @@ MODULE = '''
 
 import numpy as np
 
-from train.evaluation.files import number_in, read_columns
+from train.evaluation.tasks.registry import number_in, read_columns
 from train.evaluation.tasks.sts import StsTask
 
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from train.encoder.pooling import POOLINGS
-from train.evaluation.embed import Batches, PairScorer, batch_bounds, rows_among
-from train.evaluation.files import downstream_folder
-from train.evaluation.model import load_model
+from train.evaluation.model import Batches, PairScorer, batch_bounds, load_model, rows_among
 from train.evaluation.similarity import alignment, correlate, cosine, pearson, spearman, uniformity, whiten
 from train.evaluation.tasks import sts
-from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, suite
+from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, downstream_folder, suite
 from train.evaluation.tasks.sts import StsTask, load_dev
 from una_fast.errors import InputError
 
@@ -173,7 +171,7 @@ def test_batches_cover_all_rows_within_the_budget(lengths: list[int], budget: in
 def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("train.evaluation.embed.CPU_BATCH_TOKENS", 8)
+    monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 8)
     model = load_model(str(tiny_model))
     distinct = {}
     assert rows_among(distinct, ["a b", "c", "a b"]).tolist() == [0, 1, 0]
@@ -229,7 +227,7 @@ def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
 
 
 def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("train.evaluation.embed.CPU_BATCH_TOKENS", 16)
+    monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 16)
     model = load_model(str(tiny_model))
     first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
     second = ["a man is playing", "a dog", "it rains on the old town", "one more sentence there"]

@@ -11,9 +11,8 @@ import pytest
 
 from train import download
 from train.download import REPOSITORY, SENTEVAL, WIKI, check, check_content, fetch, main, unpack
-from train.evaluation.files import NEAR_MISSES
 from train.evaluation.tasks import near_miss
-from train.evaluation.tasks.registry import TaskRow
+from train.evaluation.tasks.registry import NEAR_MISSES, TaskRow
 from una_fast.errors import InputError
 
 WIKI_TEXT = "".join(f"Sentence number {i} of the stand-in .\n" for i in range(4000)).encode()

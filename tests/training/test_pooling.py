@@ -13,8 +13,7 @@ from train.config.run import make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pooling import OF_TRAINING, POOLINGS
 from train.encoder.pretrained import FLAGS, load_tokenizer, read_modules
-from train.evaluation.embed import PairScorer
-from train.evaluation.model import load_model
+from train.evaluation.model import PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.scoring import embed
 from train.evaluation.tasks.registry import EvaluationProtocol

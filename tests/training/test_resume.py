@@ -27,7 +27,7 @@ from support.small_runs import (
     train_here,
     wait_for_step,
 )
-from train.evaluation.embed import PairScorer
+from train.evaluation.model import PairScorer
 from train.loop import loop
 from train.loop.trainer import Step, Trainer
 from train.record import checkpoint

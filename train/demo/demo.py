@@ -15,8 +15,7 @@ import numpy as np
 
 from train.config.run import Run
 from train.encoder.pooling import POOLINGS
-from train.evaluation.embed import PairScorer
-from train.evaluation.model import load_model
+from train.evaluation.model import PairScorer, load_model
 from train.evaluation.tasks.sts import load_dev
 from train.record.folder import BEST, write_file
 from train.signals import tell_user

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.embed import Batches, rows_among
-from train.evaluation.model import EvaluatedModel, load_model
+from train.evaluation.model import Batches, EvaluatedModel, load_model, rows_among
 from train.evaluation.similarity import whiten
 from train.evaluation.tasks.registry import (
     FULL,
@@ -82,7 +82,8 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     for task, task_rows in zip(tasks, rows, strict=True):
         described |= kind_of(task.kind).stated(protocol)
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
-        scores[task.kind][task.name], task_notes = task.score(space, task_rows, protocol)
+        task_scores, task_notes = task.score(space, task_rows, protocol)
+        scores[task.kind][task.name] = _or_none(task_scores)
         notes += task_notes
     averages = {
         kind: _mean(kind_of(kind).columns(described)[0], scores[kind]) if scores[kind] else None for kind in FULL
@@ -141,3 +142,10 @@ def _mean(column: Column, tasks: Mapping[str, Scores]) -> float | None:
     """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
     defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
     return sum(defined) / len(defined) if defined else None
+
+
+def _or_none(scores: Scores) -> Scores:
+    """The scores of a task with None in the place of NaN, which JSON lacks."""
+    if isinstance(scores, dict):
+        return {name: _or_none(value) for name, value in scores.items()}
+    return None if math.isnan(scores) else scores

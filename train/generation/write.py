@@ -21,8 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from train.encoder.pretrained import quiet
-from train.evaluation.embed import batch_bounds
-from train.evaluation.model import pick_device
+from train.evaluation.model import batch_bounds, pick_device
 from train.generation.options import Job
 from train.generation.seq2seq import Seq2Seq, check_model
 from train.record.checkpoint import check_resumed

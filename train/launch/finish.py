@@ -10,9 +10,8 @@ from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_re
 
 from train.config.run import Run
 from train.demo.demo import show_results
-from train.evaluation.files import downstream_folder
 from train.evaluation.scoring import read_tasks, score_model
-from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, task_names
+from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, task_names
 from train.record.card import write_card
 from train.record.folder import BEST, EVALUATION, LAST, read_object, read_summary, write_json
 from train.report.__main__ import main as write_report

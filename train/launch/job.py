@@ -15,7 +15,7 @@ from transformers.utils.hub import cached_file
 from train.config.run import SAME, Run
 from train.encoder.encoder import SentenceEncoder, load_encoder, masking_of, weights_digest
 from train.encoder.pretrained import load_tokenizer
-from train.evaluation.embed import PairScorer
+from train.evaluation.model import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.launch.corpus import Indexes, TrainingRows, open_indexes
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Ids, Rows, Source, Views, unchanged

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from train.evaluation.embed import PairScorer
+from train.evaluation.model import PairScorer
 from train.loop.data import BatchMaker, prefetched
 from train.loop.distributed import FAILED, StopConsensus
 from train.loop.telemetry import Telemetry

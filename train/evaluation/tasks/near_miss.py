@@ -12,6 +12,7 @@ the images that "dev" lacks.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,17 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from train.evaluation.files import NEAR_MISSES, normalise_spaces, read_columns, read_lines
 from train.evaluation.similarity import auc, cosine, recall
-from train.evaluation.tasks.registry import Column, EvaluationProtocol, Scores, Task, or_none
+from train.evaluation.tasks.registry import (
+    NEAR_MISSES,
+    Column,
+    EvaluationProtocol,
+    Scores,
+    Task,
+    normalise_spaces,
+    read_columns,
+    read_lines,
+)
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 
@@ -52,8 +61,8 @@ class NearMissTask(Task):
         """The fraction that the measure gives."""
         if protocol.held_out and self.dev is not None:
             rows = [part[~self.dev] for part in rows]
-        value = or_none(self.measure([embeddings[part] for part in rows]))
-        return value, [] if value is not None else [f"{self.name}: too few entries, so no score is defined"]
+        value = self.measure([embeddings[part] for part in rows])
+        return value, [f"{self.name}: too few entries, so no score is defined"] if math.isnan(value) else []
 
 
 def hits(embeddings: Sequence[NDArray]) -> float:
@@ -98,12 +107,9 @@ def is_dev(image: str) -> bool:
 def _read_entries(path: Path) -> list[dict[str, str]]:
     try:
         entries = json.loads("\n".join(read_lines(path)))
-        rows = [{name: entry[name] for name in (*COLUMNS, "filename")} for entry in entries]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return [{name: "" + entry[name] for name in (*COLUMNS, "filename")} for entry in entries]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as entries of SugarCrepe++ ({error!r})") from None
-    if not all(isinstance(text, str) for row in rows for text in row.values()):
-        raise InputError(f"{path}: an entry has something else than text in {', '.join(COLUMNS)} or filename")
-    return rows
 
 
 def _read_sick(path: Path, name: str, split: str) -> NearMissTask:

@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.evaluation.files import normalise_spaces, number_in, read_columns, read_lines
 from train.evaluation.similarity import alignment, correlate, cosine, uniformity
-from train.evaluation.tasks.registry import Column, EvaluationProtocol, Scores, Task, or_none
+from train.evaluation.tasks.registry import (
+    Column,
+    EvaluationProtocol,
+    Scores,
+    Task,
+    normalise_spaces,
+    number_in,
+    read_columns,
+    read_lines,
+)
 from una_fast.errors import InputError, counted
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
@@ -58,7 +66,7 @@ class StsTask(Task):
                     notes.append(f"{self.name} {name}".rstrip() + f": {equal}")
         if empty := sum(not text for side in self.texts for text in side):
             notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
-        return or_none(scores), notes
+        return scores, notes
 
 
 def columns(protocol: Mapping[str, Any]) -> list[Column]:
