@@ -12,10 +12,10 @@ from una_fast.version import VERSION
 if TYPE_CHECKING:
     from una_fast import integrations as integrations
     from una_fast import losses as losses
+    from una_fast.augment.base import WordAugmentation as WordAugmentation
     from una_fast.augment.eda import EDA as EDA
     from una_fast.augment.numba import numba_augmentation as numba_augmentation
     from una_fast.augment.una import Augmenter as Augmenter
-    from una_fast.augment.word_augmentation import WordAugmentation as WordAugmentation
     from una_fast.errors import InputError as InputError
     from una_fast.errors import InputWarning as InputWarning
     from una_fast.index.build import build_index as build_index
@@ -35,7 +35,7 @@ _HOMES = {
     "InputError": "errors",
     "InputWarning": "errors",
     "TokenIds": "tokens.ids",
-    "WordAugmentation": "augment.word_augmentation",
+    "WordAugmentation": "augment.base",
     "build_index": "index.build",
     "load_index": "index.index",
     "numba_augmentation": "augment.numba",

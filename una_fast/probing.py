@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from una_fast.augment.text_augmentation import TextAugmentation
+from una_fast.augment.base import TextAugmentation
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError, counted
 from una_fast.index.index import Index

@@ -97,9 +97,9 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     import una_fast  # here, so that --help and errors of the command line do not wait for it
     from una_fast.augment.registry import make_augmentation
 
-    check_radius(values["radius"], values["window"])
+    check_radius(values["radius"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return cast("Augmenter", make_augmentation("una", index, **{**values, "tokenizer": tokenizer}))
+    return cast("Augmenter", make_augmentation("una", index, {**values, "tokenizer": tokenizer}))
 
 
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:

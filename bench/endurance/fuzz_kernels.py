@@ -38,23 +38,18 @@ def random_setting(rng):
     }
 
 
-def random_window(rng):
-    return ("rank", int(rng.integers(1, 60))) if rng.random() < 0.7 else ("score", float(rng.uniform(0.01, 1.0)))
-
-
 def fuzz_corpus(seed: int) -> Counter:
     """Check all kernels on one random corpus; returns the number of rows that each was given."""
     rng = np.random.default_rng(seed)
     n_terms = int(rng.integers(2, 200))
     rows = [*random_rows(rng, ROWS_A_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]
-    setting, window = random_setting(rng), random_window(rng)
+    setting, radius = random_setting(rng), int(rng.integers(1, 60))
     checks.check_scores(rows)
     checks.check_probabilities(rows, setting)
-    checks.check_negatives(rows, setting, window, int(rng.integers(2**63)), int(rng.integers(5)))
-    checks.check_score_windows(rng.integers(0, 30, ROWS_A_CORPUS), float(rng.integers(1, 6)))
+    checks.check_negatives(rows, setting, radius, int(rng.integers(2**63)), int(rng.integers(5)))
     checks.check_relabel(rng.integers(0, 50, ROWS_A_CORPUS).tolist(), rng.permutation(50).tolist())
     text = [[t if rng.random() < 0.7 else "abc"[t % 3] for t in row] for row in random_rows(rng, 20, 99, 6)]
-    checks.check_unseen(rows, text, setting, window)
+    checks.check_unseen(rows, text, setting, radius)
     pieces = random_rows(rng, 30, 1000, 10)
     texts = random_rows(rng, ROWS_A_CORPUS, 30, 9)
     left = bool(rng.integers(2))
@@ -63,7 +58,7 @@ def fuzz_corpus(seed: int) -> Counter:
     )
     dtype = (np.uint16, np.int32)[int(rng.integers(2))]
     checks.check_padded_rows(pieces, rng.integers(0, 30, ROWS_A_CORPUS).tolist(), int(rng.integers(3, 24)), dtype, left)
-    kernels = "document_statistics probability negatives score_windows relabel emit pad_rows"
+    kernels = "document_statistics probability negatives relabel emit pad_rows"
     return Counter({**dict.fromkeys(kernels.split(), ROWS_A_CORPUS), "unseen": len(text)})
 
 

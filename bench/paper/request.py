@@ -73,7 +73,7 @@ class Request:
     def base(self) -> dict[str, Any]:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
         given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
-        return SETTINGS | ({} if {"corpus", "radius", "window"} & {*given} else {"radius": RADIUS}) | given
+        return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 
     def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
         """The run of a source. scored: on the STS tasks too, not on the dev set alone."""

@@ -117,7 +117,7 @@ def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     run = Run(**request.base | {"corpus": request.corpus, "seeds": ()})
 
     def draw(seed: int) -> str:
-        return make_augmentation("una", index_of(run), **{**vars(run), "seed": seed}).augment([source.name])[0]
+        return make_augmentation("una", index_of(run), vars(run), seed=seed).augment([source.name])[0]
 
     return Work(
         name=source.name,

@@ -25,8 +25,6 @@ from una_fast import InputError
         ({"radius": "0%"}, "radius='0%': a share must be a percentage above 0 and up to 100"),
         ({"radius": "101%"}, "radius='101%'"),
         ({"radius": np.array([1, 2])}, "radius=array"),
-        ({"radius": None, "window": "score"}, "radius=None: a distance in score"),
-        ({"radius": "1%", "window": "score"}, "radius='1%': a distance in score"),
         ({"beta": "0.5"}, r"beta='0.5': give a number in \[0, 1\]"),
         ({"beta": None}, "beta=None: give a number"),
         ({"beta": True}, "beta=True: give a number"),
@@ -35,12 +33,9 @@ from una_fast import InputError
         ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
         ({"radius": math.nan}, "radius=nan"),
         ({"radius": math.inf}, "radius=inf: a number of ranks"),
-        ({"radius": math.inf, "window": "score"}, "radius=inf: a distance in score must be finite"),
-        ({"radius": 0, "window": "score"}, "above 0"),
         ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
         ({"replace": "x"}, "replace='x'"),
         ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
-        ({"window": "x"}, "window='x': must be 'rank' or 'score'"),
     ],
 )
 def test_settings_out_of_range_are_refused(index, setting, message):

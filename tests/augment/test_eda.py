@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import una_fast
 from support import reference
 from una_fast import EDA, InputError
-from una_fast.augment import synonyms as sources
+from una_fast.augment import eda as sources
 
 OPERATIONS = ["synonym", "insert", "swap", "delete"]
 TABLE = {"a": ["b", "two words", "zz"], "b": ["a"], "unseen": ["c", "rare one"], "d": ["d"]}

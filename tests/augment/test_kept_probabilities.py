@@ -8,7 +8,7 @@ import pytest
 import una_fast
 from support.encoder_tokenizers import bert_uncased, roberta
 from support.short_corpus import CORPUS
-from una_fast.augment import kept_probabilities
+from una_fast.augment import settings as augmenter_settings
 
 LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than `choose` takes
 
@@ -44,7 +44,7 @@ def test_the_draws_are_the_same_with_and_without(saved, tokenizer, max_length, s
 
 def test_they_are_made_once_and_mapped(saved, monkeypatch):
     first = ids_of(saved, bert_uncased())
-    monkeypatch.setattr(kept_probabilities, "weighted_words", None)  # fails if they are made again
+    monkeypatch.setattr(augmenter_settings, "weighted_words", None)  # fails if they are made again
     again = una_fast.load_index(saved.path)
     assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
     una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
@@ -63,7 +63,7 @@ def test_other_probabilities_have_a_folder_of_their_own(saved):
 def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_is_short(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
-    monkeypatch.setattr(kept_probabilities, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
+    monkeypatch.setattr(augmenter_settings, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
     una_fast.Augmenter(saved, tokenizer=bert_uncased())
     assert folders(saved) == []
 
@@ -84,6 +84,6 @@ def test_a_table_of_another_index_is_not_used(saved):
 
 
 def test_no_table_where_the_terms_leave_too_few_bits(saved, monkeypatch):
-    monkeypatch.setattr(kept_probabilities, "MOST_ID_BITS", 4)
+    monkeypatch.setattr(augmenter_settings, "MOST_ID_BITS", 4)
     una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
     assert folders(saved) == []

@@ -76,7 +76,7 @@ def test_negatives_are_those_of_the_reference(index, marks, listed):
     kept = {i for i, term in enumerate(index.terms) if term in listed or (marks and is_punctuation(term))}
     rows = [row.tolist() for row in index.word_ids]
     setting = {"beta": 0.5, "fixed": kept}
-    expected = reference_negatives(rows, index, len(rows), ("rank", 7), setting, seed=5, epoch=2)
+    expected = reference_negatives(rows, index, len(rows), 7, setting, seed=5, epoch=2)
     assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import una_fast
-from support.short_corpus import CORPUS
 from una_fast.augment.radius import resolve_radius
 from una_fast.errors import InputWarning
 
@@ -60,7 +59,6 @@ def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
         assert una.radius == expected and f"radius={expected}," in repr(una)
         assert una.window(v // 2) == (max(0, v // 2 - expected), min(v, v // 2 + expected + 1))
         assert pickle.loads(pickle.dumps(una)).radius == expected
-    assert una_fast.Augmenter(index, radius=0.05, window="score").radius == 0.05
 
 
 def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
@@ -68,17 +66,7 @@ def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(ind
         una_fast.Augmenter(index, radius=4000)
     with pytest.warns(InputWarning, match="radius='20%'"):
         una_fast.Augmenter(index, radius="20%")
-    with pytest.warns(InputWarning, match="radius=9.0"):
-        una_fast.Augmenter(index, radius=9.0, window="score")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         una_fast.Augmenter(index)
         una_fast.Augmenter(index, radius=4000, replace="random")
-
-
-def test_score_windows_replace_by_terms_within_the_distance(index):
-    una = una_fast.Augmenter(index, radius=0.05, window="score", surface="paper")
-    for row, negative in enumerate(una.negatives(range(len(CORPUS)))):
-        for old, new in zip(index.words(row), negative.split(), strict=True):
-            a, b = index.term_ids[old], index.term_ids[new]
-            assert abs(index.max_tfidf[a] - index.max_tfidf[b]) <= 0.05 or abs(a - b) == 1 or a == b

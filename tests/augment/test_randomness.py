@@ -10,6 +10,7 @@ from support import reference
 from support.checks import ragged, sampling_config
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast.arrays import ID, RaggedArray
+from una_fast.augment.counter_rng import CounterRNG
 from una_fast.index.scores import TermScores
 
 N_DRAWS = 40_000
@@ -50,9 +51,7 @@ FIXED = {
 @pytest.mark.parametrize("shape", SCORES)
 def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant, fixed):
     scores, fixed = SCORES[shape], FIXED[fixed]
-    rules = sampling_config(
-        term_scores(scores), 10, window=("rank", 12), variant=variant, replace=replace, seed=3, fixed=fixed
-    )
+    rules = sampling_config(term_scores(scores), 10, radius=12, variant=variant, replace=replace, seed=3, fixed=fixed)
     window = (0, 60) if replace == "random" else reference.rank_window(scores.tolist(), term, 0.0, 12)
     excluded = term if variant == "paper" else None
     weights = reference.candidate_weights(scores.tolist(), window, excluded, replace, fixed)
@@ -75,38 +74,32 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_a_term_is_replaced_with_its_probability(p):
-    rules = sampling_config(term_scores(SCORES["like"]), 10, window=("rank", 5), select="random", beta=p)
+    rules = sampling_config(term_scores(SCORES["like"]), 10, radius=5, select="random", beta=p)
     replaced = np.count_nonzero(replacements(rules, 30) != 30)
     assert abs(replaced - p * N_DRAWS) <= 4 * (p * (1 - p) * N_DRAWS) ** 0.5
 
 
 def test_draws_are_those_of_the_reference_and_uniform():
-    rules = sampling_config(term_scores(SCORES["like"]), 10, seed=42)
-    names = [
-        (row, epoch, position, number)
-        for row in (0, 1, 999_999, 2**63)
-        for epoch in (0, 7)
-        for position in (0, 1, 31)
-        for number in (0, 1, 65)
-    ]
-    for row, epoch, position, number in names:
-        assert rules.draw(row, epoch, position, number) == reference.draw64(42, epoch, row, position, number)
-    units = [reference.unit(rules.draw(row, 0, position, 0)) for row in range(500) for position in range(20)]
-    assert kstest(units, "uniform").pvalue > 1e-3
+    rows = np.array([0, 1, 999_999, 2**63], dtype=np.uint64)
+    for epoch, number in ((0, 0), (7, 1), (7, 65)):
+        bits = CounterRNG(42, epoch, rows).bits(32, number)
+        expected = [[reference.draw64(42, epoch, row, place, number) for place in range(32)] for row in rows.tolist()]
+        assert bits.tolist() == expected
+    assert kstest(CounterRNG(42, 0, np.arange(500)).units(20).ravel(), "uniform").pvalue > 1e-3
 
 
 def test_neighbouring_rows_positions_and_epochs_are_uncorrelated():
-    rules = sampling_config(term_scores(SCORES["like"]), 10, seed=42)
-    base = np.array([reference.unit(rules.draw(r, 0, 0, 0)) for r in range(4000)])
-    for other in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
-        moved = np.array([reference.unit(rules.draw(r + other[0], other[1], other[2], other[3])) for r in range(4000)])
-        assert abs(np.corrcoef(base, moved)[0, 1]) < 0.06
+    def units(first_row=0, epoch=0, position=0, number=0):
+        return CounterRNG(42, epoch, np.arange(first_row, first_row + 4000)).units(2, number)[:, position]
+
+    for other in ({"first_row": 1}, {"epoch": 1}, {"position": 1}, {"number": 1}):
+        assert abs(np.corrcoef(units(), units(**other))[0, 1]) < 0.06
 
 
 def test_the_output_of_one_seed_is_fixed():
     """Fixed values: if they change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
-    kernel = Negatives(words, sampling_config(term_scores(SCORES["like"]), 10, window=("rank", 12), seed=42))
+    kernel = Negatives(words, sampling_config(term_scores(SCORES["like"]), 10, radius=12, seed=42))
     assert {epoch: kernel.terms(np.arange(3), epoch)[0].tolist() for epoch in (0, 1)} == {
         0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],
         1: [1, 1, 18, 20, 36, 53, 54, 58, 4, 4, 30, 51],

@@ -14,8 +14,8 @@ import una_fast
 from support.small_runs import ROOT
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
+from una_fast.augment.base import TextAugmentation
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
-from una_fast.augment.text_augmentation import TextAugmentation
 
 TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
 TABLE = {"the": ["that one", "zorg"], "of": ["from"], "is": ["seems", "appears to be"], "statement": ["utterance"]}

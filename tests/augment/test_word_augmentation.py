@@ -10,9 +10,9 @@ import pytest
 
 import una_fast
 from support.tokenizer_families import training_lines
+from una_fast.augment.base import WordAugmentation
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.surface import QUOTES
-from una_fast.augment.word_augmentation import WordAugmentation
 
 TEXTS = [*training_lines()[:60], ""]
 

@@ -34,8 +34,6 @@ for variant in ("paper", "released"):
     parts[variant] = "\n".join(una.texts(range(0, 1_059, 2), epoch=2))
     parts[variant + " text"] = "\n".join(una.augment([text + " unseen" for text in corpus[:200]]))
     parts[variant + " p"] = np.concatenate([una.replacement_probabilities(text)[1] for text in corpus[:200]])
-    by_score = una_fast.Augmenter(index, radius=0.05, window="score", variant=variant)
-    parts[variant + " by score"] = "\n".join(by_score.texts(range(0, 1_059, 2)))
 for operation in ("swap", "delete"):
     parts[operation] = "\n".join(una_fast.EDA(index, operation=operation).texts(range(0, 1_059, 2)))
 for name, value in parts.items():

@@ -24,7 +24,7 @@ SETTINGS = st.fixed_dictionaries(
         "every": st.sampled_from([None, 2, 5]),
     }
 )
-WINDOWS = st.sampled_from([("rank", 1), ("rank", 3), ("rank", 50), ("score", 0.2)])
+RADII = st.sampled_from([1, 3, 50])
 PIECES = st.lists(st.lists(st.integers(1, 99), max_size=10), min_size=5, max_size=5)
 ID_TYPES = st.sampled_from([np.uint16, np.int32])
 
@@ -43,11 +43,6 @@ def test_relabel_replaces_each_value_by_its_label(values, labels):
     checks.check_relabel(values, labels)
 
 
-@given(st.lists(st.integers(0, 12), min_size=2, max_size=40), st.integers(1, 5))
-def test_score_windows_hold_the_terms_within_the_distance(scores, distance):
-    checks.check_score_windows(scores, float(distance))
-
-
 @settings(max_examples=200)
 @given(SENTENCES, SETTINGS)
 def test_probabilities_are_equations_3_and_4(rows, setting):
@@ -55,17 +50,17 @@ def test_probabilities_are_equations_3_and_4(rows, setting):
 
 
 @settings(max_examples=300)
-@given(SENTENCES, SETTINGS, WINDOWS, st.integers(0, 2**64 - 1), st.integers(0, 3))
-def test_negatives_are_the_reference_draw_for_draw(rows, setting, window, seed, epoch):
-    checks.check_negatives(rows, setting, window, seed, epoch)
+@given(SENTENCES, SETTINGS, RADII, st.integers(0, 2**64 - 1), st.integers(0, 3))
+def test_negatives_are_the_reference_draw_for_draw(rows, setting, radius, seed, epoch):
+    checks.check_negatives(rows, setting, radius, seed, epoch)
 
 
 @settings(max_examples=200)
 @given(
-    SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS, WINDOWS
+    SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS, RADII
 )
-def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, window):
-    checks.check_unseen(rows, text, setting, window)
+def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, radius):
+    checks.check_unseen(rows, text, setting, radius)
 
 
 @given(
@@ -98,12 +93,12 @@ def test_a_row_is_the_same_in_every_batch(batch):
     rng = np.random.default_rng(1)
     rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
     words, scores = ragged(rows), score(rows)
-    kernel = Negatives(words, sampling_config(scores, 100, window=("rank", 5)))
-    order, work = rng.permutation(100), kernel.workspace()
+    kernel = Negatives(words, sampling_config(scores, 100, radius=5))
+    order = rng.permutation(100)
     found = {}
     for start in range(0, 100, batch):
         part = order[start : start + batch]
-        drawn = RaggedArray(*kernel.terms(part, 0, work=work))
+        drawn = RaggedArray(*kernel.terms(part, 0))
         found |= {int(row): drawn[i].tolist() for i, row in enumerate(part)}
-    expected = reference_negatives(rows, scores, 100, ("rank", 5), {"beta": 0.5}, 7, 0)
+    expected = reference_negatives(rows, scores, 100, 5, {"beta": 0.5}, 7, 0)
     assert [found[row] for row in range(100)] == expected

@@ -10,14 +10,13 @@ import numpy as np
 from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast._kernels.draws.probability import fill_weighted, id_bits, replacement_probabilities
+from una_fast._kernels.draws.probability import SamplingConfig, fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.draws.sampling_config import SamplingConfig
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import Frame, pad_rows
 from una_fast.arrays import ID, POINTER, RaggedArray
+from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.kept_words import as_bits
-from una_fast.augment.radius import score_windows
 from una_fast.index.scores import TermScores, rank, score_terms
 
 
@@ -43,24 +42,20 @@ def sampling_config(
     n_documents,
     *,
     beta=0.5,
-    window=("rank", 3),
+    radius=3,
     seed=7,
     variant="paper",
     select="tfidf",
     replace="tfidf",
     fixed=frozenset(),
 ) -> SamplingConfig:
-    kind, radius = window
-    bounds = score_windows(scores.max_tfidf, radius) if kind == "score" else (np.empty(0, ID),) * 2
     return SamplingConfig(
         scores.idf,
         scores.max_tfidf,
-        *bounds,
         unseen_idf=-reference.ln(1 / n_documents),
         beta=beta,
         radius=radius,
         seed=seed,
-        by_score=kind == "score",
         released=variant == "released",
         random_select=select == "random",
         random_replace=replace == "random",
@@ -76,16 +71,15 @@ def weigh(rules, words, fixed_unseen=()):
     return first, z, p
 
 
-def reference_negatives(rows, scores, n_documents, window, setting, seed, epoch, numbers=None):
+def reference_negatives(rows, scores, n_documents, radius, setting, seed, epoch, numbers=None):
     listed, idf = scores.max_tfidf.tolist(), dict(enumerate(scores.idf))
-    window_of = reference.rank_window if window[0] == "rank" else reference.score_window
     return [
         reference.negative(
             row,
             listed,
             idf,
             -reference.ln(1 / n_documents),
-            lambda term, z: window_of(listed, term, z, window[1]),
+            lambda term, z: reference.rank_window(listed, term, z, radius),
             number,
             seed=seed,
             epoch=epoch,
@@ -121,14 +115,6 @@ def check_relabel(values, labels):
     assert found.tolist() == [labels[v] for v in values]
 
 
-def check_score_windows(scores, distance):
-    scores = np.sort(np.array(scores, dtype=float))[::-1].copy()
-    start, stop = score_windows(scores, distance)
-    listed = scores.tolist()
-    for i in range(len(scores)):
-        assert (start[i], stop[i]) == reference.score_window(listed, i, None, distance)
-
-
 def check_probabilities(rows, setting):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
@@ -145,15 +131,15 @@ def check_probabilities(rows, setting):
         assert p[part].tolist() == expected
 
 
-def check_negatives(rows, setting, window, seed, epoch):
+def check_negatives(rows, setting, radius, seed, epoch):
     """Check the kernel against the reference, with probabilities that it computes and with kept ones."""
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
-    rules = sampling_config(scores, len(rows), seed=seed, window=window, **setting)
+    rules = sampling_config(scores, len(rows), seed=seed, radius=radius, **setting)
     numbers = np.arange(len(rows))
     out, bounds = Negatives(words, rules).terms(numbers, epoch)
-    expected = reference_negatives(rows, scores, len(rows), window, setting, seed, epoch)
+    expected = reference_negatives(rows, scores, len(rows), radius, setting, seed, epoch)
     assert out.tolist() == [term for row in expected for term in row]
     assert bounds.tolist() == words.indptr.tolist()
 
@@ -167,13 +153,13 @@ def check_negatives(rows, setting, window, seed, epoch):
     pairs = zip(rows, listed, strict=True)
     assert table.tolist() == [word for row, of_row in pairs for word in reference.weighted(row, of_row, bits, variant)]
     # where a draw has the same upper bits as its probability, the probability itself decides
-    draws = [rules.draw(i, epoch, k, 0) >> 33 + bits << 1 + bits for i, row in enumerate(rows) for k in range(len(row))]
-    near = words.values + np.array(draws, dtype=np.uint32)
+    drawn = CounterRNG(seed, epoch, numbers).bits(max(map(len, rows))) >> np.uint64(33 + bits) << np.uint64(1 + bits)
+    near = words.values + np.concatenate([drawn[i, : len(row)] for i, row in enumerate(rows)]).astype(np.uint32)
     kept, _ = Negatives(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
 
 
-def check_unseen(rows, text, setting, window):
+def check_unseen(rows, text, setting, radius):
     """text: rows of term ids, and of letters that stand for unseen words."""
     rows = ranked(rows)
     scores = score(rows)
@@ -181,12 +167,12 @@ def check_unseen(rows, text, setting, window):
     text = [[t if isinstance(t, str) else t % n_terms for t in row] for row in text]
     words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
     setting = with_fixed(setting, n_terms)
-    rules = sampling_config(scores, len(rows), window=window, **setting)
+    rules = sampling_config(scores, len(rows), radius=radius, **setting)
     fixed = np.array([word in setting["fixed"] for word in "abc"], dtype=np.uint8)
     numbers = np.arange(len(text))
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
     out, _ = Negatives(words, rules, numbers=backwards, fixed_unseen=fixed).terms(numbers, 0)
-    expected = reference_negatives(text, scores, len(rows), window, setting, 7, 0, numbers=backwards.tolist())
+    expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
 
 
@@ -198,7 +184,7 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     writer = TermTokens(table, other, Frame(np.array([101]), np.array(suffix), 9, pads_left))
     kernel, left = RowKernel(words, 0, writer), np.ones(len(rows), dtype=np.uint8)  # changes no word
-    kernel.token_ids(np.arange(len(rows)), 0, kernel.workspace(), input_ids, attention_mask, left)
+    kernel.token_ids(np.arange(len(rows)), 0, input_ids, attention_mask, left)
     assert not left.any()
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]

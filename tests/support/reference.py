@@ -119,17 +119,6 @@ def rank_window(scores, term, z, radius):
     return max(0, term - radius), min(len(scores), term + radius + 1)
 
 
-def score_window(scores, term, z, distance):
-    """Ids whose score is within `distance`, and the next rank on either side."""
-    at = scores[term] if term is not None else z
-    inside = [j for j, s in enumerate(scores) if abs(s - at) <= distance]
-    place = term if term is not None else bisect.bisect_right([-s for s in scores], -z)
-    after = place + 1
-    low = max(0, place - 1)
-    high = min(len(scores), after + 1 if term is not None else after)
-    return min([low, *inside]), max([high, *(j + 1 for j in inside)])
-
-
 def candidates(scores, window, excluded, fixed=frozenset()):
     """The ids of the window that may be drawn; without one, the window reaches one rank further, and again."""
     ids = [j for j in range(*window) if j != excluded and j not in fixed]

@@ -102,13 +102,13 @@ def test_words_of_a_run_are_its_command_line():
 
 def test_a_run_goes_on_only_with_the_settings_that_make_its_result(tmp_path):
     settings = parse(NEEDED).identity()
-    assert {"beta", "seed", "window", "column", "batch_size"} <= settings.keys()
+    assert {"beta", "seed", "variant", "column", "batch_size"} <= settings.keys()
     free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
     assert not free & settings.keys()
-    before = flags_of({name: value for name, value in settings.items() if name != "window"})  # a new option's default
+    before = flags_of({name: value for name, value in settings.items() if name != "variant"})  # a new option's default
     check_resumed(tmp_path, before, flags_of(settings))
-    changed = parse([*NEEDED, "--window", "score", "--radius", "0.5"]).identity()
-    with pytest.raises(InputError, match="--resume: --(radius|window) was (None|rank)"):
+    changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
+    with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
         check_resumed(tmp_path, before, flags_of(changed))
 
 
@@ -230,7 +230,6 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "--radius=0.5: a number of ranks must be an integer of at least 1"),
-        (["--window", "score"], "--radius=None: a distance in score must be finite and above 0, such as 0.5"),
         (["--radius", "0%"], "--radius='0%': a share must be a percentage"),
     ],
 )

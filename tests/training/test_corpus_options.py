@@ -112,7 +112,7 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
     job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
     rows = np.array([4, 0, 17])
     anchors, _, negatives, _ = job.batch_maker().views.of(0, 2, rows)
-    una = make_augmentation("una", words, **values)
+    una = make_augmentation("una", words, values)
     texts = corpus[4], corpus[0], corpus[17]
     for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
         encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)

@@ -115,11 +115,9 @@ class Run:
 
     beta: float = DRAWS.option(0.3, least=0, most=1)
     """mean probability that a word of a negative is replaced"""
-    radius: int | float | str | None = DRAWS.option(None, above=0, metavar="N_OR_X")
-    """how far from a word its replacement may be: a number of ranks, a share of all words such as 1%, or a score with
-    --window score; default: 1%, or the paper's 4000 ranks where 1% is more"""
-    window: Literal["rank", "score"] = DRAWS.option("rank")
-    """what --radius counts: places in the ranking of words by highest tf-idf, or that score itself"""
+    radius: int | float | str | None = DRAWS.option(None, above=0, metavar="N_OR_SHARE")
+    """how far from a word its replacement may be: a number of ranks, or a share of all words such as 1%; default:
+    1%, or the paper's 4000 ranks where 1% is more"""
     select: Literal["tfidf", "random"] = DRAWS.option("tfidf")
     """words to replace: tfidf: the important ones more often; random: each with probability beta"""
     replace: Literal["tfidf", "random"] = DRAWS.option("tfidf")
@@ -297,7 +295,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
     run = Run(**complete(options(), values))
-    check_radius(run.radius, run.window)
+    check_radius(run.radius)
     for message, is_so in conflicts(run).items():
         if is_so:
             raise InputError(message)
@@ -347,9 +345,9 @@ def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}
 
 
-def check_radius(radius: int | float | str | None, window: str) -> None:
-    """Refuse a radius that does not fit `window`; the InputError says which values do."""
+def check_radius(radius: int | float | str | None) -> None:
+    """Refuse a radius that is neither a number of ranks nor a share; the InputError says which values do."""
     try:
-        resolve_radius(radius, 1, window)
+        resolve_radius(radius, 1)
     except InputError as error:
         raise InputError(f"--{error}") from None

@@ -25,9 +25,9 @@ from train.record.best import with_best
 from train.record.checkpoint import Progress, flags_of, has_checkpoint, load_checkpoint
 from train.record.folder import SUMMARY, write_json
 from train.record.resources import machine, versions
+from una_fast.augment.base import TextAugmentation
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import make_augmentation
-from una_fast.augment.text_augmentation import TextAugmentation
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.storage.files import file_checksum
@@ -93,7 +93,7 @@ class Job:
         run, (sentences, words) = self.run, self.indexes
         content = {
             "settings": vars(run),
-            "resolved": {"radius": resolve_radius(run.radius, (words or sentences).n_terms, run.window)},
+            "resolved": {"radius": resolve_radius(run.radius, (words or sentences).n_terms)},
             "versions": versions(),
             "machine": machine(),
             "ranks": self.ranks.world,
@@ -121,7 +121,8 @@ class Job:
         run, (sentences, words), augmentation = self.run, self.indexes, None
         if run.augment not in (None, "none"):
             index, tokenizer = (words, None) if words else (sentences, self.tokenizer)
-            augmentation = make_augmentation(run.augment, index, **vars(run), tokenizer=tokenizer, n_jobs=1)
+            always = {"seed": run.seed, "tokenizer": tokenizer, "n_jobs": 1}
+            augmentation = make_augmentation(run.augment, index, vars(run), **always)
         tokens = (augmentation and augmentation.tokens) or TokenIds(sentences, self.tokenizer)
         negative: Source | None = augmentation.token_ids if augmentation else None
         if augmentation and words:
@@ -129,9 +130,9 @@ class Job:
         offset = self.rows.paraphrase_offset
         positive = unchanged(tokens, offset) if offset is not None else None  # a sentence is its own positive
         if run.positives != SAME:
-            settings = {"strength": run.positives_strength, "seed": run.seed, "synonyms": run.synonyms or None}
-            made = make_augmentation(run.positives, sentences, **settings, tokenizer=self.tokenizer, n_jobs=1)
-            positive = made.token_ids
+            offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
+            always = {"seed": run.seed, "tokenizer": self.tokenizer, "n_jobs": 1}
+            positive = make_augmentation(run.positives, sentences, offered, **always).token_ids
         return Views(
             anchor=unchanged(tokens),
             positive=positive,

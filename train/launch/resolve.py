@@ -19,9 +19,9 @@ from train.launch.finish import check_evaluation, check_push
 from train.objective.registry import loss_row
 from train.record.folder import INDEX
 from train.record.trackers import make_trackers
+from una_fast.augment.eda import open_synonyms
 from una_fast.augment.kept_words import read_words
 from una_fast.augment.registry import load_augmentation
-from una_fast.augment.synonyms import open_synonyms
 from una_fast.errors import InputError, InputWarning, counted
 
 EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation comes every second and a checkpoint of BERT-base has 1.3 GB

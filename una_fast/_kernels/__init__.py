@@ -13,9 +13,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     entries      chunks -> entries, which are tokenised once; their words -> words of documents
     treebank     the rules of NLTK's word tokenizer, on characters
     random       the generator of all draws: a function of seed, epoch, row, position, number
-    sampling_config
-                 the term scores and the settings of one augmenter
-    probability  rows of terms -> replacement probabilities, equations 3 and 4
+    probability  the settings of one augmenter; rows of terms -> replacement probabilities, equations 3 and 4
     frame        special tokens and padding around a text in a row of a batch; rows of original sentences
     emit         terms -> padded token ids
     rows         rows of words -> augmented rows, in blocks that stay in cache

@@ -36,20 +36,3 @@ def relabel(const int32_t[::1] values, const int32_t[::1] labels, int32_t[::1] o
     with nogil:
         for k in range(values.shape[0]):
             out[k] = labels[values[k]]
-
-
-def score_windows(const double[::1] scores, double distance, int32_t[::1] start, int32_t[::1] stop):
-    """Bounds of the terms whose score differs by at most `distance`, for every term.
-
-    scores: float64 (V,), never increasing; start, stop: int32 (V,), filled so that exactly the terms j of
-    ``start[i] <= j < stop[i]`` have ``|scores[i] - scores[j]| <= distance``. Both bounds only move forward: O(V).
-    """
-    cdef Py_ssize_t i, low = 0, high = 0, n = scores.shape[0]
-    with nogil:
-        for i in range(n):
-            while scores[low] - scores[i] > distance:
-                low += 1
-            while high < n and scores[i] - scores[high] <= distance:
-                high += 1
-            start[i] = <int32_t>low
-            stop[i] = <int32_t>high

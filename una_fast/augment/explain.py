@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from una_fast._kernels.draws.sampling_config import ANY, SamplingConfig
-from una_fast.augment.counter_rng import SampleKey
+from una_fast._kernels.draws.probability import ANY, SamplingConfig
+from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.text_rows import TextRows
 from una_fast.index.index import Index
@@ -87,7 +87,7 @@ def explain_words(
     text: TextRows,
     weights: Weights,
     new: np.ndarray,
-    draws: SampleKey,
+    key: SampleKey,
     unseen_scripts: np.ndarray | None,
     kept: KeptWords,
 ) -> list[WordExplanation]:
@@ -98,11 +98,10 @@ def explain_words(
     """
     words, replacements = (text.words(ids, index.terms) for ids in (text.terms.values, new))
     fixed, explanations = kept.among(words), []
+    draws = CounterRNG(config.seed, key.epoch, text.keys, key.sample_index).units(len(words))[0]
     for k, (term, word) in enumerate(zip(text.terms.values.tolist(), words, strict=True)):
         z, p = float(weights.z[k]), float(weights.p[k])
-        position = k if config.released else int(weights.first[k])
-        bits = config.draw(int(text.keys[0]), draws.epoch, position, 0, draws.sample_index)
-        draw = (bits >> 11) * 2.0**-53
+        draw = float(draws[k if config.released else weights.first[k]])
         replacement = replacements[k] if draw < p else None
         script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
         window = config.window(term, z, script)

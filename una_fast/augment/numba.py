@@ -14,14 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
-from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray, StringTable
+from una_fast.augment.base import EditedWords, KernelRewriter, TextAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import GAMMA, NUMBERS, SampleKey, integer
-from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.settings import check_choices, check_index
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
-from una_fast.augment.word_augmentation import EditedWords
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.index.index import Index
@@ -157,7 +154,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
     return partial(NumbaAugmentation, draw_row=draw_row)
 
 
-class NumbaAugmentation(KernelAugmentation):
+class NumbaAugmentation(TextAugmentation):
     """Texts and token ids of rows that a compiled function of the user draws; `numba_augmentation` makes it.
 
     Args:
@@ -187,7 +184,10 @@ class NumbaAugmentation(KernelAugmentation):
         check_choices(NumbaAugmentation.__init__, {"surface": surface})
         check_index(index)
         self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
-        super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface}, surface=surface)
+        super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface})
+        detokenizer = Detokenizer(index, surface, self.tokens)
+        kernel = self._kernel_of(index.word_ids, 0, tokens=detokenizer.term_tokens)
+        self._rewriter: KernelRewriter = KernelRewriter(kernel, detokenizer, self._draw_text, n_jobs)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
         """The words of `sentence`, and the words that they became; prints as two lines."""
@@ -195,15 +195,12 @@ class NumbaAugmentation(KernelAugmentation):
         drawn, _ = self._draw_text(text, SampleKey(epoch, sample_index))
         return EditedWords(*(text.words(rows.values, self.index.terms) for rows in (text.terms, drawn)))
 
-    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
-        return self._kernel_of(self.index.word_ids, 0, tokens=detokenizer.term_tokens)
-
-    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
+    def _draw_text(self, text: TextRows, key: SampleKey) -> tuple[RaggedArray, StringTable]:
         """An unseen word has a negative id, and in the kernel one from V on."""
         ids, last = text.terms.values, self.index.n_terms - 1
         rows = RaggedArray(np.where(ids < 0, last - ids, ids), text.terms.indptr)
         kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
-        drawn, bounds = kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.sample_index)
+        drawn, bounds = kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)
         return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
 
     def _kernel_of(self, rows: RaggedArray, n_unseen: int, **arguments: Any) -> CustomRows:

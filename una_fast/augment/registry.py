@@ -16,17 +16,16 @@ from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 if TYPE_CHECKING:
-    from una_fast.augment.text_augmentation import TextAugmentation
+    from una_fast.augment.base import TextAugmentation
     from una_fast.index.index import Index
 
 
 @dataclass(frozen=True)
 class AugmentationRow:
-    """One augmentation: a class whose constructor takes the index and some of the arguments below, by these names.
+    """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
 
-    Training passes `strength` (--positives-strength, a float or None), `seed` (an integer), `synonyms` (--synonyms, a
-    path or None), `tokenizer` (a Hugging Face tokenizer) and `n_jobs` (threads); the class leaves out those it does not
-    use.
+    Training also offers `strength` (--positives-strength, a float or None) and `synonyms` (--synonyms, a path or None),
+    of which the class gets those that its constructor names.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
     that the name stands for. positive, negative: whether --positives and --augment of training accept the name.
@@ -64,18 +63,25 @@ AUGMENTATIONS = {
 }
 
 
-def make_augmentation(name: str, index: Index, /, **settings: Any) -> TextAugmentation:
+def make_augmentation(
+    name: str, index: Index, /, offered: Mapping[str, Any] | None = None, **settings: Any
+) -> TextAugmentation:
     """The augmentation of this name over `index`, as `load_augmentation` finds it.
 
-    Settings that its constructor does not name are left out; one that takes further arguments (``**settings``) gets
-    `seed`, `tokenizer` and `n_jobs`, which every `TextAugmentation` has.
+    offered: options of a program, of which its constructor gets those that it names. settings: further arguments.
+
+    Raises:
+        InputError: an unknown name, or one of `settings` that the constructor does not take.
+
     """
     maker = load_augmentation(name)
-    parameters = inspect.signature(maker).parameters.values()
-    taken = {parameter.name for parameter in parameters} - {"index"}  # as an option it is the name of a folder
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        taken |= {"seed", "tokenizer", "n_jobs"}
-    return maker(index, **{setting: value for setting, value in settings.items() if setting in taken})
+    parameters = inspect.signature(maker).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    for setting in settings if not takes_all else ():
+        if setting not in parameters:
+            raise InputError(f"{name} takes no {setting}: it takes {', '.join(parameters)}")
+    taken = parameters.keys() - {"index"}  # as an option it is the name of a folder
+    return maker(index, **{key: value for key, value in (offered or {}).items() if key in taken} | settings)
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:

@@ -1,21 +1,45 @@
-"""Checks the settings of an augmenter, and makes the `SamplingConfig` of its kernels of them."""
+"""The settings of an `Augmenter` -> the `SamplingConfig` of its kernels, and the probabilities kept beside an index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
+import xxhash
 
-from una_fast._kernels.draws.sampling_config import SamplingConfig
-from una_fast.arrays import ID
+from una_fast._kernels.draws.probability import (
+    ANY,
+    SamplingConfig,
+    fill_weighted,
+    id_bits,
+    replacement_probabilities,
+)
+from una_fast.arrays import ID, SCORE, StringTable
 from una_fast.augment.counter_rng import integer
 from una_fast.augment.kept_words import KeptWords, as_bits
-from una_fast.augment.radius import is_number, resolve_radius, score_windows, warn_if_wide
-from una_fast.augment.same_script import term_scripts
-from una_fast.errors import InputError, counted
+from una_fast.augment.radius import is_number, resolve_radius
+from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
+from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
+from una_fast.memory import free_memory
+
+WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
+
+EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may be of Chinese characters
+GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
+GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIAN]
+LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
+FIRST_BYTE = 0xE0  # in UTF-8 every character of SCRIPTS begins with this byte or a higher one
+
+VERSION = 4  # of the layout of a weighted word
+MOST_ID_BITS = 24  # with 7 bits of the probability, a fifth of the sentences has a word that they cannot decide
+ROWS_A_TASK = 2**13  # whose probabilities, 4 MB, stay in the second-level cache
+LARGE_SHARE = 0.5  # of the free memory: a larger table would take the memory of the arrays that it saves reading
 
 
 def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> SamplingConfig:
@@ -27,25 +51,27 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
         InputError: a setting out of its range, or fewer than two terms that are not kept.
 
     """
-    beta, radius, by_score = settings["beta"], settings["radius"], settings["window"] == "score"
+    beta, radius = settings["beta"], settings["radius"]
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
     fixed = _fixed_terms(index, settings["variant"], kept) if kept else None
     keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
-    resolved = resolve_radius(radius, index.n_terms, settings["window"])
-    bounds = score_windows(index.max_tfidf, resolved) if by_score else (np.empty(0, ID),) * 2
-    if radius is not None and settings["replace"] != "random":
-        widest = int((bounds[1] - bounds[0]).max()) if by_score else min(2 * int(resolved) + 1, index.n_terms)
-        warn_if_wide(radius, widest, index.n_terms)
+    ranks = resolve_radius(radius, index.n_terms)
+    widest = min(2 * ranks + 1, index.n_terms)
+    if radius is not None and settings["replace"] != "random" and widest * WIDE > index.n_terms:
+        warnings.warn(
+            f"radius={radius!r}: a window holds up to {widest:,} of the {index.n_terms:,} terms, so replacements need "
+            'not be of like importance: give radius="1%", or give no radius',
+            InputWarning,
+            stacklevel=3,
+        )
     return SamplingConfig(
         index.idf,
         index.max_tfidf,
-        *bounds,
         unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
         beta=beta,
-        radius=resolved,
+        radius=ranks,
         seed=integer("seed", settings["seed"]) % 2**64,
-        by_score=by_score,
         released=settings["variant"] == "released",
         random_select=settings["select"] == "random",
         random_replace=settings["replace"] == "random",
@@ -68,18 +94,55 @@ def _fixed_terms(index: Index, variant: str, kept: KeptWords) -> np.ndarray:
     return fixed
 
 
-def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError for one of `values`, by name, that the Literal type of its parameter does not have."""
-    for name, hint in get_type_hints(function).items():
-        if get_origin(hint) is Literal and values[name] not in get_args(hint):
-            raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
+def scripts_of(words: Sequence[str]) -> np.ndarray:
+    """uint8 (n,): 0 for a word of letters with spaces between words, else the number of the script in which it is."""
+    matches = (LETTERS.search(word) for word in words)
+    return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
 
-def check_index(index: Index) -> None:
-    """Raise InputError for anything but an `Index`, and for one whose vocabulary is a single term."""
-    if not isinstance(index, Index):
-        raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
-    if index.n_terms < 2:
-        raise InputError(
-            f"the vocabulary has one term ({index.terms[0]!r}), and nothing to replace it by: give a larger corpus"
-        )
+def term_scripts(terms: StringTable, fixed: np.ndarray | None) -> np.ndarray | None:
+    """As `scripts_of` for each term, uint8 (V,); None if all are 0.
+
+    ANY for terms that no other of their script can replace. fixed: bool (V,), the terms that are not drawn.
+    """
+    beyond = terms.rows_from(FIRST_BYTE)
+    scripts = np.zeros(len(terms), dtype=np.uint8)
+    scripts[beyond] = scripts_of([terms[i] for i in beyond.tolist()])
+    if not scripts.any():
+        return None
+    drawn = scripts if fixed is None else scripts[~fixed]
+    few = np.flatnonzero(np.bincount(drawn, minlength=len(GROUPS) + 1) < 2)
+    return np.where(np.isin(scripts, few), np.uint8(ANY), scripts)
+
+
+def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int) -> np.ndarray | None:
+    """uint32 (T,), the words of each row with their probabilities (see `fill_weighted`).
+
+    None if memory is short, or the index has more than 2**24 terms. They are mapped from the index's folder, where they
+    are written when they are first made: 0.2 s of processor time for a million sentences.
+    """
+    n_words, free = len(index.word_ids.values), free_memory()
+    is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
+    if is_large or id_bits(index.n_terms) > MOST_ID_BITS:
+        return None
+    fixed = config.fixes and xxhash.xxh3_128_hexdigest(np.asarray(config.fixed).tobytes())
+    settings = (config.beta, config.random_select, config.released, fixed)  # all that change a probability
+    name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
+    return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)})["words"]
+
+
+def weighted_words(index: Index, config: SamplingConfig, n_jobs: int) -> np.ndarray:
+    """All words of an index with their probabilities: uint32 (T,)."""
+    values, indptr = index.word_ids.values, index.word_ids.indptr
+    out = np.empty(len(values), dtype=np.uint32)
+
+    def fill(start: int) -> None:
+        bounds = indptr[start : start + ROWS_A_TASK + 1]
+        words, bounds = slice(bounds[0], bounds[-1]), bounds - bounds[0]
+        first, (z, p) = np.empty(bounds[-1], dtype=ID), np.empty((2, bounds[-1]), dtype=SCORE)
+        replacement_probabilities(config, values[words], bounds, first, z, p)
+        fill_weighted(config, values[words], bounds, first, p, out[words])
+
+    with ThreadPoolExecutor(n_jobs) as threads:
+        list(threads.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
+    return out

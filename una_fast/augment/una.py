@@ -11,23 +11,21 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast._kernels.draws.rows import RowKernel
+from una_fast._kernels.draws.probability import ANY, replacement_probabilities
 from una_fast.arrays import SCORE, RaggedArray, StringTable
+from una_fast.augment.base import KernelRewriter, TextAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, Weights, explain_words
-from una_fast.augment.kept_probabilities import kept_probabilities
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.kernel_augmentation import KernelAugmentation
-from una_fast.augment.same_script import ANY, scripts_of
-from una_fast.augment.settings import check_choices, check_index, make_config
+from una_fast.augment.settings import kept_probabilities, make_config, scripts_of
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.parallel import n_cores
 
 
-class Augmenter(KernelAugmentation):
+class Augmenter(TextAugmentation):
     """Makes negatives of sentences by replacing important words with words of like importance.
 
     Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the negatives of a row are the
@@ -37,16 +35,14 @@ class Augmenter(KernelAugmentation):
     Args:
         index: the corpus that says how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how far around a term its candidates reach. With window="rank": a number of ranks on either side, or a
-            share of the V terms of the index such as "1%"; None is 1 % of V, at most 4,000 (the paper takes 4,000 of
-            451,691 terms). With window="score": a distance in highest tf-idf, above 0. The attribute `radius` holds the
-            resulting number.
+        radius: how far around a term its candidates reach: a number of ranks on either side, or a share of the V terms
+            of the index such as "1%"; None is 1 % of V, at most 4,000 (the paper takes 4,000 of 451,691 terms). The
+            attribute `radius` holds the resulting number.
         seed: any integer.
         select: "tfidf" (step 2), or "random": every term with probability `beta`, none for certain (ablation).
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
-        window: the unit of `radius`, "rank" or "score".
         surface: "kept": the sentence as it is written, except for replaced words, which take the case of the word that
             they replace; or "paper": the words as the index has them, joined by spaces, quotation marks as NLTK's ``
             and '', as in the paper and its code. variant="released" always has "paper".
@@ -81,14 +77,13 @@ class Augmenter(KernelAugmentation):
         self,
         index: Index,
         beta: float = 0.3,
-        radius: int | float | str | None = None,
+        radius: int | str | None = None,
         seed: int = 42,
         select: Literal["tfidf", "random"] = "tfidf",
         replace: Literal["tfidf", "random"] = "tfidf",
         variant: Literal["paper", "released"] = "paper",
         tokenizer: Any = None,
         *,
-        window: Literal["rank", "score"] = "rank",
         surface: Literal["kept", "paper"] = "kept",
         keep_punctuation: bool = False,
         keep_words: str | Path | Iterable[str] = (),
@@ -106,7 +101,6 @@ class Augmenter(KernelAugmentation):
             "select": select,
             "replace": replace,
             "variant": variant,
-            "window": window,
             "surface": surface,
             "keep_punctuation": keep_punctuation,
             "same_script": same_script,
@@ -120,17 +114,21 @@ class Augmenter(KernelAugmentation):
             tokenizer,
             n_jobs,
             {**settings, "keep_words": self.kept_words.words, "keep_probabilities": keep_probabilities},
-            surface="paper" if variant == "released" else surface,
         )
+        detokenizer = Detokenizer(index, "paper" if variant == "released" else surface, self.tokens)
+        is_kept = keep_probabilities and self.tokens is not None and self.tokens.by_word
+        weighted = kept_probabilities(index, self._config, n_cores(n_jobs)) if is_kept else None
+        kernel = Negatives(index.word_ids, self._config, detokenizer.term_tokens, weighted)
+        self._rewriter: KernelRewriter = KernelRewriter(kernel, detokenizer, self._draw_text, n_jobs)
 
     # names of UNA for two methods of every augmentation
-    negatives = KernelAugmentation.texts
-    negative_ids = KernelAugmentation.token_ids
+    negatives = TextAugmentation.texts
+    negative_ids = TextAugmentation.token_ids
 
     @property
-    def radius(self) -> int | float:
-        """The setting `radius` as a number: of ranks on either side of a term, or with window="score" a distance."""
-        return self._config.radius if self._config.by_score else int(self._config.radius)
+    def radius(self) -> int:
+        """The setting `radius` as a number of ranks on either side of a term."""
+        return self._config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
@@ -157,21 +155,16 @@ class Augmenter(KernelAugmentation):
         scripts = self._unseen_scripts(text)
         weights, kept = self._weigh(text), self.kept_words
         words = explain_words(self.index, self._config, text, weights, drawn.values, draws, scripts, kept)
-        return Explanation(words, *self._detokenizer.texts(text, drawn, unseen))
+        return Explanation(words, *self._rewriter.detokenizer.texts(text, drawn, unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
 
-    def _make_kernel(self, detokenizer: Detokenizer) -> RowKernel:
-        is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
-        weighted = kept_probabilities(self.index, self._config, self._n_jobs) if is_kept else None
-        return Negatives(self.index.word_ids, self._config, detokenizer.term_tokens, weighted)
-
-    def _draw_text(self, text: TextRows, draws: SampleKey) -> tuple[RaggedArray, StringTable]:
+    def _draw_text(self, text: TextRows, key: SampleKey) -> tuple[RaggedArray, StringTable]:
         fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
         kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
-        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), draws.epoch, draws.sample_index)), text.unseen
+        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)), text.unseen
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)

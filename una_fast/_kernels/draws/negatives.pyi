@@ -1,7 +1,7 @@
 # made from negatives.pyx by tools/stubs.py
 from typing import Any
 
-from una_fast._kernels.draws.sampling_config import SamplingConfig
+from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import TermTokens
 class Negatives(RowKernel):

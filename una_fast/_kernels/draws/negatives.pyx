@@ -16,8 +16,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.draws.sampling_config cimport ANY_SCRIPT, BLOCK_BITS, SamplingConfig, Window, is_candidate
-from una_fast._kernels.draws.probability cimport fill_probabilities
+from una_fast._kernels.draws.probability cimport ANY_SCRIPT, BLOCK_BITS, SamplingConfig, Window
+from una_fast._kernels.draws.probability cimport fill_probabilities, is_candidate
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
@@ -122,8 +122,8 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
-    cdef int64_t n_terms = config.scores.shape[0], radius = <int64_t>config.radius, i, j, k, start
-    cdef bint by_rank = not (config.by_score or config.random_replace), released = config.released
+    cdef int64_t n_terms = config.scores.shape[0], radius = config.radius, i, j, k, start
+    cdef bint by_rank = not config.random_replace, released = config.released
     cdef int32_t new
     cdef uint8_t script = ANY_SCRIPT
     for i in range(n_chosen):

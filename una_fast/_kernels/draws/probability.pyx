@@ -1,15 +1,108 @@
-"""Rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
+"""The settings of an augmenter, and rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
-from una_fast._kernels.draws.sampling_config cimport SamplingConfig, is_fixed
+from una_fast._kernels.logarithm cimport log1p_rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
+ANY = ANY_SCRIPT
 cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
+
+
+cdef class SamplingConfig:
+    """Scores of the terms and settings of one augmenter. The kernels read this object and never change it.
+
+    idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, never
+    increasing, because a term's id is its rank.
+    unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); radius: ranks
+    on either side of a term; seed: of all draws; released: whether to draw as the released code does instead of as the
+    paper says; random_select: every term is replaced with probability `beta`; random_replace: replacements are uniform
+    over the vocabulary.
+    fixed: uint64 (V // 64 + 1,), bit ``i % 64`` of number ``i // 64`` says that term i is neither replaced nor drawn;
+    None if there is no such term. scripts: uint8 (V,), of each term; it is replaced by terms of its script alone, or by
+    any where the number is ANY; None: by any.
+    """
+
+    def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
+                 int64_t radius, uint64_t seed, bint released, bint random_select, bint random_replace,
+                 const uint64_t[::1] fixed=None, const uint8_t[::1] scripts=None):
+        cdef int64_t count, length
+        self.idf, self.scores = idf, scores
+        # Scores never increase, so blocks[j >> BLOCK_BITS] >= scores[j] >= blocks[(j >> BLOCK_BITS) + 1].
+        self.blocks = np.append(np.asarray(scores)[:: 1 << BLOCK_BITS], 0.0)
+        self.tf_table = np.zeros((TABLE_COUNTS, TABLE_LENGTHS))
+        for count in range(TABLE_COUNTS):
+            for length in range(1, TABLE_LENGTHS):
+                self.tf_table[count, length] = log1p_rounded(count / <double>length)
+        self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
+        self.released, self.random_select, self.random_replace = released, random_select, random_replace
+        self.fixes, self.by_script = fixed is not None, scripts is not None
+        self.fixed = fixed if self.fixes else np.empty(0, dtype=np.uint64)
+        self.scripts = scripts if self.by_script else np.empty(0, dtype=np.uint8)
+        self.known_scripts = frozenset(np.unique(self.scripts).tolist())
+
+    cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
+        """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
+        if count < TABLE_COUNTS and length < TABLE_LENGTHS:
+            return self.tf_table[count, length]
+        return log1p_rounded(count / <double>length)
+
+    cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
+        """Set `window` to the ids of the candidates for `term`.
+
+        The window of an unseen word (term < 0) lies around the place that its tf-idf, `score`, would have in the
+        ranking: before the first term with a lower score. For other terms, `score` is not used.
+        """
+        cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
+        if self.random_replace:
+            window.start, window.stop = 0, n_terms
+        elif term >= 0:
+            window.start, window.stop = max(0, term - self.radius), min(n_terms, term + 1 + self.radius)
+        else:
+            while low < high:
+                middle = (low + high) // 2
+                if self.scores[middle] < score:
+                    high = middle
+                else:
+                    low = middle + 1
+            window.start, window.stop = max(0, low - self.radius), min(n_terms, low + self.radius)
+        return 0
+
+    cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil:
+        """Widen a window without a candidate by one rank on either side until it holds one; there is one somewhere."""
+        cdef int64_t j
+        for j in range(window.start, window.stop):
+            if is_candidate(self, j, excluded, script):
+                return 0
+        while True:
+            window.start, window.stop = max(0, window.start - 1), min(self.scores.shape[0], window.stop + 1)
+            if (is_candidate(self, window.start, excluded, script)
+                    or is_candidate(self, window.stop - 1, excluded, script)):
+                return 0
+
+    def script(self, int64_t term):
+        """The script of a term; ANY if it is replaced by terms of any."""
+        return self.scripts[term] if self.by_script else ANY
+
+    def window(self, int64_t term, double score=0.0, uint8_t script=ANY):
+        """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
+
+        For an unseen word, `term` is -1, `score` is its tf-idf, and `script` its script.
+        """
+        cdef Window window
+        self.find_window(term, score, &window)
+        if self.fixes or self.by_script:
+            self.reach_candidate(term, self.script(term) if term >= 0 else script, &window)
+        return window.start, window.stop
+
+    def candidates(self, window, int64_t excluded, uint8_t script=ANY):
+        """int64: the terms of `window`, (start, stop), of a script that may be drawn when `excluded` is replaced."""
+        cdef int64_t j, start = window[0], stop = window[1]
+        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, script)], dtype=np.int64)
 
 
 cdef class FirstPlaces:

@@ -18,6 +18,8 @@ cdef class RowKernel:
     cdef readonly uint64_t seed
     cdef readonly TermTokens tokens
     cdef int64_t longest_row, growth
+    cdef list workspaces
+    cdef Workspace take_workspace(self)
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil
     cdef int draw_block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key, int64_t most_words,
                         Workspace work) except -1 nogil

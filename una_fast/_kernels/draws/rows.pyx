@@ -45,7 +45,7 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Augments rows of words; a subclass defines how. Threads may share one object, each with its own `Workspace`.
+    """Augments rows of words; a subclass defines how. Threads may share one object: each call has a `Workspace` of its own.
 
     words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
     sub-words of the terms, which `token_ids` alone needs; numbers: uint64 (N,), what stands for each row in its draws,
@@ -56,16 +56,19 @@ cdef class RowKernel:
     def __init__(self, words, uint64_t seed, TermTokens tokens=None, numbers=None, int64_t growth=1):
         cdef int64_t row
         self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
-        self.read_first, self.numbers, self.growth = self.values, numbers, growth
+        self.read_first, self.numbers, self.growth, self.workspaces = self.values, numbers, growth, []
         for row in range(self.indptr.shape[0] - 1):
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
-    def workspace(self):
-        """A `Workspace` for these rows."""
-        return Workspace(self.longest_row, self.growth)
+    cdef Workspace take_workspace(self):
+        """A `Workspace` that no other thread has: a list's pop and append are atomic."""
+        try:
+            return self.workspaces.pop()
+        except IndexError:
+            return Workspace(self.longest_row, self.growth)
 
-    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, Workspace work, int64_t[:, ::1] input_ids,
-                  int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t sample_index=0):
+    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask,
+                  unsigned char[::1] left, uint64_t sample_index=0):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
         left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.
@@ -73,6 +76,7 @@ cdef class RowKernel:
         cdef int64_t begin = 0, stop, k, width = input_ids.shape[1]
         cdef int64_t most_words = width if self.tokens.fills_rows else ALL_WORDS
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
+        cdef Workspace work = self.take_workspace()
         if work.line.shape[0] != line_length(width):
             work.line = on_own_lines(line_length(width), np.int32)
         with nogil:
@@ -85,16 +89,16 @@ cdef class RowKernel:
                     left[begin + k] = self.tokens.holds_irregular(&work.terms[work.ends[k]],
                                                                   work.ends[k + 1] - work.ends[k])
                 begin = stop
+        self.workspaces.append(work)
 
-    def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0, Workspace work=None):
+    def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
         """The terms of the augmented rows of `rows`, int64 (B,): (values int32, indptr int64 (B + 1,)).
 
         Row i became ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
-        if work is None:
-            work = self.workspace()
+        cdef Workspace work = self.take_workspace()
         for k in range(rows.shape[0]):
             capacity += self.growth * (self.indptr[rows[k] + 1] - self.indptr[rows[k]])
         values, indptr = np.empty(capacity, dtype=np.int32), np.zeros(rows.shape[0] + 1, dtype=np.int64)
@@ -108,6 +112,7 @@ cdef class RowKernel:
                 for k in range(stop - begin):
                     bounds[begin + k + 1] = end + work.ends[k + 1]
                 begin, end = stop, bounds[stop]
+        self.workspaces.append(work)
         return values[:end], indptr
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:

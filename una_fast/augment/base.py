@@ -1,0 +1,286 @@
+"""The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
+
+A `TextAugmentation` checks what it is given, and hands the sentences to its `Rewriter`: a compiled kernel draws those
+of a `KernelRewriter`, a function in Python those of an `EditRewriter`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+import numpy as np
+import xxhash
+
+from una_fast._kernels.draws.rows import RowKernel
+from una_fast.arrays import RaggedArray, StringTable
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, integer, takes_draw_set
+from una_fast.augment.kept_words import KeptWords, rows_of_kept
+from una_fast.augment.surface import QUOTES, Detokenizer
+from una_fast.augment.text_rows import TextReader, TextRows
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+from una_fast.parallel import RowThreads, n_cores
+from una_fast.tokens.ids import TokenIds, checked_rows, token_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
+Edit: TypeAlias = Callable[[list[str], CounterRNG], list[str]]
+DrawText: TypeAlias = Callable[[TextRows, SampleKey], tuple[RaggedArray, StringTable]]
+ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
+
+
+class TextAugmentation(ABC):
+    """Draws another text for each sentence of an index, or for any text.
+
+    Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the result for a row is the
+    same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
+    the hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
+
+    A subclass sets `_rewriter`. It derives from `WordAugmentation` if it edits one sentence at a time in Python.
+
+    Attributes:
+        kept_words: The words that stay. A sentence of such words alone has no negative.
+        tokens: The sub-words of the index, None without a tokenizer.
+    """
+
+    kept_words = KeptWords()
+    _rewriter: Rewriter
+
+    def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
+        self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
+        self.index = index
+        self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
+        self._reader = TextReader(index)
+
+    @abstractmethod
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
+        """What `augment([sentence], epoch)` does with each word; prints as a table."""
+
+    @takes_draw_set
+    def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
+        """The augmented text of each sentence; blank text gives "".
+
+        Args:
+            sentences: any text; it may hold words that the index does not.
+            epoch: draws differ from epoch to epoch.
+            sample_index: draws differ from index to index: 0, 1, 2, ... give several texts per sentence and epoch.
+
+        Raises:
+            InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of its range.
+
+        """
+        key = SampleKey(epoch, sample_index)
+        return self._rewriter.of_text(self._reader.read(sentences), key)
+
+    @takes_draw_set
+    def texts(self, rows: Rows, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
+        """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
+        return self._rewriter.of_rows(checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index))
+
+    @takes_draw_set
+    def token_ids(
+        self,
+        rows: Rows,
+        epoch: int = 0,
+        max_length: int = 32,
+        out: dict[str, torch.Tensor] | None = None,
+        *,
+        sample_index: int = 0,
+    ) -> dict[str, torch.Tensor]:
+        """The token ids of `texts(rows, epoch)`, equal to the tokenizer's on that text, cut and padded.
+
+        Args:
+            rows: integers (B,), documents of the index.
+            epoch: draws differ from epoch to epoch.
+            max_length: tokens a row, L, special tokens included; at least 3.
+            out: tensors to fill, as an earlier call returned them; new ones if None.
+            sample_index: draws differ from index to index.
+
+        Returns:
+            {"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, L).
+
+        Raises:
+            InputError: no tokenizer was given, a row is out of range, or `out` does not fit.
+
+        """
+        if self.tokens is None:
+            raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
+        rows, key = checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index)
+        out = token_tensors(len(rows), max_length, self.tokens, out)
+        lines = self._rewriter.fill(rows, key, out["input_ids"].numpy(), out["attention_mask"].numpy())
+        if len(lines):
+            self.tokens.write_texts(self._rewriter.of_rows(rows[lines], key), lines, out)
+        return out
+
+    def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
+        """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
+        text = self._reader.read(sentences)
+        distinct, places = np.unique(text.terms.values, return_inverse=True)
+        kept = self.kept_words.among(text.words(distinct, self.index.terms))
+        return rows_of_kept(kept[places], text.terms.indptr)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.index, **self._settings), ()
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._shown_settings().items())
+        return f"<una_fast.{type(self).__name__} of {self.index!r}: {settings}>"
+
+    def _shown_settings(self) -> dict[str, Any]:
+        tokenizer = self._settings["tokenizer"]
+        return {**self._settings, "tokenizer": tokenizer and type(tokenizer).__name__}
+
+
+class Rewriter(ABC):
+    """Sentences -> other sentences."""
+
+    @abstractmethod
+    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:
+        """The augmented rows of `text`."""
+
+    @abstractmethod
+    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
+        """The augmented documents of `rows`, int64 (B,)."""
+
+    def fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Fill both, int64 (B, L), as `of_rows`; returns the lines that the tokenizer has to encode: here all."""
+        return np.arange(len(rows))
+
+
+class KernelRewriter(Rewriter):
+    """Rows of the index by a compiled kernel, which threads share; `draw_text` draws any other text.
+
+    draw_text: gives the int32 ids of the augmented rows, and the strings of its negative ids, -1 being the first.
+    """
+
+    def __init__(self, kernel: RowKernel, detokenizer: Detokenizer, draw_text: DrawText, n_jobs: int | None):
+        self.kernel, self.detokenizer, self._draw_text = kernel, detokenizer, draw_text
+        self._threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
+
+    def draw(self, rows: np.ndarray, key: SampleKey) -> RaggedArray:
+        """int32 ids of the augmented `rows`."""
+        return RaggedArray(*self.kernel.terms(rows, key.epoch, key.sample_index))
+
+    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
+        return self.detokenizer.texts(text, *self._draw_text(text, key))
+
+    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
+        return self.detokenizer.rows(rows, self.draw(rows, key))
+
+    def fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Fill both, int64 (B, L), as `of_rows`; returns the lines that the kernel cannot write."""
+        left = np.ones(len(rows), dtype=np.uint8)
+
+        def fill(part: slice) -> None:
+            filled = input_ids[part], attention_mask[part], left[part]
+            if self.detokenizer.writes_ids:
+                self.detokenizer.fill(rows[part], self.draw(rows[part], key), *filled)
+            else:
+                self.kernel.token_ids(rows[part], key.epoch, *filled, key.sample_index)
+
+        if self.detokenizer.writes_ids or self.kernel.tokens is not None:
+            self._threads.run(fill, len(rows))
+        return np.flatnonzero(left)
+
+
+class EditRewriter(Rewriter):
+    """Sentences by a function in Python, one after the other. name: of what errors speak of."""
+
+    def __init__(self, index: Index, edit: Edit, seed: int, name: str):
+        self._index, self._edit, self._seed, self._name = index, edit, seed, name
+        self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()
+
+    def edited(self, words: list[str], row_key: np.ndarray, key: SampleKey) -> list[str]:
+        """What `words` become. row_key: (1,), the row, or the hash of the text."""
+        result = self._edit([*words], CounterRNG(self._seed, key.epoch, row_key, key.sample_index)) if words else []
+        if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
+            raise InputError(f"{self._name}.edit made {result!r} of {words!r}: it must return a list of str")
+        return result
+
+    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
+        rows = (text.words(ids, self._index.terms) for ids in text.terms)
+        return [self._spell(self.edited(words, text.keys[i : i + 1], key)) for i, words in enumerate(rows)]
+
+    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
+        return [self._spell(self.edited(self._index.words(int(row)), np.array([row]), key)) for row in rows]
+
+    def _spell(self, words: list[str]) -> str:
+        """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
+        return " ".join('"' if word in self._quotes else word for word in words)
+
+
+@dataclass(frozen=True)
+class EditedWords:
+    """The words of a sentence, and the words that they became."""
+
+    words: list[str]
+    result: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists of strings."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.words)}\n{' '.join(self.result)}"
+
+
+class WordAugmentation(TextAugmentation):
+    """An augmentation that edits the words of a sentence, one sentence after the other.
+
+    A sentence takes some 10 us, and the tokenizer's time besides where token ids are made. For training on a large
+    corpus write the law in Numba (`una_fast.numba_augmentation`), with which a sentence takes about 1 us.
+
+    Args:
+        index: the corpus.
+        seed: any integer; each class has draws of its own.
+        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
+        n_jobs: threads that read the tokenizer's sub-words of the index.
+        settings: further arguments of the subclass' constructor, by name.
+
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        seed: int = 42,
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
+        **settings: Any,
+    ):
+        name = type(self).__name__
+        of_class = xxhash.xxh3_64_intdigest(f"{name} {integer('seed', seed) % 2**64}".encode())
+        super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
+        self._rewriter: EditRewriter = EditRewriter(index, self.edit, of_class, name)
+
+    @abstractmethod
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
+        """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
+
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
+        """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
+        text = self._reader.read([sentence])
+        words = text.words(text.terms.values, self.index.terms)
+        return EditedWords(words, self._rewriter.edited(words, text.keys, SampleKey(epoch, sample_index)))
+
+
+def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Raise InputError for one of `values`, by name, that the Literal type of its parameter does not have."""
+    for name, hint in get_type_hints(function).items():
+        if get_origin(hint) is Literal and values[name] not in get_args(hint):
+            raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
+
+
+def check_index(index: Index) -> None:
+    """Raise InputError for anything but an `Index`, and for one whose vocabulary is a single term."""
+    if not isinstance(index, Index):
+        raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
+    if index.n_terms < 2:
+        raise InputError(
+            f"the vocabulary has one term ({index.terms[0]!r}), and nothing to replace it by: give a larger corpus"
+        )
