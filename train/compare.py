@@ -24,8 +24,7 @@ from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS,
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.evaluation.tasks.registry import read_columns
 from train.record.folder import COMPARISON, RUNS, is_own, output_folder, read_mark, write_file, write_json
-from train.report.intervals import Comparison
-from train.report.runs import DEV, STS_AVERAGE, Group, find_runs, kept_start
+from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
 from train.report.table import score_table
 from una_fast.errors import InputError
 from una_fast.imports import import_extra

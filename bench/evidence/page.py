@@ -22,8 +22,7 @@ from bench.evidence.conditions import (
     grid,
 )
 from bench.report import table
-from train.report.intervals import Comparison, compare, holm
-from train.report.runs import title
+from train.report.runs import Comparison, compare, holm, title
 from una_fast.errors import InputError
 
 Evidence = Mapping[str, Any]  # evidence.json

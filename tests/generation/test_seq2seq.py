@@ -12,7 +12,7 @@ from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS
 from support.tokenizer_training import training_lines
 from train.generation.options import Job
-from train.generation.seq2seq import Seq2Seq, check_model
+from train.generation.write import Seq2Seq, check_model
 from una_fast.errors import InputError
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from train.report.intervals import compare, holm
+from train.report.runs import compare, holm
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])

@@ -12,8 +12,7 @@ import pytest
 
 from support.run_folders import write_evaluation, write_run
 from train.report.__main__ import main
-from train.report.figures import FIGURES, MOST_POINTS, points
-from train.report.page import make_page
+from train.report.page import FIGURES, MOST_POINTS, make_page, points
 from train.report.runs import find_runs, group_runs
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)

@@ -9,8 +9,7 @@ import pytest
 from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
-from train.report.intervals import Comparison
-from train.report.runs import read_run
+from train.report.runs import Comparison, read_run
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,29 @@
-"""Groups of runs -> one HTML page that needs no other file and no network, by the template page.html."""
+"""Groups of runs -> one HTML page that needs no other file and no network, by the template page.html.
+
+Its figures are data, dev score, cosines and loss over the steps, which page.js draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.report.figures import figures
-from train.report.runs import DEV, DEV_LAST, STS_AVERAGE, Group, differing_settings, kept_start, title
+from train.report.runs import DEV, DEV_LAST, LOSSES, STS_AVERAGE, Group, differing_settings, kept_start, title
 from train.report.table import difference_cell, mean_cell, score_table, short
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
+MOST_POINTS = 100  # of a line, at most: the means of so many equal parts of the steps
+COSINES = ("cosine_positive", "cosine_negative")
+FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, caption
+    "Dev score": (("dev",), "Spearman correlation × 100", ""),
+    "Similarity over training": (COSINES, "cosine similarity", "Solid: anchor and positive. Dashed: and negative."),
+    **{name.replace("loss", "Loss of the steps"): ((name,), "loss (nats)", "") for name in LOSSES},
+}
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
@@ -57,3 +68,45 @@ def _card(group: Group, groups: Sequence[Group], baseline: Group | None) -> dict
         about += f"; {difference_cell(pairs[main])} against {baseline.label}"
     start = "" if main == STS_AVERAGE or group.start is None else f"start {100 * group.start:.2f}"
     return {"label": group.label, "value": mean_cell(scores[main]), "start": start, "about": about}
+
+
+def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """The figures of which something was recorded: "name", "label" of y, "caption", "lines" and "starts".
+
+    A line has "name", "group" (its number), "dashed", "x" (steps) and "y". starts: dev scores before training.
+    """
+    drawn = []
+    for heading, (curves, label, caption) in FIGURES.items():
+        factor = 100 if curves == ("dev",) else 1
+        lines = [
+            {
+                "name": f"{run.name}{name[6:].replace('_', ': ')}",
+                "group": i,
+                "dashed": second,
+                **points(run.curves[name], factor),
+            }
+            for second, name in enumerate(curves)
+            for i, group in enumerate(groups)
+            for run in group.runs
+            if run.curves.get(name)
+        ]
+        starts = (
+            {round(100 * group.start, 2) for group in groups if group.start is not None} if curves == ("dev",) else ()
+        )
+        if lines:
+            drawn.append(
+                {"name": heading, "label": label, "caption": caption, "lines": lines, "starts": sorted(starts)}
+            )
+    return drawn
+
+
+def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
+    """At most MOST_POINTS points: the means of consecutive parts of nearly equal size, to six significant digits.
+
+    Args:
+        curve: Value by step.
+        factor: What values are multiplied by.
+    """
+    parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
+    x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
+    return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}

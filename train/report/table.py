@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from train.report.intervals import Comparison, holm
-from train.report.runs import Group, differing_settings, title
+from train.report.runs import Comparison, Group, differing_settings, holm, title
 
 
 class Row(NamedTuple):
