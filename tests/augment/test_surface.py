@@ -32,6 +32,7 @@ ODD = [
     "¿Cuánto? ¡¡Qué!! ¿ ? ÑANDÚ ǅ ǅa ǆ ªb \U00010400b 🙂ok",
     "[MASK] of [NASA] (mask) sep",
     "ß ΣΑΣ İ €5 5€ №1 a\u0301b",
+    "σαςİ K\u0307İİ aİ\u0308 ΣaİΣ",
     'can\'t cannot "gonna" x',
     "song,by«him»",
     "''a'' ``b``",

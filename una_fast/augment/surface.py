@@ -28,8 +28,8 @@ from una_fast.tokens.subwords import SubwordEncoder
 QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
-KNOWN = 128
-KINDS = np.zeros(0x110000, dtype=np.uint8)  # of each character, what the kernel needs to know; 0: not asked for yet
+KNOWN = 1 << 31
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # of each, what the kernel needs to know; 0: not asked for yet
 MOST_BYTES = 2**26  # of the strings whose ids are remembered, and their ids: some 900,000 strings
 BYTES_A_STRING = 48  # of its places in the table
 
@@ -69,7 +69,7 @@ class Detokenizer:
     @cached_property
     def _rows(self) -> kernel.RowWriter:
         """Of the rows of the index."""
-        characters, subwords = learn_kinds(self._index.chunks, self._cased), None
+        characters, subwords = learn_characters(self._index.chunks, self._cased), None
         if self._tokens is not None and self._tokens.encoder is not None:
             tokens, encoder = self._tokens, self._tokens.encoder
             self._units = UnitIds(encoder)
@@ -87,11 +87,8 @@ class Detokenizer:
         unseen: StringTable,
         subwords: kernel.Subwords | None = None,
     ) -> kernel.RowWriter:
-        lowered = chunks.utf8, np.empty(0, dtype=ID), NO_STRINGS
-        if self._index.lowercase:
-            lowered = lower_case(chunks)
-        tables = words, self._index.terms, unseen, self._cased, KINDS
-        return kernel.RowWriter(chunks, sentences, *lowered, *tables, subwords)
+        tables = words, self._index.terms, unseen, self._cased
+        return kernel.RowWriter(chunks, sentences, *tables, CHARACTERS, self._index.lowercase, subwords)
 
     def rows(self, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
@@ -107,7 +104,7 @@ class Detokenizer:
             return [*spell(drawn, self.strings, StringTable.from_strings(strings))]
         rows = np.arange(len(text.texts))
         table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
-        learn_kinds(table, self._cased)
+        learn_characters(table, self._cased)
         whole = RaggedArray(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
         writer = self._writer(table, whole, text.terms, text.unseen)
         return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
@@ -182,13 +179,15 @@ class UnitIds:
         self.n_bytes += 4 * len(ids.values)
 
 
-def learn_kinds(*tables: StringTable) -> list[str]:
-    """Fill in KINDS of the characters of all tables; returns these characters, each once."""
+def learn_characters(*tables: StringTable) -> list[str]:
+    """Fill in CHARACTERS for the characters of all tables; returns these characters, each once."""
     used = sorted({character for table in tables for character in table.utf8.tobytes().decode("utf-8")})
     for character in used:
-        if not KINDS[ord(character)]:
-            KINDS[ord(character)] = KNOWN | (
-                stands_apart(character) * kernel.APART
+        if not CHARACTERS[ord(character)]:
+            CHARACTERS[ord(character)] = (
+                KNOWN
+                | ord(character.lower()[0])
+                | stands_apart(character) * kernel.APART
                 | (character.lower() != character.upper()) * kernel.CASED
                 | character.islower() * kernel.LOWER
                 | character.isupper() * kernel.UPPER
@@ -219,25 +218,6 @@ def in_cases(strings: StringTable) -> StringTable:
         changed = StringTable(utf8, strings.offsets).exchanged(beyond_ascii, [*map(change, spelled)])
         table = table.followed_by(changed)
     return table
-
-
-def lower_case(table: StringTable) -> tuple[np.ndarray, np.ndarray, StringTable]:
-    """The UTF-8 of the strings in lower case, uint8 (T,), with UNEVEN as the first byte of those of another length.
-
-    Besides, these strings: their numbers, int32, and their lower case.
-    """
-    utf8, uneven = np.frombuffer(bytearray(table.utf8.tobytes().lower()), dtype=np.uint8), {}
-    for i in table.rows_from(0x80).tolist():
-        string, lower, start = table[i], table[i].lower(), table.offsets[i]
-        if _sizes(string) == _sizes(lower):
-            utf8[start : table.offsets[i + 1]] = np.frombuffer(lower.encode(), dtype=np.uint8)
-        else:
-            utf8[start], uneven[i] = kernel.UNEVEN, lower
-    return utf8, np.array([*uneven], dtype=ID), StringTable.from_strings([*uneven.values()])
-
-
-def _sizes(string: str) -> list[int]:
-    return [len(character.encode()) for character in string]
 
 
 def _capitalised(word: str) -> str:

@@ -20,15 +20,17 @@ ctypedef fused small_id:
     int32_t
 
 cdef enum:
-    # bits of a character's kind
-    IS_APART = 1    # punctuation, or of a script without spaces: a word may stand beside it without a space
-    IS_CASED = 2    # its lower and upper case differ
-    IS_LOWER = 4
-    IS_UPPER = 8
-    IS_TITLE = 16
-    IS_UNEVEN = 0xFF
-    DOTTED_I = 0x130  # the one character that has two in lower case
-    MOST_GROWTH = 2   # of the bytes of a character in lower case: it has 3 in place of 2 at most
+    # what is known of a character: its lower case in the low bits, and its kind
+    LOWER_CASE = 0x1FFFFF
+    IS_APART = 1 << 21    # punctuation, or of a script without spaces: a word may stand beside it without a space
+    IS_CASED = 1 << 22    # its lower and upper case differ
+    IS_LOWER = 1 << 23
+    IS_UPPER = 1 << 24
+    IS_TITLE = 1 << 25
+    DOTTED_I = 0x130      # the one character that is two in lower case, "i" and DOT: two words may be of it
+    DOT = 0x307
+    CAPITAL_SIGMA = 0x3A3  # at the end of a word it has another lower case
+    FINAL_SIGMA = 0x3C2
     NO_SIZE = 65535
 
 cdef enum:
@@ -38,7 +40,6 @@ cdef enum:
     UNIT = -3     # the number of a unit
 
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
-UNEVEN = IS_UNEVEN  # in no UTF-8
 UNKNOWN = NO_SIZE  # of a chunk that cannot be encoded alone
 
 cdef enum Case:  # in the order of `una_fast.augment.surface.in_cases`
@@ -82,12 +83,10 @@ cdef class Written:
     `text`, together with the character before it where its ids depend on that.
     """
 
-    cdef uint8_t[::1] text, line, lowered  # the last two are the row that is being written, and in lower case
+    cdef uint8_t[::1] text, line  # the latter is the row that is being written
     cdef int64_t[::1] starts, stops, ends, unit_starts, unit_stops, word_starts, word_stops
     cdef int32_t[:, ::1] pieces
-    cdef int32_t[::1] origins
-    cdef int64_t end, n_pieces, n_units, size, lowered_size
-    cdef bint uneven
+    cdef int64_t end, n_pieces, n_units, size
     cdef int64_t room, known  # the sub-words that a row needs, -1: no pieces; those that are known of this row so far
     cdef int64_t unit, term  # where the open unit starts, -1: none is open; the term that it is so far, -1: none
 
@@ -97,8 +96,6 @@ cdef class Written:
         self.unit_starts, self.unit_stops = (np.empty(n_pieces, dtype=np.int64) for _ in range(2))
         self.pieces, self.room, self.unit = np.empty((n_pieces, 2), dtype=np.int32), room, -1
         self.line = np.empty(longest + 1, dtype=np.uint8)
-        self.lowered = np.empty(MOST_GROWTH * longest + 1, dtype=np.uint8)
-        self.origins = np.empty(MOST_GROWTH * longest + 1, dtype=np.int32)
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
@@ -171,32 +168,29 @@ cdef class Written:
 cdef class RowWriter:
     """Writes rows of text, words of which were replaced, with case and spacing. Threads may share one object.
 
-    chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; lowered:
-    uint8, the chunks in lower case if the words are, in the places of `chunks`, or UNEVEN as the first byte of a chunk
-    that is not as long in lower case; uneven: int32, ascending, these chunks, and their strings; words: `RaggedArray`,
-    the words of each row, a number of `terms`, or -1 - k for word k of `unseen`; strings: V terms as they are spelled
-    where they are drawn, in each of the three cases: 3 V strings; kinds: uint8, of each character; subwords: of a
-    tokenizer; None: no ids.
+    chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
+    `RaggedArray`, the words of each row, a number of `terms`, or -1 - k for word k of `unseen`; strings: V terms as they
+    are spelled where they are drawn, in each of the three cases: 3 V strings; characters: uint32, what is known of each
+    character; lowered: whether the words are in lower case; subwords: of a tokenizer; None: no ids.
     """
 
-    cdef const int32_t[::1] chunks, words, uneven
-    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, uneven_offsets, term_offsets, unseen_offsets
-    cdef const int64_t[::1] string_offsets
-    cdef const uint8_t[::1] utf8, lowered, uneven_utf8, term_utf8, unseen_utf8, string_utf8, kinds
+    cdef const int32_t[::1] chunks, words
+    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets, unseen_offsets, string_offsets
+    cdef const uint8_t[::1] utf8, term_utf8, unseen_utf8, string_utf8
+    cdef const uint32_t[::1] characters
     cdef int64_t n_terms
+    cdef bint lowered
     cdef Subwords subwords
 
-    def __init__(self, chunks, sentences, lowered, uneven, uneven_strings, words, terms, unseen, strings, kinds,
+    def __init__(self, chunks, sentences, words, terms, unseen, strings, characters, bint lowered,
                  Subwords subwords=None):
         self.chunks, self.chunk_bounds = sentences.values, sentences.indptr
         self.words, self.word_bounds = words.values, words.indptr
         self.utf8, self.offsets = chunks.utf8, chunks.offsets
-        self.lowered, self.uneven = lowered, uneven
-        self.uneven_utf8, self.uneven_offsets = uneven_strings.utf8, uneven_strings.offsets
         self.term_utf8, self.term_offsets = terms.utf8, terms.offsets
         self.unseen_utf8, self.unseen_offsets = unseen.utf8, unseen.offsets
         self.string_utf8, self.string_offsets, self.n_terms = strings.utf8, strings.offsets, len(strings) // 3
-        self.kinds, self.subwords = kinds, subwords
+        self.characters, self.lowered, self.subwords = characters, lowered, subwords
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
@@ -229,7 +223,7 @@ cdef class RowWriter:
 
         False if its text does not hold its words, or if a chunk of it has no ids of its own where ids are needed.
         """
-        cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word, first_chunk
+        cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word
         cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
         cdef int64_t begin, end = -1, reach, size, place = 0  # of the chunk's sub-words among those of the sentence
         cdef const int32_t* old
@@ -238,14 +232,14 @@ cdef class RowWriter:
         if n_words == 0:
             return True
         old = &self.words[self.word_bounds[row]]
-        self.assemble(out, first, stop)
+        self.copy(out, first, stop)
         if not self.locate(out, old, n_words):
             return False
         if out.room < 0:
             self.write_words(out, 0, out.size, old, new, 0, n_words)
             return True
         while j < stop and out.known < out.room:
-            begin, first_word, first_chunk, size, changed = end + 1, w, j, 0, False
+            begin, first_word, size, changed = end + 1, w, 0, False
             reach = begin
             while j < stop and reach > end:  # several chunks, if a word reaches from one to the next
                 of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_offset if j == first else 0)]
@@ -263,55 +257,26 @@ cdef class RowWriter:
             else:
                 if begin > 0:
                     out.put(b" ", 1)
-                self.copy(out, first_chunk, j, begin)
                 self.write_words(out, begin, end, old, new, first_word, w)
                 out.close_unit(self.subwords)
             place += size
         return True
 
-    cdef int assemble(self, Written out, int64_t first, int64_t stop) except -1 nogil:
-        """Set `out.lowered` to chunks of a row, and where all of it is needed, its line and `origins`."""
-        cdef int64_t j, k, n, end, at = 0, to = 0
-        cdef int32_t chunk
-        cdef const uint8_t* lowered
-        out.lowered_size, out.uneven = 0, False
-        for j in range(first, stop):
-            chunk = self.chunks[j]
-            n, lowered = self.offsets[chunk + 1] - self.offsets[chunk], &self.lowered[0] + self.offsets[chunk]
-            if n > 0 and lowered[0] == IS_UNEVEN:
-                out.uneven, k, end = True, 0, self.uneven.shape[0]
-                while end - k > 1:
-                    k, end = ((k + end) // 2, end) if self.uneven[(k + end) // 2] <= chunk else (k, (k + end) // 2)
-                n, lowered = self.uneven_offsets[k + 1] - self.uneven_offsets[k], (
-                    &self.uneven_utf8[0] + self.uneven_offsets[k])
-            memcpy(&out.lowered[out.lowered_size], lowered, n)
-            out.lowered[out.lowered_size + n] = c' '
-            out.lowered_size += n + 1
-        out.lowered_size -= 1
-        if out.uneven or out.room < 0:
-            out.size = self.copy(out, first, stop, 0)
-        while out.uneven and at < out.size:
-            for _ in range(2 if character(&out.line[at]) == DOTTED_I else 1):  # "i" and a dot above, in lower case
-                for n in range(length(&out.lowered[to])):
-                    out.origins[to + n] = <int32_t>at
-                to += length(&out.lowered[to])
-            at += length(&out.line[at])
-        return 0
-
-    cdef int64_t copy(self, Written out, int64_t j, int64_t stop, int64_t at) except -1 nogil:
-        """Copy chunks to the line from `at` on; returns where they end."""
-        cdef int64_t n
+    cdef int copy(self, Written out, int64_t j, int64_t stop) except -1 nogil:
+        """Set the line to the chunks."""
+        cdef int64_t n, at = 0
         for j in range(j, stop):
             n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
             memcpy(&out.line[at], &self.utf8[0] + self.offsets[self.chunks[j]], n)
             out.line[at + n] = c' '
             at += n + 1
-        return at - 1
+        out.size = at - 1
+        return 0
 
     cdef bint locate(self, Written out, const int32_t* words, int64_t n_words) noexcept nogil:
         """Find where in its line each word starts and stops; False if the line does not hold them, in this order."""
         cdef const uint8_t* word
-        cdef int64_t k, n, n_mark, at = 0
+        cdef int64_t k, n, end, at = 0
         cdef bint is_mark
         for k in range(n_words):
             if words[k] >= 0:
@@ -320,21 +285,43 @@ cdef class RowWriter:
             else:
                 word, n = &self.unseen_utf8[0] + self.unseen_offsets[-1 - words[k]], (
                     self.unseen_offsets[-words[k]] - self.unseen_offsets[-1 - words[k]])
-            is_mark = n == 2 and word[0] == word[1] and (word[0] == c"'" or word[0] == c'`')
-            while at + n > out.lowered_size or memcmp(&out.lowered[at], word, n) != 0:
-                n_mark = mark_size(&out.lowered[at], out.lowered_size - at) if is_mark else 0
-                if n_mark > 0:
-                    n = n_mark
-                    break
-                at += 1
-                if at >= out.lowered_size:
-                    return False
-            out.word_starts[k], out.word_stops[k] = at, at + n
-            at += n
-            if out.uneven and n > 0:  # two words may be of one character
-                out.word_stops[k] = out.origins[at - 1] + length(&out.line[out.origins[at - 1]])
-                out.word_starts[k] = max(<int64_t>out.origins[at - n], out.word_stops[k - 1] if k > 0 else 0)
+            is_mark, end = n == 2 and word[0] == word[1] and (word[0] == c"'" or word[0] == c'`'), -1
+            while end < 0:
+                end = self.match(out, at, word, n)
+                if end < 0 and is_mark and mark_size(&out.line[at], out.size - at) > 0:
+                    end = at + mark_size(&out.line[at], out.size - at)
+                if end < 0:
+                    at += 1
+                    if at >= out.size:
+                        return False
+            out.word_starts[k], out.word_stops[k] = at, end
+            at = end
         return True
+
+    cdef inline int64_t match(self, Written out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
+        """Where a word that starts at `at` of the line ends; -1 if it does not start there."""
+        cdef int64_t k = 0
+        cdef uint32_t c, written, last = 0
+        if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
+            return at + n
+        if not self.lowered or (at < out.size and out.line[at] & 0xC0 == 0x80):
+            return -1
+        if at > 1 and out.line[at - 2] == 0xC4 and out.line[at - 1] == 0xB0:
+            last = DOTTED_I
+        while k < n:
+            c = character(word + k)
+            if c == DOT and last == DOTTED_I:
+                last = 0
+                k += 2
+                continue
+            if at >= out.size:
+                return -1
+            written = last = character(&out.line[at])
+            if c != self.characters[written] & LOWER_CASE and not (c == FINAL_SIGMA and written == CAPITAL_SIGMA):
+                return -1
+            k += length(word + k)
+            at += length(&out.line[at])
+        return at
 
     cdef int write_words(self, Written out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
@@ -357,7 +344,7 @@ cdef class RowWriter:
                 if n_kept == 0:
                     following = &self.string_utf8[self.string_offsets[string]]
                 last, first = out.last(), character(following)
-                if (changed or last_changed) and not (self.kinds[last] | self.kinds[first]) & IS_APART:
+                if (changed or last_changed) and not (self.characters[last] | self.characters[first]) & IS_APART:
                     self.part(out)  # they would look like one word
                     out.put(b" ", 1)
                 elif out.room >= 0 and (self.cuts(last) or self.cuts(first)):
@@ -388,10 +375,10 @@ cdef class RowWriter:
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
         """The case of a word; AS_IT_IS for one that is in small letters, has no case, or another."""
         cdef const uint8_t* end = word + n
-        cdef uint8_t kind, seen = 0
+        cdef uint32_t kind, seen = 0
         cdef bint first_is_upper = False, others_are_lower = True
         while word < end:
-            kind = self.kinds[character(word)]
+            kind = self.characters[character(word)]
             if kind & IS_CASED:
                 if not seen & IS_CASED:
                     first_is_upper = kind & IS_UPPER
