@@ -18,54 +18,56 @@ from una_fast.augment.numba import ROW, draw64, sample, uniform, window
 
 BETA = 0.5  # mean replacement probability
 RADIUS = 4000  # ranks on either side of a term, from which its replacement is drawn
+ONE, LOW_6 = np.uint64(1), np.uint64(63)
 
 
-@numba.njit
-def weigh(ids, n, idf):
-    """For each word, the first place of its term, and its tf-idf (equation 2)."""
-    first, z = np.empty(n, np.int64), np.empty(n)
-    once = math.log1p(1 / n)
+@numba.njit(error_model="numpy")
+def weigh(ids, n, idf, out):
+    """The tf-idf (equation 2) of each term at its first place.
+
+    `out` gets the number of its places there, and -1 minus the first place at its later ones.
+    """
+    seen = np.uint64(0)  # the lowest 6 bits of the ids so far: five words of six need no search
     for k in range(n):
-        count = 0
-        for j in range(n):
-            count += ids[j] == ids[k]
-        first[k], z[k] = k, once * idf[ids[k]]
-        if count > 1:
-            z[k], first[k] = math.log1p(count / n) * idf[ids[k]], 0
-            while ids[first[k]] != ids[k]:
-                first[k] += 1
-    return first, z
-
-
-@numba.njit
-def extremes(z):
-    """The place of the highest score, the first if there are several, and the lowest score."""
-    highest, lowest = 0, z[0]
-    for k in range(len(z)):
-        lowest = min(lowest, z[k])
-        if z[k] > z[highest]:
-            highest = k
-    return highest, lowest
+        out[k], bit = 1, ONE << (np.uint64(ids[k]) & LOW_6)
+        if seen & bit:
+            for j in range(k):
+                if ids[j] == ids[k]:
+                    out[j] += 1
+                    out[k] = -1 - j
+                    break
+        seen |= bit
+    z, once = np.empty(n), math.log1p(1 / n)
+    for k in range(n):
+        tf = once if out[k] <= 1 else math.log1p(out[k] / n)
+        z[k] = tf * idf[ids[k]]
+    return z
 
 
 @una_fast.numba_augmentation
-@numba.cfunc(ROW)
+@numba.cfunc(ROW, error_model="numpy")
 def una(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
     """Replace each term with a probability that grows with its tf-idf, by a term of like importance."""
-    first, z = weigh(ids, n, idf)
-    highest, lowest = extremes(z)
+    z = weigh(ids, n, idf, out)
+    highest, lowest = 0, z[0]
+    for k in range(n):
+        if out[k] > 0:
+            lowest = min(lowest, z[k])
+            if z[k] > z[highest]:
+                highest = k
     total, n_distinct = 0.0, 0
     for k in range(n):
-        if first[k] == k:
+        if out[k] > 0:
             total += z[k] - lowest
             n_distinct += 1
     scale = BETA / (total / n_distinct) if total > 0.0 else 0.0
     for k in range(n):
+        if out[k] < 0:  # a term is replaced at all its places by the same, or at none
+            out[k] = out[-1 - out[k]]
+            continue
         out[k] = ids[k]
         p = scale * (z[k] - lowest) if total > 0.0 else BETA  # equation 3
-        if first[k] < k:  # a term is replaced at all its places by the same, or at none
-            out[k] = out[first[k]]
-        elif k == highest or uniform(draw64(key, k, 0)) < p:
+        if k == highest or uniform(draw64(key, k, 0)) < p:
             start, stop = window(ids[k], z[k], RADIUS, max_tfidf, n_terms)
             out[k] = sample(key, k, max_tfidf, start, stop, ids[k])
     return n

