@@ -7,6 +7,11 @@ which is trained on one half of the sentences and scored on the other; guessing 
 words (bigrams and single words, Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are
 compared as they are written, and as an uncased BERT reads them: in small letters, with spaces around punctuation.
 Writes bench/results/style.json and docs/style.md; takes about 5 minutes of one core.
+
+    python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
+
+measures German and Chinese alone, each beside as many English sentences of the first file, and keeps the English table.
+The folders are checkouts of Universal Dependencies' treebanks; the sentences of their dev and test files are taken.
 """
 
 from __future__ import annotations
@@ -30,6 +35,11 @@ import una_fast
 
 SENTENCES, OTHERS = 10_000, 40_000
 RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
+LANGUAGES: dict[str, dict[str, dict[str, Any]]] = {  # by language: name of a row -> what build_index takes
+    "German": {"German": {}, "German, lowercase=False": {"lowercase": False}},
+    "Chinese": {"Chinese": {"word_tokenizer": "rjieba"}},
+}
+KINDS = {"spaces": str.isspace, "capitals": str.isupper}
 SETTINGS: dict[str, dict[str, Any]] = {
     f"{surface}{', punctuation kept' * kept}, beta {beta}": {"surface": surface, "keep_punctuation": kept, "beta": beta}
     for surface in ("paper", "kept")
@@ -45,6 +55,22 @@ FEATURES: dict[str, Callable[[], Any]] = {
         token_pattern=r"\w+|[^\w\s]", ngram_range=(2, 2), lowercase=False, sublinear_tf=True, min_df=2
     ),
 }
+LANGUAGES_HEADER = """
+
+## German and Chinese
+
+Sentences of the dev and test files of the treebanks {folders} (Universal Dependencies), each beside as many
+English sentences of the table above, because the accuracy grows with their number. Beta is 0.3, the default,
+punctuation is kept, and Chinese has `word_tokenizer="rjieba"`. All is compared as written. **spaces** and
+**capitals**: how many there are in a hundred characters of the sentences and of the negatives.
+
+"""
+LANGUAGES_READ = """
+
+With "kept", the negatives of German and Chinese are hidden as well as those of English: Chinese gets no spaces, and
+German has about the capitals of its sentences. With `lowercase=False` nouns come into the place of small words and keep
+their capitals there, so there are too many, and more negatives are told. "paper" gives both languages away.
+"""
 HEADER = """# How well a negative is hidden
 
 A negative helps only if its style does not tell it from a sentence. This table says how far it does:
@@ -118,10 +144,45 @@ def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageMod
     return row | {"perplexity": model.perplexity(negatives) / model.perplexity(anchors)}
 
 
-def table(rows: dict[str, dict[str, float]]) -> str:
+def treebank(folder: Path) -> list[str]:
+    """The sentences of the dev and test files of a treebank, each once."""
+    files = sorted(path for part in ("dev", "test") for path in folder.glob(f"*-{part}.conllu"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return list(
+        dict.fromkeys(sentence for text in texts for sentence in re.findall(r"^# text = (.+)", text, re.MULTILINE))
+    )
+
+
+def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, dict[str, float]]:
+    """The rows of a language: each surface with the default beta."""
+    index, rows = una_fast.build_index(lines, **options), {}
+    for surface in ("paper", "kept"):
+        negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).negatives(range(len(lines)))
+        features = {key: FEATURES[key]() for key in ("characters", "1- to 3-grams")}
+        row = {key: accuracy(feature, lines, negatives) for key, feature in features.items()}
+        for kind, is_of in KINDS.items():
+            for whose, texts in (("sentences", lines), ("negatives", negatives)):
+                row[f"{kind}, {whose}"] = 100 * sum(map(is_of, "".join(texts))) / sum(map(len, texts))
+        rows[f"{name}, {len(lines):,} sentences, {surface}"] = row
+        print(name, surface, {key: round(value, 3) for key, value in row.items()}, flush=True)
+    return rows
+
+
+def measure_languages(folders: dict[str, Path], english: Sequence[str]) -> dict[str, Any]:
+    """The part of the result about other languages. folders: by language; english: the sentences of the first table."""
+    rows: dict[str, dict[str, float]] = {}
+    for name, folder in folders.items():
+        lines = treebank(folder)
+        for row_name, options in LANGUAGES[name].items():
+            rows |= language_rows(row_name, lines, **options)
+        rows |= language_rows("English", english[: len(lines)])
+    return {"folders": [folder.name for folder in folders.values()], "rows": rows}
+
+
+def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> str:
     """Markdown: a line for each setting."""
     names = list(next(iter(rows.values())))
-    lines = ["| surface, beta | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
+    lines = [f"| {first} | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
     lines += [
         f"| {setting} | " + " | ".join(f"{row[name]:.3f}" for name in names) + " |" for setting, row in rows.items()
     ]
@@ -130,7 +191,11 @@ def table(rows: dict[str, dict[str, float]]) -> str:
 
 def page(result: dict[str, Any]) -> str:
     """The text of docs/style.md."""
-    return HEADER.format(**result) + table(result["rows"]) + TRIED
+    languages = result["languages"]
+    further = LANGUAGES_HEADER.format(folders=" and ".join(languages["folders"])) + table(
+        languages["rows"], "language, surface"
+    )
+    return HEADER.format(**result) + table(result["rows"]) + TRIED.rstrip() + further + LANGUAGES_READ
 
 
 def main() -> None:
@@ -138,9 +203,16 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="sentences, one a line, .gz")
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     parser.add_argument("--only", default="", help="measure the settings alone whose name holds this text; print them")
+    parser.add_argument("--german", type=Path, help="a treebank: measure the other languages alone")
+    parser.add_argument("--chinese", type=Path, help="a treebank")
     arguments = parser.parse_args()
     with gzip.open(arguments.corpus, "rt", encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in itertools.islice(file, SENTENCES + OTHERS)]
+    saved = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+    if arguments.german and arguments.chinese:
+        folders = {"German": arguments.german, "Chinese": arguments.chinese}
+        write({**saved, "languages": measure_languages(folders, lines)})
+        return
     anchors, model = lines[: arguments.sentences], LanguageModel(lines[SENTENCES:])
     index, rows = una_fast.build_index(lines[:SENTENCES]), {}
     for name, setting in SETTINGS.items():
@@ -150,8 +222,13 @@ def main() -> None:
             print(name, {key: round(value, 3) for key, value in rows[name].items()}, flush=True)
     if not arguments.only:
         corpus = {"corpus": arguments.corpus.name, "sentences": len(anchors), "others": OTHERS}
-        RESULT.write_text(json.dumps({**corpus, "rows": rows}, indent=1) + "\n", encoding="utf-8")
-        PAGE.write_text(page(json.loads(RESULT.read_text(encoding="utf-8"))), encoding="utf-8")
+        write({**saved, **corpus, "rows": rows})
+
+
+def write(result: dict[str, Any]) -> None:
+    """Write the result and its page."""
+    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

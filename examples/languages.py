@@ -14,7 +14,7 @@ def arabic_words(text):
 
 # language: how build_index splits it, what stands between its parts, and the parts
 LANGUAGES = {
-    "German": ({"word_tokenizer": "treebank", "lowercase": False}, " ", [
+    "German": ({"word_tokenizer": "treebank"}, " ", [
         ["Die Bibliothekarin", "Mein Nachbar", "Der Stadtrat", "Die Forschungsgruppe", "Ein Geigenbauer",
          "Unsere Lehrerin", "Der Bahnhofsvorsteher", "Die Bürgermeisterin"],
         ["liest die Briefe", "sammelt alte Landkarten", "repariert das Uhrwerk", "plant die Umgehungsstraße",

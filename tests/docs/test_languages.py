@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = runpy.run_path(str(ROOT / "examples" / "languages.py"))
 PAGE = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 WORDS = {  # a word of the language's first sentence, and where a word tokenizer for English would not end it
-    "German": "Bibliothekarin",
+    "German": "bibliothekarin",
     "Japanese": "手紙",
     "Chinese": "管理员",
     "Thai": "จดหมาย",
