@@ -75,7 +75,10 @@ class Detokenizer:
             self._units = UnitIds(encoder)
             cuts = np.isin(np.arange(128), [*map(ord, encoder.checked_cuts(characters))]).astype(np.uint8)
             chunks = tokens.chunk_sizes, tokens.first_chunk
-            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, encoder.pipeline.context_free, cuts)
+            name = f"tokens-forms-{encoder.fingerprint}"
+            kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(self._cased, self._index.terms)})
+            sides = encoder.pipeline.context_free, cuts, kept["alike"]
+            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, *sides)
         self._subwords = subwords
         return self._writer(self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS, subwords)
 

@@ -171,7 +171,8 @@ class Pipeline:
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
     cuts: the marks of ASCII that are words of their own, so that a chunk may be encoded in parts on either side of one
     (only where BertPreTokenizer makes a word of every mark, and no added token holds it); added: the texts of the added
-    tokens; normalize: its normaliser, as a function of a text.
+    tokens; raw: the UTF-8 of those that are searched before normalising; normalize: its normaliser, as a function of a
+    text.
 
     Raises:
         NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
@@ -255,6 +256,7 @@ class Pipeline:
         """
         added = description["added_tokens"]
         self.added = [token["content"] for token in added]
+        self.raw = [token["content"].encode() for token in added if not token["normalized"]]
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):

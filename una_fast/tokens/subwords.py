@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +97,21 @@ class SubwordEncoder:
             return ids, regular
         lengths = ids.lengths()
         return RaggedArray(ids.values[np.repeat(regular, lengths)], row_bounds(lengths * regular)), regular
+
+    def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
+        """uint8 (3 V,): whether a form of one of V terms, in each of three cases, has the ids of the term.
+
+        It has if it is the term once both are normalised, and holds no added token that is searched before that.
+        """
+        normalize = self.pipeline.normalize
+        alike = np.zeros(len(forms), dtype=np.uint8)
+        if normalize("A") == normalize("a"):
+            normal = [*map(normalize, terms)]
+            alike[:] = [normalize(form) == normal[i % len(normal)] for i, form in enumerate(forms)]
+            alike[forms.rows_with(*self.pipeline.raw)] = 0
+        else:
+            alike[:] = [form == term for form, term in zip(forms, itertools.cycle(terms))]
+        return alike
 
     def checked_cuts(self, characters: Sequence[str]) -> str:
         """The `cuts` of the pipeline beside which each of `characters` has the ids that it has alone."""

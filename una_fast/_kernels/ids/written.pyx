@@ -1,7 +1,7 @@
 """Rows of text, some of whose words were replaced -> text and token ids, written like the sentences.
 
 A row is chunks with spaces between, and so are its ids. A chunk in which nothing was replaced keeps the ids that it has
-in the sentence; a chunk that is one new word has the ids of its term; any other chunk is a *unit*, a string that the
+in the sentence; a chunk that is one new word has the ids of its term, if its form is the term once it is normalised; any other chunk is a *unit*, a string that the
 caller has encoded once.
 """
 
@@ -54,20 +54,22 @@ cdef class Subwords:
     terms, first_terms: `RaggedArray` int32 (V rows), each term after a space, and as the first word of a text; no
     sub-words if only a whole text can tell them. sizes: uint16, the number of sub-words of each chunk after a space
     and, from `first_offset` on, as the first of a text. context_free: whether every string has the same sub-words in
-    both places; cuts: uint8 (128,), 1 for a character that is a word of its own for the tokenizer.
+    both places; cuts: uint8 (128,), 1 for a character that is a word of its own for the tokenizer; alike: uint8 (3 V,),
+    1 for a string (see `RowWriter`) that has the sub-words of its term.
     """
 
     cdef const int32_t[::1] values, first_values
     cdef const int64_t[::1] bounds, first_bounds
     cdef const uint16_t[::1] sizes
-    cdef const uint8_t[::1] cuts
+    cdef const uint8_t[::1] cuts, alike
     cdef int64_t first_offset
     cdef bint context_free
 
-    def __init__(self, terms, first_terms, sizes, int64_t first_offset, bint context_free, cuts):
+    def __init__(self, terms, first_terms, sizes, int64_t first_offset, bint context_free, cuts, alike):
         self.values, self.bounds, self.first_values, self.first_bounds = (
             terms.values, terms.indptr, first_terms.values, first_terms.indptr)
-        self.sizes, self.first_offset, self.context_free, self.cuts = sizes, first_offset, context_free, cuts
+        self.sizes, self.first_offset, self.context_free = sizes, first_offset, context_free
+        self.cuts, self.alike = cuts, alike
 
     cdef inline int64_t size(self, int64_t term, bint first) noexcept nogil:
         return self.first_bounds[term + 1] - self.first_bounds[term] if first else (
@@ -349,7 +351,7 @@ cdef class RowWriter:
                     out.put(b" ", 1)
                 elif out.room >= 0 and (self.cuts(last) or self.cuts(first)):
                     self.part(out)
-            out.extend_unit(new[k] if changed and n_kept == 0 and self.is_term(string, new[k], case) else -1)
+            out.extend_unit(new[k] if out.room >= 0 and changed and n_kept == 0 and self.subwords.alike[string] else -1)
             out.put(&out.line[out.word_starts[k]], n_kept)
             if changed:
                 out.put(&self.string_utf8[self.string_offsets[string]],
@@ -366,11 +368,6 @@ cdef class RowWriter:
 
     cdef inline bint cuts(self, uint32_t c) noexcept nogil:
         return c < 128 and self.subwords.cuts[c]
-
-    cdef inline bint is_term(self, int64_t string, int32_t term, int64_t case) noexcept nogil:
-        """Whether a string that is drawn is spelled as its term is."""
-        return (case == AS_IT_IS and self.string_offsets[string + 1] - self.string_offsets[string]
-                == self.term_offsets[term + 1] - self.term_offsets[term])
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
         """The case of a word; AS_IT_IS for one that is in small letters, has no case, or another."""
