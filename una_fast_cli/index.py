@@ -34,7 +34,7 @@ class Build:
 
 def _build(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for them
-    from una_fast.index.layout import KIND
+    from una_fast.index.index import KIND
     from una_fast.storage import check_own, resolved
 
     check_own(resolved(values["output"]), KIND, unused=True)

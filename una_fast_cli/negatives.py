@@ -128,7 +128,7 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
 
 def _batches(augmenter: Augmenter, values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
     """(rows, sentences) of the file or of the index, in order, up to --rows."""
-    from una_fast.corpus.reading import Reading
+    from una_fast.corpus.source import Reading
     from una_fast.corpus.sources import open_sources
 
     texts: Iterable[str] = augmenter.index

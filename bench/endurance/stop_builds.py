@@ -1,12 +1,10 @@
-"""Kill builds in stages at random moments, and change bits of their files: each must end in the bits of a whole build.
+"""Kill builds in stages at random moments: each must end in the bits of a whole build.
 
-    python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--no-flips]
-                                          [--seed 0]
+    python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--seed 0]
 
 A build is one process with threads (alone), a process with two worker processes that is killed with them (processes)
-or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill one bit of a random
-file of the work folder is changed, unless --no-flips is given, and the build is started again, which must end with the
-same bits. Any other end stops the script. Stops are counted by the kind and the stage, flips by the file's stage.
+or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill the build is started
+again, which must end with the same bits. Any other end stops the script. Stops are counted by the kind and the stage.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from typing import Any
 import psutil
 
 import una_fast
-from una_fast.index.staged.build import work_folder
-from una_fast.index.staged.executors import Budget, Runner
+from una_fast.index.executors import Budget, Runner
+from una_fast.index.staged import work_folder
 from una_fast.storage import is_saved
 
 KINDS = ("alone", "processes", "worker", "dask")
 SPLITS = 12  # of the corpus
 MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped, of about a hundred
-STAGES = ("read", "scan", "merge", "rank", "label", "number", "write")
+STAGES = ("scan", "merge", "rank", "label", "number", "write")
 
 
 def build(kind: str, corpus: Path, folder: Path) -> None:
@@ -65,9 +63,6 @@ def cut_finely(split_bytes: int) -> None:
     os.fsync = lambda handle: None
     Budget.split_bytes = lambda self: split_bytes
     Budget.n_partitions = Budget.n_ranges = lambda self, n_bytes: 3
-    import una_fast.index.staged.read as read
-
-    read.SMALLEST = split_bytes
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:
@@ -128,42 +123,20 @@ def names_in(folder: Path) -> set[str]:
         return set()
 
 
-def flip_a_bit(folder: Path, moments: random.Random) -> Path | None:
-    """Change one bit of a random file of the work folder; the file, or None if there is none."""
-    files = sorted(path for path in work_folder(folder).rglob("*") if path.is_file() and path.stat().st_size)
-    if not files:
-        return None
-    path = moments.choice(files)
-    with path.open("r+b") as file:
-        at = moments.randrange(path.stat().st_size)
-        file.seek(at)
-        byte = file.read(1)[0]
-        file.seek(at)
-        file.write(bytes([byte ^ 1 << moments.randrange(8)]))
-    return path
-
-
-def build_with_stops(
-    kind: str, corpus: Path, folder: Path, moments: random.Random, flips: bool, left: int
-) -> tuple[Counter[str], Counter[str]]:
-    """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops and of flips."""
-    stops, flipped, changed = Counter[str](), Counter[str](), None
-    while changed or not (is_saved(folder) and not work_folder(folder).exists()):
-        may_stop = left > stops.total() and changed is None
+def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Random, left: int) -> Counter[str]:
+    """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops."""
+    stops = Counter[str]()
+    while not (is_saved(folder) and not work_folder(folder).exists()):
         pid = start(kind, corpus, folder)
-        done = may_stop and stop(kind, pid, folder, moments)
+        done = left > stops.total() and stop(kind, pid, folder, moments)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         words = said(folder).read_text()
         if code not in (0, 2, -signal.SIGKILL) or (code == 2 and not done):
-            raise SystemExit(f"a build ended with {code} after {changed}:\n{words}")
-        if changed and not done:
-            flipped[changed.stem.split("-")[0]] += 1
-            changed = None
+            raise SystemExit(f"a build ended with {code}:\n{words}")
         if done:
             begun = [line for line in words.splitlines() if line in STAGES]
             stops[f"{kind} in {'no stage: it ended' if is_saved(folder) else (begun or ['start'])[-1]}"] += 1
-            changed = flip_a_bit(folder, moments) if flips else None
-    return stops, flipped
+    return stops
 
 
 def check(folder: Path, expected: Path) -> None:
@@ -176,7 +149,7 @@ def check(folder: Path, expected: Path) -> None:
 
 
 def small_corpus(folder: Path, moments: random.Random) -> Path:
-    """Twelve splits of random words, in one compressed file and one that is read in parts."""
+    """Twelve splits of random words, in one compressed file and one of text."""
     import gzip
 
     folder.mkdir()
@@ -191,10 +164,9 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, nargs="?", help="file or folder; a small one is made by default")
     parser.add_argument("--stops", type=int, default=200)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["alone"])
-    parser.add_argument("--no-flips", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    moments, stops, flips, n_builds = random.Random(options.seed), Counter[str](), Counter[str](), 0
+    moments, stops, n_builds = random.Random(options.seed), Counter[str](), 0
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary).resolve()
         corpus = options.corpus or small_corpus(place / "corpus", moments)
@@ -205,13 +177,12 @@ def main() -> None:
         while stops.total() < options.stops:
             folder = place / f"index-{n_builds}"
             kind, left = options.kinds[n_builds % len(options.kinds)], options.stops - stops.total()
-            more = build_with_stops(kind, corpus, folder, moments, not options.no_flips, left)
-            stops, flips = stops + more[0], flips + more[1]
+            stops += build_with_stops(kind, corpus, folder, moments, left)
             check(folder, expected)
             shutil.rmtree(folder)
             n_builds += 1
-            print(f"{n_builds} builds, {stops.total()} stops, {flips.total()} flips", flush=True)
-    counts = {"builds": n_builds, "stops": dict(sorted(stops.items())), "flips": dict(sorted(flips.items()))}
+            print(f"{n_builds} builds, {stops.total()} stops", flush=True)
+    counts = {"builds": n_builds, "stops": dict(sorted(stops.items()))}
     print(json.dumps(counts, indent=1))
 
 

@@ -1,6 +1,5 @@
 """Tables, datasets and rows give the documents of one column; what looks wrong gives a warning or an error."""
 
-import itertools
 import subprocess
 import sys
 import warnings
@@ -15,10 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import una_fast
-from support.corpus_files import LINES, WITH_NEWLINES, read, write_parquet, write_text, written
-from una_fast.corpus.reading import Reading
+from support.corpus_files import LINES, WITH_NEWLINES, read, write_text, written
+from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import open_sources
-from una_fast.corpus.tables import ParquetFile
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
 
@@ -104,21 +102,6 @@ def test_other_columns(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"sentence": values}), tmp_path / "c.parquet")
     assert read(tmp_path / "c.csv", column="sentence") == ["b"]
     assert read(tmp_path / "c.parquet", column="sentence") == ["b", "c", "b"]
-
-
-@pytest.mark.parametrize("n_bytes", [60, 100, 250, 10_000])
-def test_a_parquet_is_split_after_row_groups_that_reach_a_multiple_of_the_size(n_bytes: int, tmp_path: Path) -> None:
-    write_parquet(tmp_path / "a.parquet", ["a" * (1 + i % 7) for i in range(40)])
-    metadata = pa.parquet.ParquetFile(tmp_path / "a.parquet").metadata
-    cuts, total = [0], 0
-    for group in range(20):
-        before, total = total, total + metadata.row_group(group).column(0).total_uncompressed_size
-        if total // n_bytes > before // n_bytes or group == 19:
-            cuts.append(group + 1)
-    parts = ParquetFile(tmp_path / "a.parquet", Reading()).split(n_bytes)
-    assert [part.part for part in parts or []] == list(itertools.pairwise(cuts))
-    write_parquet(tmp_path / "large.parquet", ["a" * 50 * n_bytes, "b"])
-    assert ParquetFile(tmp_path / "large.parquet", Reading()).split(n_bytes) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import una_fast
 from support.corpus_files import served
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index, upload_index
-from una_fast.index.layout import KIND, VERSION
+from una_fast.index.index import KIND, VERSION
 from una_fast.storage import is_saved, load_arrays, save_arrays
 from una_fast.storage.folder import MANIFEST, Manifest
 from una_fast_cli.main import main

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import una_fast
 from support.staged import Calling, cut
 from una_fast.errors import InputError, InputWarning
-from una_fast.index.layout import DTYPES
-from una_fast.index.staged.build import work_folder
+from una_fast.index.index import DTYPES
+from una_fast.index.staged import work_folder
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
 CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)

@@ -8,7 +8,7 @@ import una_fast
 from index.test_staged import LINES, built, same
 from support.staged import cut
 from una_fast.errors import InputError
-from una_fast.index.staged import executors
+from una_fast.index import executors
 from una_fast_cli.index import connected
 from una_fast_cli.main import main
 
@@ -72,15 +72,6 @@ def test_workers_that_cannot_take_part_are_named(client, corpus, tmp_path, monke
         InputError, match=r"worker tcp://.* answers .* must have una_fast .*, on a disk that all machines"
     ):
         built(corpus, folder=tmp_path / "index", executor=client)
-
-
-@pytest.mark.parametrize("lost", [distributed.comm.CommClosedError("in Scheduler Broadcast"), OSError("no connection")])
-def test_a_worker_lost_during_the_check_is_said_with_a_sentence(client, corpus, tmp_path, monkeypatch, lost):
-    with monkeypatch.context() as patch:
-        patch.setattr(client, "run", lambda *arguments, **options: {"tcp://lost": lost})
-        with pytest.raises(InputError, match="stage check: a worker process was lost .* run the same again, and"):
-            built(corpus, folder=tmp_path / "index", executor=client)
-    assert len(built(corpus, folder=tmp_path / "index", executor=client)) == 25
 
 
 def test_a_cluster_without_workers_is_said_with_a_sentence(corpus, tmp_path):

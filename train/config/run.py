@@ -19,7 +19,7 @@ from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import AUGMENTATIONS
-from una_fast.corpus.reading import MAX_DOCUMENT_BYTES
+from una_fast.corpus.source import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
 Schedule = Literal["linear", "cosine", "constant"]

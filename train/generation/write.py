@@ -36,7 +36,7 @@ from train.record.checkpoint import check_resumed
 from train.record.folder import read_object
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
-from una_fast.corpus.reading import Reading
+from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import file_checksum, write_bytes

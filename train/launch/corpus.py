@@ -19,13 +19,11 @@ from train.loop.data import Plan, usable_rows
 from train.record.folder import INDEX
 from train.signals import tell_user
 from una_fast.augment.kept_words import KeptWords
-from una_fast.corpus.reading import Reading
-from una_fast.corpus.source import Source
+from una_fast.corpus.source import Reading, Source
 from una_fast.corpus.sources import check_sources, open_sources
 from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
-from una_fast.index.index import Index
-from una_fast.index.layout import KIND
+from una_fast.index.index import KIND, Index
 from una_fast.storage import check_own, is_saved
 from una_fast.tokens.ids import TokenIds
 

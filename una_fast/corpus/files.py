@@ -11,11 +11,8 @@ import bz2
 import codecs
 import gzip
 import io
-import itertools
 import json
 import lzma
-import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,19 +67,15 @@ def opened(path: Path | RemoteFile) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: the compressed data is damaged or cut short ({error})") from error
 
 
-def whole_lines(
-    path: Path | RemoteFile, max_line_bytes: int | None, part: tuple[int, int] | None = None
-) -> Iterator[bytes]:
+def whole_lines(path: Path | RemoteFile, max_line_bytes: int | None) -> Iterator[bytes]:
     """The text of a file in parts of about BLOCK_BYTES that end where a line ends.
 
-    A line that is too long is refused before it fills the memory. part: (start, stop) of the bytes to read.
+    A line that is too long is refused before it fills the memory.
     """
-    at, stop = part or (0, sys.maxsize)
+    at = 0
     unfinished: list[bytes] = []  # a line that has not ended yet
     with opened(path) as file:
-        if at:
-            file.seek(at)
-        while piece := file.read(min(BLOCK_BYTES, stop - at)):
+        while piece := file.read(BLOCK_BYTES):
             at += len(piece)
             cut = piece.rfind(b"\n") + 1
             if cut:
@@ -107,28 +100,14 @@ def _looks_wide(start: bytes) -> bool:
 
 
 class TextFile(FileSource):
-    """A sentence per line. A part is a range of bytes, whole lines."""
+    """A sentence per line."""
 
     def _key(self) -> None:
         return None
 
-    def split(self, n_bytes: int) -> list[FileSource] | None:
-        """Parts of about `n_bytes`, whole lines each; None for a compressed file."""
-        if not self.name.lower().endswith(".txt"):
-            return None
-        with self.path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            cuts = {0, size}
-            for target in range(n_bytes, size, n_bytes):
-                file.seek(target)
-                while (piece := file.readline(BLOCK_BYTES)) and not piece.endswith(b"\n"):
-                    pass
-                cuts.add(file.tell())
-        return [TextFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
-
     def _blocks(self) -> Iterator[Block]:
-        at = self.part[0] if self.part else 0
-        for lines in whole_lines(self.path, self.reading.max_document_bytes, self.part):
+        at = 0
+        for lines in whole_lines(self.path, self.reading.max_document_bytes):
             data = np.frombuffer(lines, dtype=np.uint8)
             if (invalid := first_invalid_utf8(data)) >= 0:
                 raise InputError(
@@ -142,7 +121,7 @@ class TextFile(FileSource):
             yield Block(data, starts, stops)
 
     def _place(self, document: int) -> str:
-        return f"{self.path}, line {line_number(self.path, self.part[0] if self.part else 0) + document:,}"
+        return f"{self.path}, line {document + 1:,}"
 
 
 def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,12 +14,35 @@ import pyarrow as pa
 import xxhash
 
 from una_fast.arrays import POINTER, row_bounds
-from una_fast.corpus.reading import Reading
 from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
+# 1 MiB is about 180,000 English words, a long novel. The longest of the 1,000,000 sentences of wiki_large has a few
+# kilobytes. A longer document means that a file is damaged, hostile, or has no line ends.
+MAX_DOCUMENT_BYTES = 1 << 20
+ROW_FACTOR = 8  # a raw row may be longer than its document: it has other columns, and escapes such as \u00e9
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read sources.
+
+    Attributes:
+        column: The column (key) of the text.
+        quoting: Whether cells of .csv and .tsv may be in quotation marks; None for yes in .csv and no in .tsv.
+        max_document_bytes: The longest document that is accepted, in bytes of UTF-8; None for any length.
+    """
+
+    column: str = "text"
+    quoting: bool | None = None
+    max_document_bytes: int | None = MAX_DOCUMENT_BYTES
+
+    @property
+    def max_row_bytes(self) -> int:
+        """The longest row of a table in bytes, other columns included."""
+        return ROW_FACTOR * (self.max_document_bytes or MAX_DOCUMENT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,10 @@ class Source(ABC):
     def digest(self) -> str:
         """xxh3_128 of a file's raw bytes (and its column, if it has columns), or of the text of any other source."""
 
+    def identity(self) -> list[Any]:
+        """What differs once the source has changed; nothing for an iterable, which is read only once."""
+        return []
+
     def remark(self, n_documents: int) -> str:
         """A warning to the user about a source that gave `n_documents` documents, or ""."""
         return ""
@@ -76,13 +103,12 @@ class Source(ABC):
 
 
 class FileSource(Source):
-    """A file. part: (start, stop) of what is read, in the units of its class; None for all."""
+    """A file."""
 
-    def __init__(self, path: Path | RemoteFile, reading: Reading, part: tuple[int, int] | None = None):
+    def __init__(self, path: Path | RemoteFile, reading: Reading):
         self.path = path
         self.name = path.name
         self.reading = reading
-        self.part = part
 
     def digest(self) -> str:
         """xxh3_128 of the raw bytes and, in a table, of the options that decide which documents it holds."""
@@ -97,12 +123,8 @@ class FileSource(Source):
         """The options that decide, with the bytes of a table, which rows it holds; None for a file without columns."""
         return self.reading.column
 
-    def split(self, n_bytes: int) -> list[FileSource] | None:
-        """Parts of about `n_bytes`, each read alone; None if the file can be read from its start only."""
-        return None
-
-    def identity(self) -> list[str | int]:
-        """What differs once the file has changed: its path, its size in bytes and its times of change in ns.
+    def identity(self) -> list[Any]:
+        """What differs once the file has changed: its size in bytes and its times of change in ns.
 
         The time of the content's last change can be set back, the file's (ctime) cannot. Of a file at an address it is
         what `RemoteFile.identity` says. Raises InputError if the file is gone.
@@ -111,12 +133,7 @@ class FileSource(Source):
             if isinstance(self.path, RemoteFile):
                 return self.path.identity()
             about = self.path.stat()
-            return [str(self.path.absolute()), about.st_size, about.st_mtime_ns, about.st_ctime_ns]
-
-    def check_unchanged(self, identity: list[str | int]) -> None:
-        """Raise InputError for a file whose `identity` was another one before it was read."""
-        if self.identity() != identity:
-            raise InputError(f"{self.path}: changed since the build was started: run the build again")
+            return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
 
 class TextSource(Source):
@@ -185,8 +202,32 @@ def block_of(documents: Sequence[bytes]) -> Block:
     return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])
 
 
-def arrow_blocks(arrays: Iterable[pa.Array], where: str, row: int = 0) -> Iterator[Block]:
-    """A block for each Arrow array of text; its text is not copied. row: the number of the first one."""
+def joined(blocks: Iterable[Block], n_bytes: int) -> Iterator[Block]:
+    """The same documents in blocks of at least `n_bytes` bytes, but for the last one."""
+    held: list[Block] = []
+    size = 0
+    for block in blocks:
+        if len(block.starts):
+            held.append(block)
+            size += int(block.stops[-1] - block.starts[0])
+        if size >= n_bytes:
+            yield _as_one(held)
+            held, size = [], 0
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(blocks: Sequence[Block]) -> Block:
+    texts = [block.data[block.starts[0] : block.stops[-1]] for block in blocks]
+    moved = row_bounds([*map(len, texts)])[:-1] - [block.starts[0] for block in blocks]
+    starts = np.concatenate([block.starts + by for block, by in zip(blocks, moved, strict=True)])
+    stops = np.concatenate([block.stops + by for block, by in zip(blocks, moved, strict=True)])
+    return Block(np.concatenate(texts), starts, stops)
+
+
+def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[Block]:
+    """A block for each Arrow array of text; its text is not copied."""
+    row = 0
     for values in arrays:
         if values.null_count:
             null = row + values.is_null().index(True).as_py()

@@ -5,7 +5,6 @@ Arrow reads them in batches of rows, and only the column that holds the text.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +15,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from una_fast.arrays import row_bounds
 from una_fast.corpus.files import opened
-from una_fast.corpus.reading import Reading
 from una_fast.corpus.source import (
     BATCH_ROWS,
     Block,
     FileSource,
+    Reading,
     Source,
     TextSource,
     arrow_blocks,
@@ -101,32 +99,15 @@ class CsvFile(FileSource):
 
 
 class ParquetFile(FileSource):
-    """A .parquet. A part is a range of row groups."""
-
-    def split(self, n_bytes: int) -> list[FileSource] | None:
-        """Parts of neighbouring row groups with about `n_bytes` of text; None if one row group has over twice that."""
-        with self._opened() as file:
-            groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-            sizes = [
-                sum(c.total_uncompressed_size for c in columns if c.path_in_schema == self.reading.column)
-                for columns in ([group.column(i) for i in range(group.num_columns)] for group in groups)
-            ]
-        if not sizes or max(sizes) > 2 * n_bytes:
-            return None
-        ends = row_bounds(sizes)
-        cuts = {0, len(sizes), *np.searchsorted(ends, np.arange(n_bytes, ends[-1], n_bytes)).tolist()}
-        return [ParquetFile(self.path, self.reading, part) for part in itertools.pairwise(sorted(cuts))]
+    """A .parquet."""
 
     def _blocks(self) -> Iterator[Block]:
         column = self.reading.column
         with self._opened() as file:
             if column not in file.schema_arrow.names:
                 raise missing_column(str(self.path), column, file.schema_arrow.names)
-            first, stop = self.part or (0, file.num_row_groups)
-            n_before = sum(file.metadata.row_group(i).num_rows for i in range(first))
-            batches = file.iter_batches(BATCH_ROWS, row_groups=range(first, stop), columns=[column])
-            arrays = (batch.column(0) for batch in batches)
-            yield from arrow_blocks(arrays, f"{self.path}, column {column!r}", n_before)
+            arrays = (batch.column(0) for batch in file.iter_batches(BATCH_ROWS, columns=[column]))
+            yield from arrow_blocks(arrays, f"{self.path}, column {column!r}")
 
     @contextmanager
     def _opened(self) -> Iterator[pa.parquet.ParquetFile]:

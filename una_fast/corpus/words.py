@@ -39,11 +39,10 @@ from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
-from una_fast.corpus.reading import Reading
-from una_fast.corpus.source import Block, FileSource, block_of
-from una_fast.corpus.sources import open_sources
+from una_fast.corpus.source import Block, Reading, block_of
+from una_fast.corpus.sources import CorpusReader
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, InputWarning
 from una_fast.parallel import Workers
 
 logger = logging.getLogger(__name__)
@@ -83,31 +82,15 @@ def parse_corpus(
     a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
     word. Warns (InputWarning) of line ends in quotation marks.
     """
-    parser = Parser(word_tokenizer(tokenizer, lowercase))
-    summaries = []
+    parser, reader = Parser(word_tokenizer(tokenizer, lowercase)), CorpusReader(corpus, reading or Reading())
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
-        for source in open_sources(corpus, reading or Reading()):
-            identity, blocks = [], source.blocks()
-            if isinstance(source, FileSource):  # a caller's iterable may work in the caller's thread only
-                identity, blocks = source.identity(), workers.read_ahead(blocks)
-            n_documents = parser.add(blocks, workers, bar.update)
-            if n_documents == 0:
-                raise InputError(f"{source.name}: it holds no sentence")
-            warn(source.remark(n_documents))
-            summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
-            if isinstance(source, FileSource):
-                source.check_unchanged(identity)  # the digest has read it once more
+        parser.add(reader.blocks(workers.read_ahead), workers, bar.update)
+        for remark in reader.remarks:
+            warnings.warn(remark, InputWarning, stacklevel=3)
         chunks, sentences, vocabulary, words = parser.result(workers)
     logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
-    if len(vocabulary) == 0:
-        raise InputError(f"the corpus has no word: {counted(len(sentences), 'sentence')} read, all of them blank")
-    return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
-
-
-def warn(remark: str) -> None:
-    """Warn the caller of build_index, unless `remark` is ""."""
-    if remark:
-        warnings.warn(remark, InputWarning, stacklevel=4)
+    reader.check_words(len(vocabulary) > 0)
+    return ParsedCorpus(chunks, sentences, vocabulary, words, reader.summaries)
 
 
 Item = TypeVar("Item")
@@ -187,20 +170,17 @@ class Parser:
         self._chunks = NumberedRows("chunks")
         self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
 
-    def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> int:
-        """Add the documents of all blocks; returns how many there are. progress: called with the number in each."""
+    def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> None:
+        """Add the documents of all blocks. progress: called with the number in each."""
 
         def number(chunks: StringSet, place: int, block: Block) -> tuple[np.ndarray, np.ndarray]:
             return chunks.add_chunks(block.data, block.starts, block.stops, place)
 
-        n_documents = 0
         for block in self._chunks.extend(workers, blocks, number):
-            n_documents += len(block.starts)
             if self._words is None:
                 progress(len(block.starts))
             else:
                 self._words.add(block, progress)
-        return n_documents
 
     def result(self, workers: Workers) -> tuple[StringTable, RaggedArray, StringTable, RaggedArray]:
         """Chunks, sentences, vocabulary and words, as `ParsedCorpus` has them."""

@@ -13,7 +13,7 @@ The calls of a build in memory, in their order:
         rank                    the terms by highest tf-idf; their ids become their ranks
         Index                   index.py
 
-A build in a folder calls `build_in_stages` (staged/build.py), which reads the same sources by the same `Parser`.
+A build in a folder calls `build_in_stages` (staged.py), which reads the same sources by the same `Parser`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID
-from una_fast.corpus.reading import MAX_DOCUMENT_BYTES, Reading
+from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import ParsedCorpus, parse_corpus
 from una_fast.errors import InputError, InputWarning
@@ -95,7 +95,7 @@ def build_index(
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
     if folder is not None:
-        from una_fast.index.staged.build import build_in_stages  # here: trainings build in memory
+        from una_fast.index.staged import build_in_stages  # here: trainings build in memory
 
         built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
         index = load_index(built, word_tokenizer=tokenizer)

@@ -10,7 +10,7 @@ from typing import Any
 
 from una_fast.corpus.remote import address_in, as_input_errors, file_system
 from una_fast.errors import InputError
-from una_fast.index.layout import KIND, VERSION, check_content
+from una_fast.index.index import KIND, VERSION, check_content
 from una_fast.storage import check_own, resolved
 from una_fast.storage.files import sync_file
 from una_fast.storage.folder import MANIFEST, Manifest, find_manifest, open_arrays, publish, read_manifest

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import xxhash
 
-from una_fast.arrays import ID, StringNumbers
+from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringNumbers, StringTable
 from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
@@ -23,7 +25,6 @@ from una_fast.corpus.word_tokenizers import (
     tokenizer_name,
 )
 from una_fast.errors import InputError, counted
-from una_fast.index.layout import KIND, SCORE_LAW, SCORES, VERSION, check_content, index_meta, tables_of
 from una_fast.index.scores import term_frequency
 from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
 from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
@@ -32,6 +33,25 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 logger = logging.getLogger(__name__)
+KIND, VERSION = "index", 1
+SCORE_LAW = 2  # how scores are rounded: correctly, so equal on all processors
+
+# The arrays of the folder, each one-dimensional.
+DTYPES: dict[str, type[np.generic]] = {
+    "chunks_utf8": np.uint8,
+    "chunks_offsets": POINTER,
+    "sentences_values": ID,
+    "sentences_indptr": POINTER,
+    "terms_utf8": np.uint8,
+    "terms_offsets": POINTER,
+    "words_values": ID,
+    "words_indptr": POINTER,
+    "document_frequency": POINTER,
+    "idf": SCORE,
+    "max_tfidf": SCORE,
+}
+SCORES = ("document_frequency", "idf", "max_tfidf")
+META = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
 
 
 class Index:
@@ -64,7 +84,7 @@ class Index:
         word_probe: Probe | None = None,
         path: Path | None = None,
     ):
-        """arrays: by the names that they have in its folder (see `layout.DTYPES`)."""
+        """arrays: by the names that they have in its folder (see `DTYPES`)."""
         self._arrays = arrays
         self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
@@ -248,3 +268,62 @@ def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Ind
     if index.fingerprint != fingerprint:
         raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
     return index
+
+
+def index_meta(
+    sources: list[dict[str, Any]], word_tokenizer: str | Split, word_probe: Probe | None, lowercase: bool
+) -> dict[str, Any]:
+    """The metadata in the manifest of an index."""
+    made = {"sources": sources, "word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": word_probe}
+    return {**made, "lowercase": lowercase, "score_law": SCORE_LAW}
+
+
+def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
+    """Chunks, terms, the chunk ids and the term ids of each document."""
+    chunks, terms = (StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms"))
+    rows, words = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
+    return chunks, terms, rows, words
+
+
+def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray], verify: bool) -> None:
+    """Check types and lengths of an index; all values too with `verify`, 0.05 s for a million sentences.
+
+    After `verify` no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
+    """
+    for name, is_right in chain(_type_checks(meta, arrays), _value_checks(arrays) if verify else ()):
+        if not is_right:
+            raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {name}; build it again")
+
+
+def _type_checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
+    """The name of each field and array, and whether it is right; each check relies on those before it."""
+    for name, kind in META.items():
+        yield name, type(meta.get(name)) is kind
+    yield "score_law", meta["score_law"] == SCORE_LAW
+    yield "list of arrays", arrays.keys() == DTYPES.keys()
+    for name, dtype in DTYPES.items():
+        yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
+    chunks, terms, sentences, words = tables_of(arrays)
+    tables = {"chunks": vars(chunks), "terms": vars(terms), "sentences": vars(sentences), "words": vars(words)}
+    for name, (values, bounds) in ((name, table.values()) for name, table in tables.items()):
+        yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values)
+    yield "terms", 0 < len(terms) <= MAX_IDS
+    for name in SCORES:
+        yield name, len(arrays[name]) == len(terms)
+    yield "sentences", len(sentences) == len(words)
+
+
+def _value_checks(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
+    chunks, terms, sentences, words = tables_of(arrays)
+    yield "chunks", _never_falls(chunks.offsets) and chunks.is_utf8()
+    yield "terms", _never_falls(terms.offsets) and terms.is_utf8()
+    for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
+        largest = rows.values.view(np.uint32).max(initial=0)  # a negative id becomes larger than any valid one
+        yield name, _never_falls(rows.indptr) and (len(rows.values) == 0 or largest < len(strings))
+    for name, low, high in (("document_frequency", 1, len(words)), *((name, 0, sys.float_info.max) for name in SCORES)):
+        yield name, low <= arrays[name].min() and arrays[name].max() <= high  # False for NaN
+    yield "max_tfidf", _never_falls(-arrays["max_tfidf"])
+
+
+def _never_falls(values: np.ndarray) -> bool:
+    return not (values[1:] < values[:-1]).any()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
+    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
+    Future,
     ThreadPoolExecutor,
-    as_completed,
     wait,
 )
 from contextlib import contextmanager
@@ -33,8 +34,8 @@ BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the ta
 LEAST = 512 << 20
 TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
 RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
-SMALLEST, LARGEST = 1 << 20, 128 << 20  # bytes of text of a split: larger ones save nothing more
-MAX_PARTITIONS = 4096
+SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger ones save nothing more
+N_BUCKETS = 4096  # of hashes of strings; a hash range is some of them
 
 
 def memory_bytes(memory: str | int | None) -> int:
@@ -74,14 +75,14 @@ class Budget:
 
         Raises InputError if that is not enough for the smallest splits.
         """
-        task = (memory - processes * BASE) // (processes * threads)
+        slots = processes * threads
+        task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
         if task < TEXT_FACTOR * SMALLEST:
-            least = processes * (BASE + threads * TEXT_FACTOR * SMALLEST)
+            least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
             raise InputError(
-                f"memory: {processes * threads} tasks at once take at least {least >> 20:,} MiB: give more memory, or "
-                "fewer workers"
+                f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
             )
-        return cls(task, processes * threads)
+        return cls(task, slots)
 
     def split_bytes(self) -> int:
         """Bytes of the text of a split."""
@@ -89,46 +90,51 @@ class Budget:
 
     def n_partitions(self, text_bytes: int) -> int:
         """How many hash ranges: a task holds the distinct strings of one, and their numbers in all splits."""
-        return min(max(-(-text_bytes // (self.task // 2)), 1), MAX_PARTITIONS)
+        return min(max(-(-text_bytes // (self.task // 2)), 1), N_BUCKETS)
 
     def n_ranges(self, n_bytes: int) -> int:
         """How many ranges of ranks, for `n_bytes` bytes of distinct strings and scores."""
         return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
 
 
+@dataclass(frozen=True)
 class Runner:
     """Runs the tasks of a stage. budget: the memory of each, and how many the executor runs at once."""
 
-    def __init__(self, executor: Executor, budget: Budget, progress: bool):
-        self.budget = budget
-        self._executor = executor
-        self._progress = progress
+    executor: Executor
+    budget: Budget
+    progress: bool
 
-    def run(self, stage: str, function: Callable[..., None], tasks: Mapping[Path, tuple[Any, ...]]) -> None:
-        """Call ``function(*arguments, path)``, whose last act is to write that file, for each file that is missing.
-
-        Args:
-            stage: Its name.
-            function: Of a module.
-            tasks: The arguments by the path of the file.
+    def run(self, stage: str, function: Callable[..., None], tasks: Iterable[tuple[Any, ...]]) -> None:
+        """Call ``function(*task)``, a function of a module, for each task; a few more are asked for than run at once.
 
         Raises:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
-        todo = {path: arguments for path, arguments in tasks.items() if not path.exists()}
-        logger.info("stage %s: %d tasks", stage, len(todo))
-        futures = []
-        try:
-            for path, arguments in todo.items():
-                futures.append(self._executor.submit(function, *arguments, path))
-            done = as_completed(futures)
-            for future in tqdm(done, desc=stage, total=len(todo), unit=" tasks", disable=not self._progress):
-                future.result()
-        except BaseException as error:
-            for future in futures:
-                future.cancel()
-            wait(futures)
-            raise _lost_worker(stage, error) if _is_loss(error) else error from None
+        logger.info("stage %s", stage)
+        running: set[Future[None]] = set()
+        with tqdm(desc=stage, unit=" tasks", disable=not self.progress) as bar:
+            try:
+                for task in tasks:
+                    running.add(self.executor.submit(function, *task))
+                    while len(running) > self.budget.slots + 1:
+                        running = self._ended(running, bar)
+                while running:
+                    running = self._ended(running, bar)
+            except BaseException as error:
+                for future in running:
+                    future.cancel()
+                wait(running)
+                raise _lost_worker(stage, error) if _is_loss(error) else error from None
+
+    @staticmethod
+    def _ended(running: set[Future[None]], bar: Any) -> set[Future[None]]:
+        """The tasks that still run when at least one has ended."""
+        ended, running_on = wait(running, return_when=FIRST_COMPLETED)
+        for future in ended:
+            future.result()
+        bar.update(len(ended))
+        return running_on
 
 
 @contextmanager
@@ -162,15 +168,15 @@ def is_cluster(executor: Any) -> bool:
     return hasattr(executor, "get_executor")
 
 
-def check_workers(client: Any, folder: Path) -> None:
+def check_workers(executor: Any, folder: Path) -> None:
     """Raise InputError unless all workers of a cluster have this version of una_fast, and see `folder`."""
+    if not is_cluster(executor):
+        return
     try:
-        answers = client.run(worker_answer, folder, on_error="return")
+        answers = executor.run(worker_answer, folder, on_error="return")
     except Exception as error:  # whatever it raises for functions that workers cannot load
         answers = {"of the cluster": error}
     for worker, answer in answers.items():
-        if isinstance(answer, OSError) or (isinstance(answer, Exception) and _is_loss(answer)):  # a closed connection
-            raise _lost_worker("check", answer)
         if answer != (VERSION, True):
             raise InputError(
                 f"worker {worker} answers {answer!r}, not {(VERSION, True)}: it must have una_fast {VERSION}, with the "
