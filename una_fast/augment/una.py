@@ -77,7 +77,7 @@ class Augmenter(TextAugmentation):
         self,
         index: Index,
         beta: float = 0.3,
-        radius: int | str | None = None,
+        radius: int | float | str | None = None,
         seed: int = 42,
         select: Literal["tfidf", "random"] = "tfidf",
         replace: Literal["tfidf", "random"] = "tfidf",
