@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import una_fast
-from train.config.command import Command
-from train.config.options import option, options_of
+from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.evaluation.tasks.registry import read_columns

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from train.config.command import Command
-from train.config.options import option, options_of
+from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted

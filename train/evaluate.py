@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command
-from train.config.options import option, options_of
+from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
 from train.record.folder import read_object, write_json
 from una_fast.errors import InputError

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command
-from train.config.options import option, options_of
+from train.config.command import Command, option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
 

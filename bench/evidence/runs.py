@@ -20,7 +20,7 @@ from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config.run import options
 from train.record.folder import RUN, is_finished, is_own
-from train.record.resources import machine, versions
+from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage import is_saved

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.tables import Cell, Source, cells_of, contents
-from train.config.command import Parser
-from train.config.options import option, options_of, words_of
+from train.config.command import Parser, option, options_of, words_of
 from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.errors import InputError

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from bench.paper.request import Request
 from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train import evaluate
-from train.config.options import words_of
+from train.config.command import words_of
 from train.config.run import Run, options
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
-from train.launch.corpus import build_index_of
 from train.launch.finish import is_scored
+from train.launch.job import build_index_of
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed, flags_of

@@ -12,12 +12,12 @@ import pytest
 import una_fast
 from support.small_runs import command, options, write_corpus
 from una_fast.imports import import_object
-from una_fast_cli.main import COMMANDS, main
+from una_fast_cli.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 if __name__ == "__main__":
     sys.exit(main())
 """  # the script that pip writes for an entry point

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import una_fast
-import una_fast_cli.main
+import una_fast_cli.__main__
 from support.prepared_commands import start_fork_server
 from una_fast.index.copies import upload_index
 
@@ -139,7 +139,7 @@ def run_here(command: str, folder: Path) -> None:
         is_package = find_spec(name).submodule_search_locations
         main = import_module(f"{name}.__main__" if is_package else name).main
     else:
-        main, arguments = una_fast_cli.main.main, words[1:]
+        main, arguments = una_fast_cli.__main__.main, words[1:]
     if "--nproc" in words:
         start_fork_server()
     assert main(arguments) in (0, None), command

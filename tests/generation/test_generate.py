@@ -18,7 +18,7 @@ from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
 from train.generation import write
-from train.launch.corpus import TrainingRows
+from train.launch.job import TrainingRows
 
 ROOT = Path(__file__).parents[2]
 BREAKING = ["\n", "\r", "\v", "\u2028", "\x85", *WORDS[:3]]  # words of a model that writes line breaks

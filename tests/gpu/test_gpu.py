@@ -15,8 +15,7 @@ from train.loop.data import BatchMaker, Plan
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
-from train.record.metrics import LATE_STEPS, AsyncLossReader
-from train.record.resources import Stopwatch
+from train.record.metrics import LATE_STEPS, AsyncLossReader, Stopwatch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 COMPILE = ["off", "on", "graphs"]

@@ -15,7 +15,7 @@ from una_fast.index.copies import fetch_index, upload_index
 from una_fast.index.index import KIND, VERSION
 from una_fast.storage import is_saved, load_arrays, save_arrays
 from una_fast.storage.folder import MANIFEST, Manifest
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 
 fsspec = pytest.importorskip("fsspec")
 TEXTS = ["\u00e9t\u00e9 in the cat's \U0001f600", "The cat sat.", "", "a dog ran far", "the cat ran"]

@@ -9,8 +9,8 @@ from index.test_staged import LINES, built, same
 from support.staged import cut
 from una_fast.errors import InputError
 from una_fast.index import executors
+from una_fast_cli.__main__ import main
 from una_fast_cli.index import connected
-from una_fast_cli.main import main
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import una_fast
 from support.small_runs import write_corpus
 from una_fast.probing import BINS, Probe
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 
 COSINES = st.lists(st.floats(-1, 1), min_size=2, max_size=60).map(np.array)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -34,8 +34,8 @@ MISTAKES = [
     ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),
     ("una_fast_cli.index", "--output f", "FILE is missing: give the files of text"),
     ("una_fast_cli.index", "c.txt --output f --max-document-bytes -1", "--max-document-bytes is -1: it must be at"),
-    ("una_fast_cli.main", "upload nowhere s3://b/c", "nowhere: not a saved index (it has no manifest.json)"),
-    ("una_fast_cli.main", "fetch nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
+    ("una_fast_cli.__main__", "upload nowhere s3://b/c", "nowhere: not a saved index (it has no manifest.json)"),
+    ("una_fast_cli.__main__", "fetch nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
     ("una_fast_cli.probe", "--model m", "--corpus is missing: give the file of your text"),
     ("train.compare", "--model m --corpus c", "--output is missing: give the folder of the runs"),
     ("train.compare", "--model m --corpus c --output o --seed 3", "unknown option --seed: did you mean --seeds?"),
@@ -76,7 +76,7 @@ def test_public_names_are_there_when_asked_for() -> None:
 
 def test_the_pages_name_everything_without_a_build() -> None:
     import una_fast
-    from una_fast_cli.main import COMMANDS
+    from una_fast_cli.__main__ import COMMANDS
 
     pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "commands.md")}
     rows = {name: [line for line in page.splitlines() if line.startswith("| `")] for name, page in pages.items()}

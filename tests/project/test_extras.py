@@ -46,7 +46,7 @@ for work, *names in [[negatives.callback], [importing, "transformers"], [importi
         print(error)
 """
 COMMAND = """
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 CALLS = {

@@ -17,7 +17,7 @@ from una_fast.integrations import Negatives
 
 RUN = """
 import json, sys
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 sys.exit(max(main(call) for call in json.loads(sys.argv[1])))
 """
 SENTENCES = [

@@ -17,7 +17,7 @@ import torch
 from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
-from train.launch.corpus import make_indexes
+from train.launch.job import make_indexes
 from train.launch.resolve import resolve_options
 from train.launch.run import train
 from train.loop.trainer import Trainer

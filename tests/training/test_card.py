@@ -10,8 +10,8 @@ from huggingface_hub import ModelCard
 
 from support.run_folders import write_evaluation, write_run
 from train.config.run import make_parser, make_run
+from train.launch.finish import hub_name
 from train.launch.run import finish
-from train.record.card import hub_name
 
 SETTINGS = {
     "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv", "beta": 0.25,

@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from train.config.command import Parser
+from train.config.command import Group, Parser, option, options_of, words_of
 from train.config.names import ANSWERS, OLD
-from train.config.options import Group, option, options_of, words_of
 from train.config.run import compared, defaults, make_parser, make_run, options
 from train.config.run import parse as option_values
 from train.record.checkpoint import check_resumed, flags_of

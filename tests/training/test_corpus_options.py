@@ -13,14 +13,13 @@ import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config.run import Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
-from train.launch.corpus import Indexes, TrainingRows, make_indexes, open_index
-from train.launch.job import Job, encoder_of, resume_fingerprint
+from train.launch.job import Indexes, Job, TrainingRows, encoder_of, make_indexes, open_index, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError, InputWarning
-from una_fast_cli.main import main
+from una_fast_cli.__main__ import main
 
 
 def prepared(values):

@@ -17,8 +17,16 @@ from train.ddp import _with_saved, main
 from train.demo.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.record.best import save_encoder, with_best
-from train.record.checkpoint import Pointer, Progress, load_checkpoint, read_pointer, saved_options, write_checkpoint
+from train.record.checkpoint import (
+    Pointer,
+    Progress,
+    load_checkpoint,
+    read_pointer,
+    save_encoder,
+    saved_options,
+    with_best,
+    write_checkpoint,
+)
 from train.record.folder import MARK, POINTER, RUN, is_own, output_folder, read_summary, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError

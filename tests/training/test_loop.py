@@ -11,7 +11,7 @@ from train.loop.distributed import FAILED, Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import Progress
-from train.record.resources import Stopwatch
+from train.record.metrics import Stopwatch
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))

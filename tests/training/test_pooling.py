@@ -20,7 +20,7 @@ from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import resolve_options
 from train.launch.run import report
-from train.record.best import save_encoder
+from train.record.checkpoint import save_encoder
 from una_fast.errors import InputError, InputWarning
 
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]

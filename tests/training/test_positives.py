@@ -10,8 +10,7 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here
 from train.config.run import POSITIVES, make_run
-from train.launch.corpus import Indexes, TrainingRows
-from train.launch.job import Job
+from train.launch.job import Indexes, Job, TrainingRows
 from train.loop.distributed import Ranks
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError

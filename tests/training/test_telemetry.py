@@ -7,8 +7,7 @@ import torch
 
 from train.record import metrics
 from train.record.checkpoint import Progress
-from train.record.metrics import Bar, Recorder
-from train.record.resources import Stopwatch
+from train.record.metrics import Bar, Recorder, Stopwatch
 
 
 class Event:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Parser, file_values
-from train.config.options import Group, Option, complete, option, options_of
+from train.config.command import Group, Option, Parser, complete, file_values, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.options import Group, options_of
+from train.config.command import Group, options_of
 from una_fast.errors import InputError
 
 MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30

@@ -21,12 +21,10 @@ import torch.distributed as dist
 
 from train.config.run import Run
 from train.encoder.pretrained import quiet
-from train.launch.corpus import Indexes, make_indexes
 from train.launch.finish import finish
-from train.launch.job import Job
-from train.launch.memory import full_memory_named, warn_of_memory
+from train.launch.job import Indexes, Job, make_indexes
 from train.launch.ranks import RankDiedError, end_with_launcher, work_on_ranks
-from train.launch.resolve import resolve_options
+from train.launch.resolve import full_memory_named, resolve_options, warn_of_memory
 from train.loop.distributed import (
     FAILED,
     Ranks,
@@ -53,7 +51,7 @@ from train.record.folder import (
     read_object,
     read_summary,
 )
-from train.record.resources import peak_memory
+from train.record.metrics import peak_memory
 from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
 from una_fast.errors import InputError, counted
 

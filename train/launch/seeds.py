@@ -12,9 +12,8 @@ from pathlib import Path
 from train.config.run import Run
 from train.demo.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
-from train.launch.corpus import make_indexes
 from train.launch.finish import EXIT_NOT_PUSHED
-from train.launch.job import encoder_of, resume_fingerprint
+from train.launch.job import encoder_of, make_indexes, resume_fingerprint
 from train.launch.resolve import resolve_options
 from train.launch.run import launch
 from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer

@@ -18,8 +18,7 @@ from train.loop.data import BatchMaker, prefetched
 from train.loop.distributed import FAILED, StopConsensus
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.best import save_encoder
-from train.record.checkpoint import Pointer, Progress, snapshot, write_checkpoint
+from train.record.checkpoint import Pointer, Progress, save_encoder, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from una_fast.errors import InputError
 

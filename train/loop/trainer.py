@@ -21,7 +21,7 @@ from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
 from train.objective.noise import noise_on
 from train.objective.registry import loss_row
-from train.record.resources import Stopwatch
+from train.record.metrics import Stopwatch
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import similarity_distillation

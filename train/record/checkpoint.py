@@ -4,11 +4,16 @@ last/checkpoint.json, the pointer, names the newest state file and its checksum,
 settings and its resume fingerprint. It is replaced after the state file is on the disk, so at any moment it names a
 complete one. The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from
 (seed, epoch), so both can start at any step.
+
+best/, and last/ of a finished run, are encoders for use too, in the layout of transformers and sentence-transformers.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -16,12 +21,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch.utils._pytree import tree_map_only
 
 from train.config.run import defaults, options
-from train.record.folder import INDEX, LAST, METRICS, POINTER, SEEDS, read_json, read_mark, read_object, write_json
+from train.encoder.encoder import SentenceEncoder
+from train.record.folder import (
+    BEST,
+    INDEX,
+    LAST,
+    METRICS,
+    POINTER,
+    SEEDS,
+    read_json,
+    read_mark,
+    read_object,
+    write_json,
+)
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, unwritable
+from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
 
 VERSION = 7
 AGAIN = "start again without --resume in a new --output"
@@ -177,3 +195,69 @@ def saved_options(output: Path) -> dict[str, Any]:
         values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
         values.pop("seed", None)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+NOTES = {BEST: f"{BEST}/best.json", LAST: f"{LAST}/encoder.json"}  # where the encoder comes from
+PARTIAL = ".encoder.partial"  # a folder in best/ or last/ for the files that are not complete
+
+
+def save_encoder(
+    output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
+) -> None:
+    """Put the encoder with these weights of its backbone into OUTPUT/NAME, file by file, each by a rename.
+
+    Args:
+        output: the run's folder.
+        name: BEST or LAST.
+        encoder: gives the configuration and the layout.
+        tokenizer: is saved beside it.
+        note: is written last, into the file of NOTES.
+        weights: name to tensor.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    folder = output / name
+    partial = folder / PARTIAL  # inside, because best/ may be a link to another disk
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+        encoder.backbone.save_pretrained(partial, state_dict=weights)
+        tokenizer.save_pretrained(partial)
+        encoder.layout.write(partial, encoder.backbone.config, tokenizer)
+        files = sorted(path for path in partial.rglob("*") if path.is_file())
+        for path in files:
+            with path.open("rb") as content:
+                os.fsync(content.fileno())
+        for path in files:
+            target = folder / path.relative_to(partial)
+            target.parent.mkdir(exist_ok=True)
+            path.replace(target)
+        sync_folder(folder)
+    except (OSError, RuntimeError, SafetensorError) as error:  # the last two for a full disk too
+        number = re.search(r"os error (\d+)", str(error))  # safetensors tells it in its message alone
+        raise unwritable(folder, OSError(int(number[1]), os.strerror(int(number[1]))) if number else error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    write_json(output / NOTES[name], note)
+
+
+def with_best(output: Path, progress: Progress) -> Progress:
+    """`progress` with the best step of OUTPUT/best, which a killed process may have saved after its checkpoint.
+
+    Raises:
+        InputError: the best encoder of the checkpoint is gone, or the checkpoint of the best encoder.
+    """
+    shutil.rmtree(output / BEST / PARTIAL, ignore_errors=True)  # a killed process left it
+    if progress.best_step is not None and not (output / BEST / "config.json").is_file():
+        raise InputError(
+            f"{output / BEST}: holds no encoder, and step {progress.best_step} was the best: put it back, or {AGAIN}"
+        )
+    note = read_object(output / NOTES[BEST])
+    step, score = note.get("step"), note.get("stsb_dev")
+    if step:
+        read_pointer(output)
+    if not isinstance(step, int) or not isinstance(score, float) or step < progress.step:
+        return progress
+    if progress.best_score is not None and score <= progress.best_score:
+        return progress
+    return replace(progress, best_step=step, best_score=score)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command
-from train.config.options import option, options_of
+from train.config.command import Command, option, options_of
 from train.record.folder import write_file
 from train.report.runs import find_runs, group_runs
 from una_fast.errors import InputError

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from train.config.command import option
 from train.config.names import nearest
-from train.config.options import option
 from train.encoder.pooling import AUTO, POOLINGS
 from una_fast.errors import InputError
 
