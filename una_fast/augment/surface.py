@@ -77,8 +77,8 @@ class Detokenizer:
             chunks = tokens.chunk_sizes, tokens.first_chunk
             name = f"tokens-forms-{encoder.fingerprint}"
             kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(self._cased, self._index.terms)})
-            sides = encoder.pipeline.context_free, cuts, kept["alike"]
-            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, *sides)
+            context_free, alike = encoder.pipeline.context_free, kept["alike"]
+            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, context_free, cuts, alike)
         self._subwords = subwords
         return self._writer(self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS, subwords)
 
