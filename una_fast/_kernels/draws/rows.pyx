@@ -45,7 +45,7 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Augments rows of words; a subclass defines how. Threads may share one object: each call has a `Workspace` of its own.
+    """Augments rows of words; a subclass defines how. Threads may share one object: each call has its own `Workspace`.
 
     words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
     sub-words of the terms, which `token_ids` alone needs; numbers: uint64 (N,), what stands for each row in its draws,
@@ -67,8 +67,8 @@ cdef class RowKernel:
         except IndexError:
             return Workspace(self.longest_row, self.growth)
 
-    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask,
-                  unsigned char[::1] left, uint64_t sample_index=0):
+    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, int64_t[:, ::1] input_ids,
+                  int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t sample_index=0):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
         left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.

@@ -1,8 +1,8 @@
 """Rows of text, some of whose words were replaced -> text and token ids, written like the sentences.
 
 A row is chunks with spaces between, and so are its ids. A chunk in which nothing was replaced keeps the ids that it has
-in the sentence; a chunk that is one new word has the ids of its term, if its form is the term once it is normalised; any other chunk is a *unit*, a string that the
-caller has encoded once.
+in the sentence; a chunk that is one new word has the ids of its term, if its form is the term once it is normalised;
+any other chunk is a *unit*, a string that the caller has encoded once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -171,7 +171,7 @@ cdef class RowWriter:
     """Writes rows of text, words of which were replaced, with case and spacing. Threads may share one object.
 
     chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
-    `RaggedArray`, the words of each row, a number of `terms`, or -1 - k for word k of `unseen`; strings: V terms as they
+    `RaggedArray`, the words of each row, a number of `terms` or -1 - k for word k of `unseen`; strings: V terms as they
     are spelled where they are drawn, in each of the three cases: 3 V strings; characters: uint32, what is known of each
     character; lowered: whether the words are in lower case; subwords: of a tokenizer; None: no ids.
     """
