@@ -85,6 +85,11 @@ CASES = {
         ["a web b", "， web ；", "web ～ old web", "～ the ～ web"],
         "whitespace",
     ),
+    "an added token that begins with a space once it is normalised": (
+        lambda: fuzz.tokenizer(random.Random(3_306_014)),
+        ["x a b", "， a web", "web-▁a old", "the ▁a b", "· a", "▁a ▁a"],
+        "whitespace",
+    ),
     "pairs of characters that a normaliser makes": (
         lambda: unigrams({"▁'s": -1.0, "'s": -1.0}, pre_tokenizers.Metaspace(), normalizer=normalizers.NFKC()),
         ["old 'ſ name", "it 'ſ new", "'ſ the 's", "one 'old' ſ"],

@@ -273,7 +273,7 @@ class Pipeline:
     def _spans_words(self, token: dict[str, Any]) -> bool:
         """Whether an added token can be found across a space, or by what stands before a space."""
         content = token["content"]
-        if token["normalized"] and token["single_word"] and self.normalize(content).startswith(SPACE_MARK):
+        if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
             return True  # whether it is a single word, the end of the word before it decides
         if token["normalized"] and self.kind.ends == Ends.UNMARKED:
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
