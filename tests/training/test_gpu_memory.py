@@ -9,7 +9,7 @@ from transformers import BertConfig
 from bench.training.memory import LiveBytes, fake_batch, fake_trainer
 from support.small_runs import ROOT, finish, options, start, train_here
 from train.encoder.encoder import SentenceEncoder
-from train.launch.resolve import bytes_of_step, warn_of_memory
+from train.launch.memory import bytes_of_step, warn_of_memory
 from train.loop.trainer import Trainer
 
 CONFIG = BertConfig(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024)

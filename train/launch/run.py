@@ -23,8 +23,9 @@ from train.config.run import Run
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.job import Indexes, Job, make_indexes
+from train.launch.memory import full_memory_named, warn_of_memory
 from train.launch.ranks import RankDiedError, end_with_launcher, work_on_ranks
-from train.launch.resolve import full_memory_named, resolve_options, warn_of_memory
+from train.launch.resolve import resolve_options
 from train.loop.distributed import (
     FAILED,
     Ranks,
