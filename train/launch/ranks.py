@@ -22,7 +22,7 @@ from typing import Any, cast
 from torch.distributed import TCPStore
 
 from train.config.run import Run
-from train.signals import Stopped, handled, held_back, stop_then_end, tell_stopping
+from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_stopping
 from una_fast.errors import InputError
 
 Work = Callable[[Run, Callable[[], object]], int]  # of a rank: (run, what it calls once it can save) -> its exit code
@@ -55,16 +55,17 @@ def work_on_ranks(run: Run, work: Work) -> int:
     ranks = [context.Process(target=_run_rank, args=(work, run, of_rank, theirs)) for of_rank in numbers]
     asked: list[int] = []
     ended: list[int] = []
-    with handled(stop_then_end(asked.append, ended.append)):
-        try:
+    try:
+        with handled(raise_stopped):  # the first start waits for the fork server's imports; a stop does not
             for rank in ranks:
-                rank.start()
-            theirs.close()
+                rank.start()  # one that is not noted yet when a signal comes ends with this process
+        theirs.close()
+        with handled(stop_then_end(asked.append, ended.append)):
             _wait(ranks, ready, asked, ended)
-        finally:
-            for rank in filter(lambda rank: rank.pid, ranks):
-                rank.kill()
-                rank.join()
+    finally:
+        for rank in filter(lambda rank: rank.pid, ranks):
+            rank.kill()
+            rank.join()
     code = max(cast(int, rank.exitcode) for rank in ranks)
     if asked and not code:
         raise Stopped(asked[0])
