@@ -96,13 +96,14 @@ def said(folder: Path) -> Path:
 
 
 def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
-    """Kill the build or a worker when some tasks are done; False if there was none to kill."""
+    """Kill the build or a worker when some tasks are done; False if there was none to kill, or nothing to build."""
     known, n = names_in(folder), moments.randint(0, moments.choice(MOST_FILES))
     process = psutil.Process(pid)
     while process.status() != psutil.STATUS_ZOMBIE and len(names_in(folder) - known) < n:
         time.sleep(0.001)
     time.sleep(moments.uniform(0, 0.02))
-    if process.status() == psutil.STATUS_ZOMBIE:
+    # once the index is complete only the pool ends, and waits for ever if a worker dies with the lock of its queue
+    if process.status() == psutil.STATUS_ZOMBIE or is_saved(folder):
         return False
     try:
         if kind in ("alone", "processes"):
