@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from tqdm import tqdm
 
 from train.config.command import Command, option, options_of
-from train.config.run import DRAWS, FILES, Run, check_radius, reading_arguments
+from train.config.run import DRAWS, FILES, Run, reading_arguments
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file, unwritable
 
@@ -173,7 +173,6 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     import una_fast  # here, so that --help and errors of the command line do not wait for it
     from una_fast.augment.registry import make_augmentation
 
-    check_radius(values["radius"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return cast("Augmenter", make_augmentation("una", index, {**values, "tokenizer": tokenizer}))
 

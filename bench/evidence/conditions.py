@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config.run import NEAR_MISS_SETTINGS, options
+from train.config.run import NEAR_MISS_SETTINGS, OPTIONS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
@@ -199,7 +199,7 @@ def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
 
 
 def _value(option: str, text: str) -> Any:
-    if option not in options():
+    if option not in OPTIONS:
         raise ValueError(f"no option {option}")
     for kind in (int, float):
         try:

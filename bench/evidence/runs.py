@@ -18,7 +18,7 @@ import una_fast
 from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
-from train.config.run import options
+from train.config.run import OPTIONS
 from train.record.folder import RUN, is_finished, is_own
 from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
@@ -97,7 +97,7 @@ class Workplace:
             **condition.settings(),
         }
         words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
-        return words + [word for name, value in values.items() for word in options()[name].words(value)]
+        return words + [word for name, value in values.items() for word in OPTIONS[name].words(value)]
 
     def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> list[str]:
         """The command that scores an encoder; the images on which settings were chosen are left out."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.paper.tables import Cell, Source, cells_of, contents
 from train.config.command import Parser, option, options_of, words_of
-from train.config.run import PAPER_SETTINGS, WITH_SYNONYMS, Run, defaults, make_run, options
+from train.config.run import DEFAULTS, OPTIONS, PAPER_SETTINGS, WITH_SYNONYMS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.errors import InputError
 
@@ -19,7 +19,15 @@ TEXTS = {"paraphrase": ("paraphrases", "pegasus"), "back-translation": ("back_tr
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
 SETTINGS = {**PAPER_SETTINGS, "precision": "fp32"}  # of every run, where they are not train.ddp's defaults
 RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
-SET_BY_COMMAND = ("demo", "evaluate", "seed", "index", "resume")  # options of train.ddp that this command sets itself
+SET_BY_COMMAND = (
+    "config",
+    "demo",
+    "evaluate",
+    "paper",
+    "seed",
+    "index",
+    "resume",
+)  # options of train.ddp that this command sets itself
 NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size")  # where given, a note says so
 
 
@@ -101,7 +109,7 @@ class Request:
 
     def _folder_of(self, source: Source) -> Path:
         """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
-        usual = defaults() | self.base
+        usual = DEFAULTS | self.base
         unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
         names = [Path(source.name).resolve().name, *filter(None, [source.texts]), *unusual]
         return self.output / "runs" / "_".join(names)
@@ -121,7 +129,7 @@ class Request:
     def about(self) -> dict[str, Any]:
         """What table.json says besides its rows."""
         table = contents()[self.table]
-        changed = words_of([options()[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
+        changed = words_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
@@ -136,7 +144,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     Raises:
         InputError: no such table, an unknown option, a value that is missing or out of range, no corpus.
     """
-    taken = {key: one for key, one in options().items() if key not in SET_BY_COMMAND}
+    taken = {key: one for key, one in OPTIONS.items() if key not in SET_BY_COMMAND}
     own = options_of(Paper)
     given = Parser(prog, "A table of the paper, with its figures beside what is measured.", own | taken).given(words)
     name = given.pop("table", "")

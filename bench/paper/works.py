@@ -13,7 +13,7 @@ from bench.paper.request import Request
 from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train import evaluate
 from train.config.command import words_of
-from train.config.run import Run, options
+from train.config.run import OPTIONS, Run
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
@@ -74,7 +74,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
 
     return Work(
         name=str(Path(run.output).relative_to(request.output)),
-        command=f"python -m train.ddp {shlex.join(words_of(options().values(), vars(run)))}",
+        command=f"python -m train.ddp {shlex.join(words_of(OPTIONS.values(), vars(run)))}",
         done=lambda: all(map(is_done, runs)),
         scores=lambda: {
             one.seed: old_names(read_run(folder).scores) for folder, one in runs.items() if is_finished(folder)

@@ -174,7 +174,6 @@ def test_explain_prints_a_table_or_json(folder, capsys):
             "unknown kind of file: choose from .jsonl, .parquet, .txt",
         ),
         (["negatives", "--index", "I", "--output", "x.txt", "--tokenizer", "T"], "a .txt takes text"),
-        (["negatives", "--index", "I", "--radius", "0%"], "--radius='0%': a share must be a percentage"),
         (["negatives", "--index", "nowhere"], "nowhere"),
         (["index", "nothing.txt", "--output", "I"], "nothing.txt: no such file"),
         (["index", "nothing.txt", "--output", "memory://i"], "--output memory://i: is an address"),

@@ -24,7 +24,7 @@ from bench.evidence.page import base_table, difference, pair_table, pairs_of, sc
 from bench.evidence.runs import with_average
 from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
-from train.config.run import defaults, make_run
+from train.config.run import DEFAULTS, make_run
 from train.evaluation.tasks.registry import suite
 from train.record.folder import output_folder
 from train.report.runs import STS_AVERAGE
@@ -126,7 +126,7 @@ def test_paraphrases_are_the_positive_pairs(tmp_path) -> None:
 
 def test_a_language_model_is_trained_with_the_defaults() -> None:
     chosen_late = {"precision", "radius", "learning_rate"}  # None: 1 % and 3e-5
-    differing = {name for name, value in LANGUAGE_MODEL.items() if defaults()[name] != value}
+    differing = {name for name, value in LANGUAGE_MODEL.items() if DEFAULTS[name] != value}
     assert differing <= {*chosen_late, "max_steps", "eval_every", "surface"}
 
 

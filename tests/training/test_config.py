@@ -3,14 +3,13 @@
 import dataclasses
 import itertools
 import re
-import subprocess
-import sys
+import warnings
 
 import pytest
 
-from train.config.command import Group, Parser, option, options_of, words_of
+from train.config.command import Group, Parser, option, options_of, run_command, words_of
 from train.config.names import ANSWERS, OLD
-from train.config.run import compared, defaults, make_parser, make_run, options
+from train.config.run import OPTIONS, compared, make_parser, make_run
 from train.config.run import parse as option_values
 from train.record.checkpoint import check_resumed, flags_of
 from una_fast.errors import InputError, InputWarning
@@ -36,7 +35,6 @@ def in_file(tmp_path, content):
 def test_defaults_are_those_of_the_contract():
     run = parse(NEEDED)
     assert {name: getattr(run, name) for name in CONTRACT} == CONTRACT
-    assert defaults().keys() == options().keys() and defaults()["beta"] == 0.3
 
 
 def test_the_papers_settings_are_one_option_away(tmp_path):
@@ -57,12 +55,12 @@ def test_several_numbers_stand_between_commas_or_blanks_or_in_a_list(tmp_path):
 def test_help_shows_every_option_under_its_heading_with_default_and_limits():
     lines = make_parser().format_help().splitlines()
     shown = " ".join(" ".join(lines).split())
-    for declared in options().values():
+    for declared in OPTIONS.values():
         assert re.search(f"{declared.flag}[ ,]", shown) and " ".join(declared.help.split()[:4]) in shown
-    in_order = [declared.group for declared in options().values()]
+    in_order = [declared.group for declared in OPTIONS.values()]
     assert sum(a != b for a, b in itertools.pairwise(in_order)) == len({*in_order}) - 1
     headings = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
-    assert headings == ["Many options at once", *dict.fromkeys(group.title for group in in_order)]
+    assert headings == [*dict.fromkeys(group.title for group in in_order)]
     assert "[default 64, at least 2]" in shown and "[default 0.1, at least 0 and below 1]" in shown
     assert "Accumulating gradients is no option" in shown
 
@@ -72,10 +70,7 @@ def test_an_option_is_what_stands_beside_its_field():
 
     @dataclasses.dataclass(frozen=True)
     class Small:
-        """Small things.
-
-        More about them.
-        """
+        """Small things."""
 
         first: int = option(1)
         """the first"""
@@ -83,7 +78,7 @@ def test_an_option_is_what_stands_beside_its_field():
         """a share,
         of something"""
 
-    assert [of.group for of in options_of(Small).values()] == [Group("Small things", "More about them."), named]
+    assert [of.group for of in options_of(Small).values()] == [Group("Small things"), named]
     (share,) = options_of(Small, named).values()
     given = [Parser("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
@@ -95,7 +90,7 @@ def test_an_option_is_what_stands_beside_its_field():
 
 def test_words_of_a_run_are_its_command_line():
     given = "--corpus a.txt b.txt --model=m --output=o --seeds 1 2 --no-lowercase --wise-ft 0.5 --dev=d".split()
-    words = words_of(options().values(), vars(parse(given)))
+    words = words_of(OPTIONS.values(), vars(parse(given)))
     assert sorted(words) == sorted(given) and parse(words) == parse(given)
 
 
@@ -126,7 +121,7 @@ def test_runs_are_compared_by_what_they_compute():
         ("--num_train_epochs", "did you mean --epochs?"),
         ("--max_seq_length=32", "did you mean --max-length?"),
         ("--lr_scheduler_type", "did you mean --schedule?"),
-        ("--fp16", "did you mean --precision fp16?"),
+        ("--fp16", "did you mean --precision?"),
         ("--warmup_ratio", "did you mean --warmup-steps 0.1, a share of all steps?"),
         ("--gradient-accumulation-steps", "another loss, because a sentence's negatives are the other sentences"),
         ("--logging_steps", "it needs nothing: metrics.jsonl holds every step"),
@@ -137,7 +132,7 @@ def test_runs_are_compared_by_what_they_compute():
 def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, here):
     with pytest.raises(InputError, match=f"^unknown option --.*{re.escape(here)}"):
         parse([*NEEDED, elsewhere])
-    with pytest.raises(InputError, match=f"unknown key .*: .*{re.escape(here)}"):
+    with pytest.raises(InputError, match=f"^--config .*: unknown option --.*: .*{re.escape(here)}"):
         parse(in_file(tmp_path, f"{elsewhere.lstrip('-').split('=')[0]}: 1"))
 
 
@@ -186,8 +181,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("batch_sise: 8", "unknown key batch_sise: did you mean --batch-size?"),
-        ("resume: true", "unknown key resume"),
+        ("resume: true", "unknown option --resume"),
         ("beta: much", "--beta is 'much', and must be a number"),
         ("alpha: 2.5", "--alpha is 2.5, and must be a whole number"),
         ("loss: triple", "--loss is 'triple': choose from pairs, "),
@@ -195,8 +189,8 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("model: true", "--model is True, and must be text"),
         ("loss: {pairs: 1}", "--loss is {'pairs': 1}, and must be text"),
         ("- beta", "holds a list: write one 'option: value' a line"),
-        ("a: [", "not YAML"),
-        ("synonyms: 2001-06-31", "not YAML: day is out of range"),
+        ("a: [", "while parsing a flow node"),
+        ("synonyms: 2001-06-31", "day is out of range"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path, content, message):
@@ -204,15 +198,11 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         parse(in_file(tmp_path, content))
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"--config .*none\.yaml: No such file"):
-        parse([*NEEDED, "--config", str(tmp_path / "none.yaml")])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["text.txt"], "text.txt"),
+        (["--config", "none.yaml"], "--config none.yaml: [Errno 2] No such file"),
         (["--loss", "triple"], "--loss is 'triple': choose from pairs, "),
         (["--alpha", "five"], "--alpha is 'five', and must be a whole number"),
         (["--beta", "1.5"], "--beta is 1.5: it must be at most 1"),
@@ -222,14 +212,14 @@ def test_a_file_that_is_not_there(tmp_path):
         (["--learning-rate", "1e30"], "--learning-rate is 1e+30: it must be at most 1"),
         (["--device", "mps"], "--device is 'mps': training runs on NVIDIA's cards and on the CPU: give --device cpu"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
-        (["--seeds", "42,0,42"], "--seeds: 42 is named twice"),
+        (["--seeds", "42,0,42"], "--seeds: give each seed once"),
         (["--seeds", "42,-1"], "--seeds is -1: it must be at least 0"),
         (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
         (["--seeds", ""], "--seeds is '', and must be a whole number"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
-        (["--radius", "0.5"], "--radius=0.5: a number of ranks must be an integer of at least 1"),
-        (["--radius", "0%"], "--radius='0%': a share must be a percentage"),
+        (["--radius", "0.5"], "radius=0.5: a number of ranks must be an integer of at least 1"),
+        (["--radius", "0%"], "radius='0%': a share must be a percentage"),
     ],
 )
 def test_values_that_cannot_be(arguments, message):
@@ -244,10 +234,8 @@ def test_what_is_needed(name):
         parse(NEEDED[:at] + NEEDED[at + 2 :])
 
 
-def test_a_warning_is_one_line():
-    program = (
-        "import warnings; from train.config.command import run_command; from una_fast.errors import InputWarning; "
-        "run_command(lambda: warnings.warn('rows are not lines', InputWarning))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr == "warning: rows are not lines\n"
+def test_a_warning_is_one_line(monkeypatch):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    assert run_command(lambda: None) == 0
+    assert warnings.formatwarning("rows are not lines", InputWarning, "a.py", 1) == "warning: rows are not lines\n"
+    assert "a.py:1: UserWarning" in warnings.formatwarning("of a library", UserWarning, "a.py", 1)

@@ -71,7 +71,7 @@ def positives_of(batch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"positives": "eda-swap", "paraphrases": "p.txt"}, "--paraphrases and --positives eda-swap both name"),
+        ({"positives": "eda-swap", "paraphrases": "p.txt"}, "--paraphrases: leave them out with --positives eda-swap"),
         ({"positives": "eda-swap", "synonyms": "s.tsv"}, "--synonyms: leave it out, or choose --positives eda-syn"),
         ({"positives": "eda-swap", "positives_strength": 0.0}, "--positives-strength is 0.0: it must be above 0"),
         ({"positives": "eda-swap", "positives_strength": 1.1}, "--positives-strength is 1.1: it must be at most 1"),

@@ -25,13 +25,14 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from train.config.names import hint, today, why_not
+from train.config.names import known_flag, today, why_not
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
 LARGEST = 2.0**64  # no number that an option takes is as large
 NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+PLACEHOLDERS = {str: "TEXT", int: "N", float: "X"}  # of a value in --help, by its type
 PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
 Role = Literal["result", "source", "running", "call"]
 """What a change of an option means to --resume and to a report.
@@ -51,17 +52,14 @@ class Group:
     about: str = ""
     role: Role = "result"
 
-    def option(self, default: Any, *, choices: Mapping[str, str] | Sequence[str] = (), **stated: Any) -> Any:
+    def option(self, default: Any, **stated: Any) -> Any:
         """A dataclass field that is an option under this heading; the string below the field is its text in --help.
 
         Args:
             default: Its value where it is not given.
-            choices: The values of a text, or a mapping from each to its meaning.
-            stated: Further attributes of `Option`.
+            stated: Further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
         """
-        meanings = "; ".join(f"{name}: {choices[name]}" for name in choices) if isinstance(choices, Mapping) else ""
-        stated = {"group": self, "role": self.role, "help": meanings, **stated, "choices": (*choices,)}
-        return dataclasses.field(default=default, metadata={"option": Option(default, **stated)})
+        return dataclasses.field(default=default, metadata={"group": self, "role": self.role, **stated})
 
 
 option = Group("").option  # under the docstring of its dataclass
@@ -72,43 +70,35 @@ class Option:
     """An option as its dataclass field states it.
 
     Attributes:
-        least, above, most, below: Bounds of a number, or of each of several.
+        name, default: Of the field.
+        kinds, many: Types of the field, of which a text becomes the first that accepts it, and whether it is a tuple.
+        help: The text below the field, and what is stated here, or else the meanings of the choices, behind a colon.
+        group: Its heading; by default the first line of the dataclass' docstring.
+        bounds: Bounds of a number, or of each of several.
         metavar: Placeholder of the value in --help; by default a word for the type.
-        choices: The values that are allowed, () for any; a Literal type lists them itself. One with a colon, as
-            "MODULE:CLASS", stands for every import path.
+        choices: The values that are allowed, () for any; a field states them, maps each to its meaning or to a row
+            that has one, or has a Literal type. One with a colon, as "MODULE:CLASS", stands for every import path.
         required: It must not be empty.
         positional: It stands on the command line without a name.
-        group: Its heading; by default the first line of the dataclass' docstring, with the rest of it below.
-        help: The text below the field, and what is stated here behind a colon.
-        name, many: Name of the field, and whether it is a tuple, which takes several values.
-        kinds: Types of the field; a text becomes the first that accepts it.
     """
 
+    name: str
     default: Any
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
-    role: Role = "result"
+    kinds: tuple[type, ...]
+    many: bool
+    help: str
+    group: Group
+    role: Role
+    bounds: Mapping[str, float]
+    choices: tuple[str, ...]
     metavar: str = ""
-    choices: tuple[str, ...] = ()
     required: bool = False
     positional: bool = False
-    group: Group = Group("")
-    name: str = ""
-    help: str = ""
-    many: bool = False
-    kinds: tuple[type, ...] = ()
 
     @property
     def flag(self) -> str:
         """The name on the command line."""
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """The bounds that are stated, by name."""
-        return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
 
     def read(self, value: Any) -> Any:
         """The value that a text, an entry of a YAML file or an argument of Python stands for; None is not given.
@@ -136,14 +126,16 @@ class Option:
         raise InputError(f"{self.flag} is {value!r}, and must be {NOUNS[self.kinds[-1]]}{several}")
 
     def _checked_text(self, text: str) -> str:
-        text = today(self.flag, text) if self.choices else text
-        if self.choices and text not in self.choices and not (":" in text and ":" in "".join(self.choices)):
-            answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}"
-            raise InputError(f"{self.flag} is {text!r}: {answer}")
-        return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
+        if not self.choices:
+            return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
+        text = today(self.flag, text)
+        if text in self.choices or (":" in text and ":" in "".join(self.choices)):
+            return text
+        answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}"
+        raise InputError(f"{self.flag} is {text!r}: {answer}")
 
     def _within_bounds(self, number: float) -> float:
-        for name, bound in {**self.bounds, "below": self.below or LARGEST}.items():
+        for name, bound in {**self.bounds, "below": self.bounds.get("below", LARGEST)}.items():
             allows, word = BOUNDS[name]
             if not allows(number, bound):  # NaN never is
                 raise InputError(f"{self.flag} is {number}: it must be {word} {bound:g}")
@@ -164,20 +156,23 @@ def options_of(kind: type, *groups: Group) -> dict[str, Option]:
         for field, text in pairwise(source.body)
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
-    title, _, about = inspect.cleandoc(kind.__doc__ or "").partition("\n")
-    hints, heading = typing.get_type_hints(kind), Group(title.rstrip("."), " ".join(about.split()))
+    hints, heading = typing.get_type_hints(kind), Group((kind.__doc__ or "").partition("\n")[0].rstrip("."))
     options = {}
     for field in dataclasses.fields(kind):
-        stated: Option = field.metadata["option"]
-        leaves = _leaves(hints[field.name])
-        options[field.name] = dataclasses.replace(
-            stated,
-            name=field.name,
-            help=": ".join(filter(None, [texts[field.name], stated.help])),
-            group=stated.group if stated.group.title else heading,
-            choices=stated.choices or tuple(leaf for leaf in leaves if isinstance(leaf, str)),
+        stated, leaves = dict(field.metadata), _leaves(hints[field.name])
+        choices = stated.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
+        meanings = [(name, choices[name]) for name in choices] if isinstance(choices, Mapping) else []
+        about = "; ".join(f"{name}: {getattr(meaning, 'meaning', meaning)}" for name, meaning in meanings)
+        options[field.name] = Option(
+            field.name,
+            field.default,
             kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
             many=Ellipsis in leaves,
+            help=": ".join(filter(None, [texts[field.name], stated.pop("help", about)])),
+            group=group if (group := stated.pop("group")).title else heading,
+            bounds={name: stated.pop(name) for name in BOUNDS if name in stated},
+            choices=(*choices,),
+            **stated,
         )
     return {name: option for name, option in options.items() if not groups or option.group in groups}
 
@@ -208,7 +203,6 @@ def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
 
 
 _usual_format = warnings.formatwarning
-PLACEHOLDERS = {str: "TEXT", int: "N", float: "X"}  # of a value in --help, by its type
 
 # Rounds for which a thread of an operation waits for another one before it sleeps. By default they are 300,000, and
 # where other work keeps the cores busy they take ten times the processor time of a step: 15 s of a step instead of 2.7.
@@ -243,10 +237,8 @@ class Parser(argparse.ArgumentParser):
         words = sys.argv[1:] if arguments is None else list(arguments)
         for i, word in enumerate(takewhile(lambda word: word != "--", words)):
             flag, equals, value = word.partition("=")
-            if flag.startswith("--") and flag not in self.flags:
-                if (new := today(flag)) not in self.flags:
-                    raise InputError(f"unknown option {flag}: {hint(flag, self.flags)}")
-                words[i] = new + equals + value
+            if flag.startswith("--"):
+                words[i] = known_flag(flag, self.flags) + equals + value
         parsed = vars(self.parse_args(words))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):
@@ -308,23 +300,15 @@ def file_values(name: str, options: Mapping[str, Option]) -> dict[str, Any]:
     """
     import yaml  # takes 30 ms, and only --config needs it
 
-    values, flags = {}, {option.flag: option for option in options.values()}
+    by_flag = {option.flag: option for option in options.values()}
     try:
         content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
         if not isinstance(content, dict):
             raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
-        for key, value in content.items():
-            flag = today("--" + str(key).replace("_", "-"))
-            if flag not in flags:
-                raise InputError(f"unknown key {key}: {hint(flag, flags)}")
-            values[flags[flag].name] = flags[flag].read(value)
-    except OSError as error:
-        raise InputError(f"--config {name}: {error.strerror}: give a YAML file of options") from error
-    except InputError as error:
-        raise InputError(f"--config {name}: {error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
-        raise InputError(f"--config {name}: not YAML: {' '.join(str(error).split())}") from error
-    return {name: value for name, value in values.items() if value is not None}
+        read = [(by_flag[known_flag(f"--{key}".replace("_", "-"), by_flag)], value) for key, value in content.items()]
+        return {option.name: option.read(value) for option, value in read if value is not None}
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
+        raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
@@ -351,19 +335,15 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
         sys.stderr.write("stopped\n")
         return 128 + signal.SIGINT
     except (InputError, ModuleNotFoundError, OSError) as error:
-        if (sentence := _sentence(error, extra)) is None:
+        message: Any = error
+        if isinstance(error, ModuleNotFoundError):
+            message = missing_package(error, extra)
+        elif isinstance(error, OSError):  # a name of 256 characters, a file that the user may not read
+            message = error.filename and f"{error.filename}: {error.strerror}"
+        if message is None:  # a bug of una_fast
             raise
-        sys.stderr.write(f"error: {sentence}\n")
+        sys.stderr.write(f"error: {message}\n")
     return 2
-
-
-def _sentence(error: Exception, extra: str | None) -> Any:
-    """The message about an error; None for a bug of una_fast."""
-    if isinstance(error, ModuleNotFoundError):
-        return missing_package(error, extra)
-    if isinstance(error, OSError):  # a name of 256 characters, a file that the user may not read
-        return error.filename and f"{error.filename}: {error.strerror}"
-    return error
 
 
 def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from una_fast.errors import InputWarning
+from una_fast.errors import InputError, InputWarning
 
 OLD = {  # of version 0.2 -> today's, for one version
     "--tie-weight": "--similarity-distillation",
@@ -23,8 +23,7 @@ FOREIGN = {
     "--compile on": "torch-compile",
     "--corpus": "data dataset dataset-name train-data train-file",
     "--dev": "eval-file eval-dataset validation-file",
-    "--device cpu": "cpu no-cuda use-cpu",
-    "--device cuda": "cuda use-cuda",
+    "--device": "cpu cuda no-cuda use-cpu use-cuda",
     "--early-stopping-patience": "patience",
     "--eval-every": "eval-steps evaluation-steps",
     "--grad-cache, which fits a large batch into memory": "gradient-checkpointing mini-batch-size",
@@ -36,18 +35,12 @@ FOREIGN = {
     "--nproc": "devices gpus n-gpu nproc-per-node num-gpus world-size",
     "--output": "save-dir",
     "--pooling": "pooler-type",
-    "--precision": "amp dtype fp32 torch-dtype",
-    "--precision bf16": "bf16",
-    "--precision fp16": "fp16",
+    "--precision": "amp bf16 dtype fp16 fp32 torch-dtype",
     "--push-to NAME": "hub-model-id push-to-hub",
-    "--report-to": "log-with logger tracker trackers",
-    "--report-to mlflow": "mlflow",
-    "--report-to tensorboard": "logging-dir tensorboard",
-    "--report-to wandb": "use-wandb wandb wandb-project",
+    "--report-to": "log-with logger logging-dir mlflow tensorboard tracker trackers use-wandb wandb wandb-project",
     "--resume": "checkpoint resume-from-checkpoint",
     "--save-every": "save-steps",
-    "--temperature": "tau temp",
-    "--temperature, which is 1 / scale": "scale",
+    "--temperature, which is 1 / scale": "scale tau temp",
     "--warmup-steps 0.1, a share of all steps": "warmup warmup-proportion warmup-ratio",
     "accumulated gradients of small batches are those of another loss, because a sentence's negatives are the other "
     "sentences of its batch: --grad-cache N fits a large batch into memory": "accumulate-grad-batches "
@@ -56,11 +49,11 @@ FOREIGN = {
     "hard negatives weigh as all others": "hard-negative-weight",
     "it needs nothing: AdamW with PyTorch's defaults is the optimiser": "adam-beta1 adam-beta2 adam-epsilon optim",
     "it needs nothing: batches are made beside the training step": "dataloader-num-workers num-workers",
-    "it needs nothing: best/ is the encoder that --dev scores best": "load-best-model-at-end metric-for-best-model",
-    "it needs nothing: best/ and last/ are all that is kept": "save-total-limit",
+    "it needs nothing: best/, which --dev scores best, and last/ are kept": "load-best-model-at-end "
+    "metric-for-best-model save-total-limit",
     "it needs nothing: metrics.jsonl holds every step": "log-every logging-steps",
-    "it needs nothing: the command trains; --dev and --evaluate score": "do-eval do-train",
-    "it needs nothing: --eval-every and --save-every count steps": "eval-strategy evaluation-strategy save-strategy",
+    "it needs nothing: the command trains, and --eval-every and --save-every count steps": "do-eval do-train "
+    "eval-strategy evaluation-strategy save-strategy",
     "it needs nothing: torchrun gives ranks their numbers": "local-rank",
     "training runs on NVIDIA's cards and on the CPU: give --device cpu (an AMD card with PyTorch for ROCm is --device "
     "cuda, which is not tested)": "device-mps device-xpu mps use-mps-device xpu",
@@ -83,15 +76,20 @@ def why_not(flag: str, value: str) -> str:
     return ANSWERS.get(f"{flag.lstrip('-')}-{value}", "")
 
 
-def hint(flag: str, known: Iterable[str]) -> str:
-    """What to write instead of a flag that is no option. known: the flags that are, with their dashes."""
-    name, flags = flag.lstrip("-").replace("_", "-").lower(), list(known)
-    answer = ANSWERS.get(name, "")
-    if answer and not answer.startswith("--"):
-        return answer
-    if answer.split(" ")[0].rstrip(",") in flags:
-        return f"did you mean {answer}?"
-    return nearest(f"--{name}", flags) or "see --help for all options"
+def known_flag(flag: str, known: Collection[str]) -> str:
+    """Today's name of a flag. known: the flags that are, with their dashes.
+
+    Raises:
+        InputError: it is no option; the message says what to write instead.
+    """
+    if flag in known or (new := today(flag)) in known:
+        return flag if flag in known else new
+    answer = ANSWERS.get(flag.lstrip("-").replace("_", "-").lower(), "")
+    if answer.split(" ")[0].rstrip(",") in known:
+        answer = f"did you mean {answer}?"
+    elif not answer or answer.startswith("--"):
+        answer = nearest(flag, known) or "see --help for all options"
+    raise InputError(f"unknown option {flag}: {answer}")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

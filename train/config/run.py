@@ -7,13 +7,12 @@ bounds, and its role where that is not "result" (`options.Role`).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Group, Option, Parser, complete, file_values, option, options_of
+from train.config.command import Group, Parser, complete, file_values, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
@@ -25,6 +24,7 @@ Schedule = Literal["linear", "cosine", "constant"]
 
 SAME = "same"  # positives that no augmentation makes
 OWN = "one of your own, by its import path"
+HARD = {name: row for name, row in AUGMENTATIONS.items() if row.negative}
 POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
 WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
@@ -34,6 +34,7 @@ PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "sur
 NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
 NEAR_MISS_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
 
+PRESETS = Group("Many options at once", role="call")
 DATA = Group("Data", role="source")
 FILES = Group("How files are read")
 WORDS = Group("Words")
@@ -52,6 +53,11 @@ RUNNING = Group("Running", "Where and how the run is carried out. --resume accep
 @dataclass(frozen=True)
 class Run:
     """Every option of `python -m train.ddp`."""
+
+    config: str = PRESETS.option("", metavar="FILE.yaml")
+    """options in a file, by the names below; the command line wins"""
+    paper: bool = PRESETS.option(False)
+    """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
 
     corpus: tuple[str, ...] = DATA.option((), required=True, metavar="FILE")
     """files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs"""
@@ -78,7 +84,7 @@ class Run:
     pooling: str = ENCODER.option(
         AUTO,
         choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
-        | {name: POOLINGS[known].meaning for name, known in OF_TRAINING.items()},
+        | {name: POOLINGS[known] for name, known in OF_TRAINING.items()},
     )
     """how the vectors of a sentence's tokens become its embedding"""
     head: Head = ENCODER.option("auto")
@@ -93,9 +99,7 @@ class Run:
 
     positives: str = POSITIVE.option(
         SAME,
-        choices={SAME: "the sentence itself, or its line of --paraphrases"}
-        | {name: row.meaning for name, row in POSITIVES.items()}
-        | {"MODULE:CLASS": OWN},
+        choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
     )
     """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
     positives_strength: float = POSITIVE.option(0.1, above=0, most=1)
@@ -103,11 +107,7 @@ class Run:
     synonyms: str = POSITIVE.option("", metavar="FILE")
     """synonyms for eda-synonym and eda-insert: lines of a word and its synonyms, between tabs; default: WordNet"""
 
-    augment: str | None = NEGATIVES.option(
-        None,
-        choices={name: row.meaning for name, row in AUGMENTATIONS.items() if row.negative}
-        | {"none": "train without them", "MODULE:CLASS": OWN},
-    )
+    augment: str | None = NEGATIVES.option(None, choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN})
     """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
     alpha: int = NEGATIVES.option(1, least=0)
     """add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never"""
@@ -134,9 +134,7 @@ class Run:
     """with --surface kept: a word of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) is
     replaced by words of that script alone, and no other word by such"""
 
-    loss: str = OBJECTIVE.option(
-        "triplet", choices={name: row.meaning for name, row in LOSSES.items()} | {"MODULE:FUNCTION": OWN}
-    )
+    loss: str = OBJECTIVE.option("triplet", choices=LOSSES | {"MODULE:FUNCTION": OWN})
     """what the loss compares"""
     temperature: float = OBJECTIVE.option(0.05, above=0)
     """number by which cosine similarities are divided"""
@@ -157,9 +155,7 @@ class Run:
     mlm_weight: float = OBJECTIVE.option(0.0, least=0)
     """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
 
-    noise: str = NOISE.option(
-        "none", choices={"none": "they stay as they are"} | {name: row.meaning for name, row in NOISES.items()}
-    )
+    noise: str = NOISE.option("none", choices={"none": "they stay as they are"} | NOISES)
     """how embeddings are moved before the loss"""
     noise_strength: float = NOISE.option(0.1, above=0, most=1)
     """how far --noise moves an embedding"""
@@ -216,11 +212,8 @@ class Run:
     """number of ranks on this machine: one for each GPU, or processes that share the CPU's cores"""
     device: Literal["auto", "cpu", "cuda"] = RUNNING.option("auto")
     """where to train; auto: on the GPUs if there are any"""
-    compile: str = RUNNING.option(
-        "off",
-        choices={"off": "PyTorch's own kernels", "on": "compiled", "graphs": "compiled, and on a GPU as CUDA graphs"},
-    )
-    """torch.compile of the encoder, which takes minutes before the first step"""
+    compile: Literal["off", "on", "graphs"] = RUNNING.option("off")
+    """torch.compile of the encoder, which takes minutes before the first step; graphs: on a GPU as CUDA graphs"""
     deterministic: bool = RUNNING.option(True)
     """on a GPU, add in the same order every time, without which --resume ends with other bits"""
     save_every: int | None = RUNNING.option(None, least=1)
@@ -235,53 +228,36 @@ class Run:
 
     def identity(self) -> dict[str, Any]:
         """The settings that --resume must find unchanged, by name."""
-        return {name: getattr(self, name) for name, option in options().items() if option.role == "result"}
+        return {name: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
 
-@functools.cache
-def options() -> dict[str, Option]:
-    """The options by field name, in order."""
-    return options_of(Run)
-
-
-def defaults() -> dict[str, Any]:
-    """The default of every option by field name; a run that was saved before an option existed used its default."""
-    return {name: option.default for name, option in options().items()}
+OPTIONS = options_of(Run)
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # also of runs from before an option existed
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that distinguish runs in a report: all but the seed and the options of where and how a run ran."""
-    left_out = {name for name, option in options().items() if option.role in ("running", "call")} | {"seed"}
+    left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
-
-
-@dataclass(frozen=True)
-class Presets:
-    """Many options at once."""
-
-    config: str = option("", metavar="FILE.yaml")
-    """options in a file, by the names below; the command line wins"""
-    paper: bool = option(False)
-    """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Parser:
     """The parser of the command; its result lacks options that were not given."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
-    may_change = ", ".join(option.flag for option in options().values() if option.role != "result")
+    may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"On --resume these may differ from what was given at the start: {may_change}."
-    return Parser(prog, about, options_of(Presets) | options(), epilog)
+    return Parser(prog, about, OPTIONS, epilog)
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """The option values that a command line and its --config file give, by field name.
+    """The option values that a command line, its --config file and --paper give, by field name.
 
     Raises:
         InputError: an unknown option or key, a value of the wrong kind.
     """
     given = make_parser(prog).given(argv)
     config, paper = given.pop("config", None), given.pop("paper", False)
-    in_file = {name: option for name, option in options().items() if option.role != "call"}
+    in_file = {name: option for name, option in OPTIONS.items() if option.role != "call"}
     return (PAPER_SETTINGS if paper else {}) | (file_values(config, in_file) if config else {}) | given
 
 
@@ -293,8 +269,8 @@ def make_run(values: Mapping[str, Any]) -> Run:
     """
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
-    run = Run(**complete(options(), values))
-    check_radius(run.radius)
+    run = Run(**complete(OPTIONS, values))
+    resolve_radius(run.radius, 1)
     for message, is_so in conflicts(run).items():
         if is_so:
             raise InputError(message)
@@ -303,38 +279,33 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 def conflicts(run: Run) -> dict[str, Any]:
     """Map each message about values that contradict each other to whether this run has the conflict."""
-    without_negatives = run.augment == "none" or run.loss in WITHOUT_NEGATIVES or run.alpha == 0
-    twice = next((seed for seed in run.seeds if run.seeds.count(seed) > 1), None)
+    without_negatives = run.augment == "none" or run.alpha == 0 or run.loss in WITHOUT_NEGATIVES
     return {
-        f"--seeds: {twice} is named twice: give each seed once": twice is not None,
-        f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}: every rank needs a sentence of it": (
-            run.batch_size < run.nproc
-        ),
-        f"--paraphrases and --positives {run.positives} both name the positives: give one of them": (
-            run.positives != SAME and run.paraphrases
-        ),
+        "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
+        f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,
+        f"--paraphrases: leave them out with --positives {run.positives}": run.paraphrases and run.positives != SAME,
         f"--synonyms: leave it out, or choose --positives {' or '.join(WITH_SYNONYMS)}, which use it": (
             run.synonyms and run.positives not in WITH_SYNONYMS
         ),
         "--keep-punctuation, --keep-words: the released code replaces all words: give --variant paper": (
             (run.keep_punctuation or run.keep_words) and run.variant == "released"
         ),
-        "--mlm-weight and --grad-cache: the masked sentences of a step are encoded all at once, which --grad-cache is "
-        "there to avoid: leave one of them out": run.mlm_weight and run.grad_cache,
+        "--mlm-weight encodes a step's sentences all at once: leave out it or --grad-cache": (
+            run.mlm_weight and run.grad_cache
+        ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
-        "--noise-view negative: this run has no negatives: choose positive, anchor or all": (
+        "--noise-view negative: this run has no negatives": (
             run.noise != "none" and run.noise_view == "negative" and without_negatives
         ),
-        f"--margin-least {run.margin_least:g} is above --margin-most {run.margin_most:g}: the negative is to lie "
-        "between the two": run.margin_least > run.margin_most,
-        "--loss margin: a step without negatives would have no loss: give --alpha 1 and an --augment": (
+        f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
+        "--loss margin needs negatives in every step: give --alpha 1 and an --augment": (
             run.loss == "margin" and (run.augment == "none" or run.alpha != 1)
         ),
-        f"--warmup-steps {run.warmup_steps:g}: a number of steps must be whole; a share of all steps is below 1": (
+        f"--warmup-steps {run.warmup_steps:g} is neither a whole number nor a share of all steps below 1": (
             run.warmup_steps > 1 and run.warmup_steps % 1
         ),
         "--early-stopping-patience counts dev scores: give --dev FILE too": run.early_stopping_patience and not run.dev,
-        "--wise-ft: the weights are chosen on dev pairs: give --dev FILE too": run.wise_ft and not run.dev,
+        "--wise-ft chooses weights by dev scores: give --dev FILE too": run.wise_ft and not run.dev,
     }
 
 
@@ -342,11 +313,3 @@ def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `build_index` that say how files are read, from option values by field name."""
     limit = settings["max_document_bytes"] or None
     return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}
-
-
-def check_radius(radius: int | float | str | None) -> None:
-    """Refuse a radius that is neither a number of ranks nor a share; the InputError says which values do."""
-    try:
-        resolve_radius(radius, 1)
-    except InputError as error:
-        raise InputError(f"--{error}") from None

@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData, constan
 from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_repo_id
 
 from train.config.command import words_of
-from train.config.run import Run, defaults, options
+from train.config.run import DEFAULTS, OPTIONS, Run
 from train.demo.demo import show_results
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
@@ -144,7 +144,7 @@ def write_card(output: Path, repository: str = "") -> None:
         InputError: the folder cannot be written.
     """
     summary = read_summary(output)
-    settings = {**defaults(), **summary["settings"]}  # a run from before an option existed used its default
+    settings = {**DEFAULTS, **summary["settings"]}  # a run from before an option existed used its default
     name, scores = repository or output.resolve().name, _scores(output, settings["dev"], summary["scores"])
     negatives = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
     method = METHODS.get(negatives, f"with hard negatives made by {negatives}")
@@ -189,7 +189,7 @@ def hub_name(model: str) -> str | None:
 
 def _command(settings: Mapping[str, Any]) -> str:
     """The command that repeats the run, without options of where and how it ran; of absolute paths the last part."""
-    stated = [option for option in options().values() if option.role in ("result", "source")]
+    stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in words_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)
     return shlex.join(["python", "-m", "train.ddp", *kept])

@@ -24,7 +24,7 @@ import torch
 from safetensors import SafetensorError
 from torch.utils._pytree import tree_map_only
 
-from train.config.run import defaults, options
+from train.config.run import DEFAULTS, OPTIONS
 from train.encoder.encoder import SentenceEncoder
 from train.record.folder import (
     BEST,
@@ -172,7 +172,7 @@ def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
     An option that `saved` lacks was added later: the run used its default.
     """
-    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(defaults()), **saved}, dict(given)))
+    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(DEFAULTS), **saved}, dict(given)))
     return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 
@@ -185,7 +185,7 @@ def saved_options(output: Path) -> dict[str, Any]:
         InputError: the checkpoint is damaged.
     """
     settings: Any = read_pointer(output).settings if has_checkpoint(output) else read_mark(output).get("settings", {})
-    kept = {name for name, option in options().items() if option.role != "call"} & settings.keys()
+    kept = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
     kept -= {"output", "trust_remote_code"}  # no folder, perhaps of somebody else, may ask to run a model's code
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
         kept -= {"index"}  # it moves with the folder
