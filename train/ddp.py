@@ -46,7 +46,7 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
     """With --demo: the demo's option values, overridden by the given ones. Without it: the given ones."""
     if not values.get("demo"):
         return values
-    from train.demo.demo import demo_settings, free_folder
+    from train.demo import demo_settings, free_folder
 
     return {**demo_settings(Path(values["output"]) if values.get("output") else free_folder()), **values}
 

@@ -1,12 +1,15 @@
-"""Threads whose results come in the order of the work. Kernels release the GIL, so each thread uses a core."""
+"""The machine's cores and free memory, and threads. Kernels release the GIL, so each thread uses a core."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from una_fast.errors import InputError
@@ -22,6 +25,17 @@ def n_cores(n_jobs: int | None) -> int:
     if n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs}: give at least 1, or None for all cores")
     return n_jobs
+
+
+def free_memory() -> int | None:
+    """Bytes that programs can take without swapping, or None where the system does not say."""
+    with suppress(OSError):
+        available = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        if available:
+            return int(available[1]) * 1024
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 class Workers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +91,12 @@ class Fetch:
     """folder for the index; it must not exist, unless it holds the same index"""
 
 
-def _upload(values: dict[str, Any]) -> None:
-    from una_fast.index.copies import upload_index
+def _copy(function: str, values: dict[str, Any]) -> None:
+    from una_fast.index import copies
 
-    n_bytes = upload_index(values["folder"], values["address"], progress=sys.stderr.isatty())
-    sys.stdout.write(f"{values['address']}: {n_bytes:,} bytes\n")
-
-
-def _fetch(values: dict[str, Any]) -> None:
-    from una_fast.index.copies import fetch_index
-
-    n_bytes = fetch_index(values["address"], values["folder"], progress=sys.stderr.isatty())
-    sys.stdout.write(f"{values['folder']}: {n_bytes:,} bytes\n")
+    source, target = values.values()
+    n_bytes = getattr(copies, function)(source, target, progress=sys.stderr.isatty())
+    sys.stdout.write(f"{target}: {n_bytes:,} bytes\n")
 
 
 main = Command(
@@ -114,11 +109,11 @@ upload = Command(
     "una-fast upload",
     "Copy an index to s3, gs, hdfs or another address.",
     options_of(Upload),
-    _upload,
+    partial(_copy, "upload_index"),
 )
 fetch = Command(
     "una-fast fetch",
     "Copy an index from an address to this machine, where it can be used.",
     options_of(Fetch),
-    _fetch,
+    partial(_copy, "fetch_index"),
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -18,8 +18,14 @@ from train.config.run import DRAWS, FILES, Run, reading_arguments
 from una_fast.errors import InputError
 from una_fast.storage.files import new_file, unwritable
 
+if TYPE_CHECKING:
+    from una_fast import Augmenter
+
 Records = dict[str, list[Any]]  # columns of one length: row, text, and negative or input_ids, attention_mask, ...
 STANDARD_OUTPUT = "-"
+
+
+BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
 
 
 def check_output(name: str, ids: bool) -> None:
@@ -35,25 +41,18 @@ def check_output(name: str, ids: bool) -> None:
         raise InputError(f"--output {name}: exists already: choose another name, or delete it")
 
 
-def write(batches: Iterable[Records], name: str, total: int | None) -> None:
-    """Write all records, with progress on a terminal. total: how many there will be, if that is known."""
-    with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
-        shown = _counted(batches, bar)
-        if name == STANDARD_OUTPUT:
-            _write_jsonl(shown, sys.stdout.buffer)
-            return
-        try:
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            with new_file(Path(name)) as file:
-                WRITERS[Path(name).suffix](shown, file)
-        except OSError as error:
-            raise unwritable(Path(name), error) from error
-
-
-def _counted(batches: Iterable[Records], bar: Any) -> Iterator[Records]:
-    for batch in batches:
-        yield batch
-        bar.update(len(batch["row"]))
+def write(batches: Iterable[Records], name: str) -> None:
+    """Write all records."""
+    if name == STANDARD_OUTPUT:
+        _write_jsonl(batches, sys.stdout.buffer)
+        return
+    try:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        with new_file(Path(name)) as file:
+            WRITERS[Path(name).suffix](batches, file)
+    except OSError as error:
+        raise unwritable(Path(name), error) from error
+    sys.stdout.write(f"{name}: written\n")
 
 
 def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
@@ -73,28 +72,14 @@ def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    writer = None
-    try:
-        for batch in batches:
-            table = pyarrow.table(batch)
-            writer = writer or parquet.ParquetWriter(file, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer:
-            writer.close()
+    tables = map(pyarrow.table, batches)
+    if first := next(tables, None):
+        with parquet.ParquetWriter(file, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table)
 
 
-WRITERS: dict[str, Callable[[Iterable[Records], IO[bytes]], None]] = {
-    ".jsonl": _write_jsonl,
-    ".parquet": _write_parquet,
-    ".txt": _write_text,
-}
-
-
-if TYPE_CHECKING:
-    from una_fast import Augmenter
-
-BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
+WRITERS = {".jsonl": _write_jsonl, ".parquet": _write_parquet, ".txt": _write_text}
 
 
 @dataclass(frozen=True)
@@ -154,10 +139,9 @@ def _write(values: dict[str, Any]) -> None:
         tokenizer = load_tokenizer(values["tokenizer"])
     augmenter = _augmenter(values, tokenizer)
     total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
-    records = (_records(augmenter, tokenizer, values, *batch) for batch in _batches(augmenter, values))
-    write(records, values["output"], total)
-    if values["output"] != STANDARD_OUTPUT:
-        sys.stdout.write(f"{values['output']}: written\n")
+    with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
+        batches = _batches(augmenter, values, bar)
+        write((_records(augmenter, tokenizer, values, *batch) for batch in batches), values["output"])
 
 
 def _explain(values: dict[str, Any]) -> None:
@@ -201,8 +185,8 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
     return records
 
 
-def _batches(augmenter: Augmenter, values: dict[str, Any]) -> Iterator[tuple[range, list[str]]]:
-    """(rows, sentences) of the file or of the index, in order, up to --rows."""
+def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:
+    """(rows, sentences) of the file or of the index, in order, up to --rows; the bar moves when a batch is done."""
     from una_fast.corpus.source import Reading
     from una_fast.corpus.sources import open_sources
 
@@ -215,6 +199,7 @@ def _batches(augmenter: Augmenter, values: dict[str, Any]) -> Iterator[tuple[ran
         if not (batch := list(islice(texts, BATCH_ROWS))):
             return
         yield range(start, start + len(batch)), batch
+        bar.update(len(batch))
 
 
 main = Command(

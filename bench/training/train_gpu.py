@@ -38,7 +38,7 @@ from bench.training.step_table import (
     summarise,
 )
 from train.config.command import run_command
-from train.demo.demo import PAIRS, packaged_encoder, write_corpus
+from train.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
 from una_fast.errors import InputError
 

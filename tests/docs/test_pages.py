@@ -37,11 +37,6 @@ def test_installs_name_extras_that_exist(files: list[Path], name: str) -> None:
         assert names == "EXTRA" or set(names.split(",")) <= extras(), f"{path}: no extra {names}"
 
 
-def test_pages_name_no_other_way_to_install_una_fast() -> None:
-    for page in PAGES:
-        assert not re.search(r"pip install '?una_fast|una_fast\[", page.read_text(encoding="utf-8")), page
-
-
 def test_the_glossary_defines_each_word_once() -> None:
     words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where code lies")[0]
     defined = [re.sub(r" \(.+\)", "", word) for word in re.findall(r"^\| ([^|]+) \|", words, re.MULTILINE)]

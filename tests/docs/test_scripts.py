@@ -49,7 +49,6 @@ def test_pairs_train(text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPat
     run(script, str(tiny_model), "pairs.csv", monkeypatch=monkeypatch)
     assert_trained(tiny_model)
     assert capsys.readouterr().out.count("cosine_ndcg@10") == 4
-    assert len(script.read_text(encoding="utf-8").splitlines()) < 40
 
 
 def assert_trained(tiny_model: Path) -> None:

@@ -80,13 +80,6 @@ def test_what_is_missing_or_short_is_said(hub: Path, tmp_path: Path, capsys: pyt
     assert "replace_obj: " in said and "cannot be read as entries of SugarCrepe++" in said
 
 
-def test_a_file_in_the_way_of_a_folder_gets_a_sentence(hub: Path, tmp_path: Path) -> None:
-    (tmp_path / "corpora").write_text("mine")
-    with pytest.raises(InputError, match="cannot be written"):
-        fetch("wiki", tmp_path)
-    assert (tmp_path / "corpora").read_text() == "mine"
-
-
 def test_a_near_miss_file_with_another_letter_is_noticed(hub: Path, tmp_path: Path) -> None:
     fetch("near-miss", tmp_path)
     path = tmp_path / NEAR_MISSES / "swap_att.json"

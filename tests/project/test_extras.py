@@ -21,27 +21,19 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 """
 LIBRARY = """
-import pathlib, tempfile, una_fast
-folder = pathlib.Path(tempfile.mkdtemp()) / "index"
-una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"]).save(folder)
-una = una_fast.Augmenter(una_fast.load_index(folder), radius=2)
-print(len(una.negatives([0, 1, 2])), len(una.augment(["a cat"])), len(una.explain("the cat").words))
-try:
-    una_fast.Augmenter(una.index, tokenizer="bert-base-uncased")
-except una_fast.InputError as error:
-    print(error)
-"""
-INTEGRATIONS = """
 import importlib, pathlib, tempfile, una_fast
 from una_fast.integrations import Negatives
 folder = pathlib.Path(tempfile.mkdtemp()) / "index"
 una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"]).save(folder)
-negatives = Negatives(una_fast.Augmenter(una_fast.load_index(folder)))
-print(*negatives({"text": ["the cat"]}))
-importing = importlib.import_module
-for work, *names in [[negatives.callback], [importing, "transformers"], [importing, "sentence_transformers"]]:
+una = una_fast.Augmenter(una_fast.load_index(folder), radius=2)
+negatives = Negatives(una)
+print(len(una.negatives([0, 1, 2])), len(una.explain("the cat").words), *negatives({"text": ["the cat"]}))
+works = [lambda: una_fast.Augmenter(una.index, tokenizer="bert-base-uncased"), negatives.callback]
+works += [lambda name=name: importlib.import_module(f"una_fast.integrations.{name}")
+          for name in ("transformers", "sentence_transformers")]
+for work in works:
     try:
-        work(*(f"una_fast.integrations.{name}" for name in names))
+        work()
     except una_fast.InputError as error:
         print(error)
 """
@@ -62,22 +54,13 @@ def blocked(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Complete
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_negatives_as_text_need_no_extra() -> None:
+def test_negatives_as_text_need_no_extra_and_the_rest_names_its_own() -> None:
     ran = blocked(LIBRARY)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == [
-        "3 1 2",
-        "the package transformers is not installed: run `pip install 'una_fast[tokens]'`",
-    ]
-
-
-def test_integrations_name_their_extra() -> None:
-    ran = blocked(INTEGRATIONS)
-    assert ran.returncode == 0, ran.stderr
-    columns, *answers = ran.stdout.splitlines()
-    assert columns == "anchor positive negative" and len(answers) == 3
-    for answer in answers:
-        assert re.fullmatch(r"the package \w+ is not installed: run `pip install 'una_fast\[integrations\]'`", answer)
+    made, *answers = ran.stdout.splitlines()
+    assert made == "3 2 anchor positive negative" and len(answers) == 4
+    for answer, extra in zip(answers, ("tokens", *["integrations"] * 3), strict=True):
+        assert re.fullmatch(rf"the package \w+ is not installed: run `pip install 'una_fast\[{extra}\]'`", answer)
 
 
 @pytest.mark.slow

@@ -51,21 +51,11 @@ def test_negatives_are_those_of_every_machine(una: una_fast.Augmenter) -> None:
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 
 
-def test_a_sentence_is_explained(una: una_fast.Augmenter) -> None:
-    assert [word.word for word in una.explain("the castle").words] == ["the", "castle"]
-
-
 def test_a_dataset_gets_its_columns(una: una_fast.Augmenter) -> None:
     negatives = Negatives(una)
     negatives.set_epoch(3)
     columns = negatives({"text": ["An unseen castle on the river"]})
     assert list(columns) == ["anchor", "positive", "negative"] and columns["negative"] == [UNSEEN]
-
-
-def test_an_index_may_be_saved_again(una: una_fast.Augmenter, tmp_path: Path) -> None:
-    for sentences in (SENTENCES, SENTENCES[:4]):
-        una_fast.build_index(sentences).save(tmp_path / "index")
-        assert len(una_fast.load_index(tmp_path / "index")) == len(sentences)
 
 
 def test_the_commands_of_the_library(tmp_path: Path) -> None:

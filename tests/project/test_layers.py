@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
     version _kernels errors imports text_table arrays
-    parallel memory storage corpus index tokens augment probing losses integrations
+    parallel storage corpus index tokens augment probing losses integrations
 """.split()
 TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report launch generation

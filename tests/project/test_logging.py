@@ -1,8 +1,6 @@
-"""The stages of a build are logged by `logging`, and nothing is shown without a handler."""
+"""The stages of a build are logged by `logging`."""
 
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,9 +23,3 @@ def test_the_stages_of_a_build_are_logged(tmp_path: Path, caplog: pytest.LogCapt
     una_fast.build_index(tmp_path / "text.txt", folder=tmp_path / "staged")
     stages = [record.getMessage().split(":")[0] for record in caplog.records]
     assert {"stage scan", "stage write"} < set(stages) and all(stage.startswith("stage ") for stage in stages)
-
-
-def test_a_build_writes_nothing_of_its_own(tmp_path: Path) -> None:
-    build = f"import una_fast; una_fast.build_index({SENTENCES!r}).save('index')"
-    ran = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ran.stdout == ran.stderr == ""

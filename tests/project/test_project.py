@@ -8,27 +8,25 @@ import subprocess
 import sys
 import time
 import zipfile
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
 import una_fast
-from train.demo.demo import write_corpus
-from train.evaluation.tasks.sts import load_dev
+from train.demo import write_corpus
 
 ROOT = Path(__file__).parents[2]
-PAIRS = ROOT / "train" / "demo" / "pairs.tsv"
+PAIRS = ROOT / "train" / "demo_pairs.tsv"
 USE = """
 import pathlib, tempfile
-import train.demo.demo, una_fast
+import train.demo, una_fast
 folder = pathlib.Path(tempfile.mkdtemp())
 index = una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"])
 index.save(folder / "index")
 una = una_fast.Augmenter(una_fast.load_index(folder / "index"), tokenizer=None)
-print(una_fast.__file__, len(una.negatives([0, 1, 2])), train.demo.demo.PAIRS.is_file())
+print(una_fast.__file__, len(una.negatives([0, 1, 2])), train.demo.PAIRS.is_file())
 """
 
 
@@ -62,19 +60,6 @@ def test_constraints_pin_every_requirement_to_a_version_that_it_allows() -> None
             assert required.specifier.contains(str(pin.specifier).removeprefix("==")), required
 
 
-@pytest.mark.parametrize("python", ["3.10.0", "3.11.0", "3.12.0", "3.13.0"])
-def test_pins_hold_on_the_first_release_of_every_python(python: str) -> None:
-    """For those packages that are installed here; others have been checked where they are."""
-    environment = {"python_version": python.rpartition(".")[0], "python_full_version": python}
-    for name, pin in pinned().items():
-        if pin.marker is None or pin.marker.evaluate(environment):
-            try:
-                needed = str(metadata(name).json.get("requires_python", ""))
-            except PackageNotFoundError:
-                continue
-            assert SpecifierSet(needed).contains(python), name
-
-
 def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
     lines = write_corpus(tmp_path).read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(set(lines)) > 1_000
@@ -91,21 +76,6 @@ def test_the_demo_shows_what_it_made(tmp_path: Path) -> None:
     assert re.search(r"^before .* 86\.\d\d$", shown, re.MULTILINE) and re.search(r"^after ", shown, re.MULTILINE)
     assert len(re.findall(r"^sentence  (.+)\nnegative  (?!\1)", shown, re.MULTILINE)) == 3
     assert f"{tmp_path / 'run/report.html'}: " in shown and (tmp_path / "run/report.html").is_file()
-
-
-def test_demo_pairs_cover_the_scale() -> None:
-    task = load_dev(PAIRS)
-    texts = [text for side in task.texts for text in side]
-    assert len(task.gold) >= 160 and len(set(texts)) == len(texts)
-    assert all(sum((low <= task.gold) & (task.gold <= low + 1)) >= 20 for low in range(5))
-
-
-def test_ci_runs_the_command_of_the_readme_and_then_the_slow_tests() -> None:
-    names = ("README.md", ".ci/run", "Makefile")
-    readme, script, makefile = ((ROOT / name).read_text(encoding="utf-8") for name in names)
-    assert "make test " in readme
-    assert re.findall(r"^run make (test\S*)$", script, re.MULTILINE) == ["test", "test-slow"]
-    assert "test-all: test test-slow" in makefile and "not slow" in makefile
 
 
 def test_each_kernel_has_its_stub() -> None:
@@ -142,12 +112,10 @@ def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {"una_fast/py.typed", "train/py.typed", "train/demo/pairs.tsv"} <= set(names)
+    assert {"una_fast/py.typed", "train/py.typed", "train/demo_pairs.tsv"} <= set(names)
     compiled_names = [Path(name) for name in names if name.endswith((".so", ".pyd"))]
     in_wheel = {path.with_name(path.name.split(".")[0]) for path in compiled_names}
     assert in_wheel == sources
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    used = subprocess.run(
-        [sys.executable, "-c", USE], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
-    )
+    environment, use = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}, [sys.executable, "-c", USE]
+    used = subprocess.run(use, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
     assert used.stdout.split() == [str(tmp_path / "site" / "una_fast" / "__init__.py"), "3", "True"]

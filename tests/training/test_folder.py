@@ -14,7 +14,7 @@ from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refusal, train_here
 from train import evaluate
 from train.ddp import _with_saved, main
-from train.demo.demo import demo_settings, free_folder, prepare_demo
+from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import (

@@ -20,8 +20,7 @@ from una_fast.imports import import_object
 
 def test_help_says_what_each_value_means() -> None:
     shown = " ".join(make_parser().format_help().split())
-    for table in (LOSSES, NOISES, AUGMENTATIONS):
-        assert all(f"{name}: {row.meaning}" in shown for name, row in table.items())
+    assert all(f"{name}: {row.meaning}" in shown for name, row in (LOSSES | NOISES | AUGMENTATIONS).items())
 
 
 OWN = """

@@ -14,7 +14,7 @@ from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_re
 
 from train.config.command import words_of
 from train.config.run import DEFAULTS, OPTIONS, Run
-from train.demo.demo import show_results
+from train.demo import show_results
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, task_names

@@ -17,7 +17,7 @@ from transformers.utils.hub import cached_file
 
 import una_fast
 from train.config.run import SAME, Run, reading_arguments
-from train.demo.demo import prepare_demo
+from train.demo import prepare_demo
 from train.encoder.encoder import SentenceEncoder, load_encoder, masking_of, weights_digest
 from train.encoder.pretrained import check_embeddings, load_tokenizer
 from train.evaluation.model import PairScorer

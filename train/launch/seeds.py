@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.run import Run
-from train.demo.demo import prepare_demo
+from train.demo import prepare_demo
 from train.encoder.pretrained import load_tokenizer
 from train.launch.finish import EXIT_NOT_PUSHED
 from train.launch.job import encoder_of, make_indexes, resume_fingerprint

@@ -26,7 +26,7 @@ from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
-from una_fast.memory import free_memory
+from una_fast.parallel import free_memory
 
 WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
 

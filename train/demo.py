@@ -1,6 +1,6 @@
 """`--demo`: a whole training offline, on text that Python itself ships, with the packaged MiniLM encoder.
 
-The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo/pairs.tsv``
+The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo_pairs.tsv``
 were written for this project. Both are small: the scores show that training works, not how good the method is.
 """
 
@@ -22,7 +22,7 @@ from train.signals import tell_user
 from una_fast import Augmenter, load_index
 from una_fast.imports import import_extra
 
-PAIRS = Path(__file__).with_name("pairs.tsv")
+PAIRS = Path(__file__).with_name("demo_pairs.tsv")
 CORPUS = "corpus.txt"  # in --output
 
 # a sentence without code and markup, and where one ends
@@ -52,32 +52,22 @@ def demo_settings(output: Path) -> dict[str, Any]:
     }
 
 
-def show_results(run: Run) -> None:
-    """Show the demo's scores before and after, and negatives of its corpus."""
-    tell_user(score_table({"before": run.model, "after": Path(run.output) / BEST}))
-    tell_user(negatives_table(run))
-
-
-def score_table(encoders: dict[str, str | Path]) -> str:
-    """A text table of Spearman x 100 on the demo's pairs. encoders: label -> folder, which decides the pooling."""
+def show_results(run: Run, n: int = 3) -> None:
+    """Show the scores of the demo's pairs before and after, and n short sentences with their first negatives."""
     task = load_dev(PAIRS)
     lines = [f"Spearman x 100 of the {len(task.gold)} demo pairs"]
-    for label, folder in encoders.items():
-        model = load_model(str(folder), device="cpu")
+    for label, folder in (("before", run.model), ("after", str(Path(run.output) / BEST))):
+        model = load_model(folder, device="cpu")  # the folder decides the pooling
         scorer = PairScorer(task, model.tokenizer, model.max_length, prepared=model.layout.prepared)
-        score = scorer(model.encode)
-        lines.append(f"{f'{label} ({POOLINGS[model.layout.pooling].meaning})':<60}{100 * score:8.2f}")
-    return "\n".join(lines)
-
-
-def negatives_table(run: Run, n: int = 3) -> str:
-    """Short sentences of the run's corpus, and the negatives that they had in its first epoch."""
+        pooling = POOLINGS[model.layout.pooling].meaning
+        lines.append(f"{f'{label} ({pooling})':<60}{100 * scorer(model.encode):8.2f}")
+    tell_user("\n".join(lines))
     index = load_index(run.index)
     una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
     rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:n]
     pairs = zip(rows, una.negatives(rows), strict=True)
-    lines = [f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs]
-    return "\n".join(["hard negatives of three sentences", *lines])
+    shown = (f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs)
+    tell_user("\n".join(["hard negatives of three sentences", *shown]))
 
 
 def packaged_encoder() -> Path:
@@ -98,8 +88,8 @@ def write_corpus(output: Path) -> Path:
     """
     from pydoc_data.topics import topics  # 0.5 MB of text, needed here alone
 
-    paragraphs = (one for name in sorted(topics) for one in re.split(r"\n\s*\n", topics[name]))
-    texts = (" ".join(one.replace("*", "").replace('"', "").split()) for one in paragraphs)
+    paragraphs = (part for name in sorted(topics) for part in re.split(r"\n\s*\n", topics[name]))
+    texts = (" ".join(part.replace("*", "").replace('"', "").split()) for part in paragraphs)
     distinct = dict.fromkeys(sentence for text in texts for sentence in _END.split(text) if _PROSE.fullmatch(sentence))
     write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in distinct).encode())
     return output / CORPUS
