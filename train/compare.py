@@ -22,7 +22,7 @@ from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.evaluation.tasks.registry import read_columns
-from train.record.folder import COMPARISON, RUNS, is_own, output_folder, read_mark, write_file, write_json
+from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, read_mark, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
 from train.report.table import score_table
 from una_fast.errors import InputError
@@ -83,23 +83,23 @@ def _run(asked: dict[str, Any]) -> int:
     if not asked["corpus"] and not asked["pairs"]:
         raise InputError(f"--corpus is missing: give the {OPTIONS['corpus'].help}")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
-    for package in ("jinja2", "plotly"):  # for the page; missed now, not after the training
-        import_extra(package)
+    import_extra("train.report.page")  # a package that it needs is missed now, not after the training
+    # imported late: --help and errors of the command line should not wait for torch
+    from train.launch.seeds import train_seeds
+    from train.record.checkpoint import check_resumed, flags_of
+
     output = Path(asked["output"])
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
-    del settings["output"]  # which may be moved, or named in another way
+    settings = {name: value for name, value in asked.items() if name != "output"}  # which may be moved
     if resume := is_own(output, COMPARISON):
-        begun = read_mark(output)["settings"]
-        if changed := [name for name in settings if begun.get(name) != settings[name]]:
-            raise InputError(
-                f"--output {output}: was begun with another {OPTIONS[changed[0]].flag}: choose a new folder"
-            )
+        check_resumed(output, flags_of(read_mark(output)["settings"]), flags_of(settings))
     with output_folder(output, COMPARISON, resume, settings):
-        sides = _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
+        asked |= _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
         for name, added in conditions(asked).items():
-            if code := _train(asked | sides, name, added):
+            sys.stderr.write(f"--- {name} ---\n")
+            if code := train_seeds(_run_of(asked, output / name, added)):
                 return code
-        return _conclude(asked | sides, settings)
+        _conclude(asked, settings)
+    return 0
 
 
 def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
@@ -113,36 +113,29 @@ def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
-def _train(asked: dict[str, Any], condition: str, added: Mapping[str, Any]) -> int:
-    """Train and score all seeds of a condition; those that are done stay. Returns the exit code of `train_seeds`."""
-    # imported late: --help and errors of the command line should not wait for torch
-    from train.launch.seeds import train_seeds
-
-    folder = Path(asked["output"])
+def _run_of(asked: Mapping[str, Any], folder: Path, added: Mapping[str, Any]) -> Run:
+    """The run of all seeds of a condition in `folder`; what is done there stays."""
     values = {name: value for name, value in asked.items() if name in RUN and name not in OF_YOURS} | dict(added)
-    values |= {"output": str(folder / condition), "index": str(folder / "index"), "schedule": "linear"}
-    values |= {"evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder / condition, RUNS)}
-    sys.stderr.write(f"--- {condition} ---\n")
-    return train_seeds(make_run(values))
+    values |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
+    return make_run({**values, "evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)})
 
 
-def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
+def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.report.page import make_page
 
-    output, distance_of, names = Path(asked["output"]), _probes(asked), conditions(asked)
-    groups = [Group(name, find_runs([output / name])) for name in names]
-    for group in groups:
-        group.runs[:] = [
-            replace(run, scores=run.scores | {PROBE: distance_of(run.folder / "best")}) for run in group.runs
-        ]
+    output, distance_of, groups = Path(asked["output"]), _probes(asked), []
+    for name in conditions(asked):
+        runs = find_runs([output / name])
+        probed = [replace(run, scores=run.scores | {PROBE: distance_of(run.folder / BEST)}) for run in runs]
+        groups.append(Group(name, probed))
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
-    scored = any(score != PROBE for of in paired.values() for score in of)
+    scored = any(score != PROBE for pairs in paired.values() for score in pairs)
     lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED if scored else UNSCORED]
     content = {
         "settings": dict(settings),
-        "conditions": names,
+        "conditions": conditions(asked),
         "before": {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))},
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},
@@ -152,10 +145,9 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
     write_file(output / "compare.html", make_page(groups, groups[0], lines))
     head, rows = score_table(groups, groups[0])
     columns = [head, *(row.cells for row in rows if row.kind != "run")]
-    sys.stdout.write("\n".join(aligned([*zip(*columns, strict=True)], left=(0,))) + "\n\n")
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.write(f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures\n")
-    return 0
+    table = aligned([*zip(*columns, strict=True)], left=(0,))
+    end = f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures"
+    sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
 def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:

@@ -21,7 +21,7 @@ from train.launch.job import build_index_of
 from train.launch.resolve import resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed, flags_of
-from train.record.folder import RUNS, is_finished, is_own, old_names, read_object, read_summary
+from train.record.folder import RUNS, SUMMARY, is_finished, is_own, old_names, read_json, read_object
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 
@@ -69,7 +69,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
         identity = resolve_options(dataclasses.replace(runs[folder], dev="", evaluate="")).identity()
-        check_resumed(folder, flags_of(read_summary(folder)["settings"]), flags_of(identity))
+        check_resumed(folder, flags_of(read_json(folder / SUMMARY)["settings"]), flags_of(identity))
         return True
 
     return Work(

@@ -13,6 +13,9 @@ def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None
     summary = {
         "status": "finished",
         "settings": {"augment": "none", "seed": 42, "model": "m", "output": str(folder), **settings},
+        "resolved": {},
+        "corpus": {},
+        "resume_fingerprint": {},
         "scores": {"stsb_dev": score, "stsb_dev_last": score - 0.01},
         "progress": {
             "step": n_steps, "start_score": start, "best_step": n_steps if start is None or score > start else 0,

@@ -84,13 +84,13 @@ def test_the_order_of_calls(stop):
     assert outcome.status == "finished"
     assert outcome.progress == Progress(3, 0.5, 0.6, 2, 0.1, 3)
     evaluation = ["telemetry.catch_up", "score", "telemetry.evaluation"]
-    save = ["telemetry.catch_up", "telemetry.flush", "saves.last"]
+    save = ["telemetry.catch_up", "saves.last"]
 
     def best(step):
         return [*evaluation[:2], "saves.encoder", f"best of {step}", evaluation[2]]
 
     assert calls == [
-        *best(0), "telemetry.flush", "saves.last", "step 0", "telemetry.step", *save, "step 1",
+        *best(0), "saves.last", "step 0", "telemetry.step", *save, "step 1",
         "telemetry.step", *best(2), *save, "step 2", "telemetry.step", *evaluation, *save, "saves.encoder", "last of 3",
         "saves.wait", "telemetry.close", "saves.wait",
     ]  # fmt: skip

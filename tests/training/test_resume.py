@@ -28,7 +28,6 @@ from support.small_runs import (
     wait_for_step,
 )
 from train.evaluation.model import PairScorer
-from train.loop import loop
 from train.loop.trainer import Step, Trainer
 from train.record import checkpoint
 from train.record.checkpoint import read_pointer
@@ -106,12 +105,18 @@ def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatc
     assert_same_run(values["output"], whole)
 
 
+SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "schedule": "cosine"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",  # the noises draw normals and pairs; there are no others
-    [{"mlm_weight": 0.1}, {"positives": "eda-swap"}, {"noise": "gaussian"}, {"noise": "linear", "noise_view": "all"}],
-)
-def test_what_is_drawn_is_the_same_after_a_stop(folder, tiny_model, tmp_path, whole, settings):
+    [
+        {"mlm_weight": 0.1}, {"positives": "eda-swap"}, {"noise": "gaussian"}, {"noise": "linear", "noise_view": "all"},
+        {**SCHEDULE, "epochs": 40, "early_stopping_patience": 10},
+    ],
+)  # fmt: skip
+def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(folder, tiny_model, tmp_path, whole, settings):
     """In the second epoch, which has other draws; best/ holds the encoder alone."""
     undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
     assert train_here(undisturbed).status == "finished"
@@ -119,33 +124,9 @@ def test_what_is_drawn_is_the_same_after_a_stop(folder, tiny_model, tmp_path, wh
         assert train_here(stopped).status == "stopped"
     assert train_here({**stopped, "resume": True}).status == "finished"
     assert_same_run(tmp_path / "a", tmp_path / "b")
-    assert metrics(tmp_path / "a") != metrics(whole)
+    assert metrics(tmp_path / "a") != metrics(whole) and len(metrics(tmp_path / "a")) < 200  # it stops early
     weights = load_file(tmp_path / "a" / "best" / "model.safetensors")
-    assert {*load_file(tiny_model / "model.safetensors")} <= {*weights} and not [one for one in weights if "mlm" in one]
-
-
-def test_a_crash_goes_back_to_the_last_checkpoint(folder, tiny_model, whole):
-    values = options(folder, tiny_model, output=str(folder / "crash"))
-    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
-        train_here(values)
-    assert read_pointer(Path(values["output"])).progress.step == 6
-    train_here({**values, "resume": True})
-    assert_same_run(values["output"], whole)
-
-
-def test_a_checkpoint_is_written_after_the_lines_before_it(tmp_path, tiny_model, monkeypatch):
-    """A killed process has flushed them: --resume keeps the dev score of a checkpoint, and does not repeat it."""
-    values = options(tmp_path, tiny_model, max_steps=4)
-    plain, saved = loop.write_checkpoint, []
-
-    def write(output, pointer, state):
-        scored = [line["step"] for line in metrics(output) if "stsb_dev" in line]
-        saved.append((pointer.progress.step, pointer.progress.evaluated_step, scored))
-        return plain(output, pointer, state)
-
-    monkeypatch.setattr(loop, "write_checkpoint", write)
-    assert train_here(values).status == "finished"
-    assert saved == [(0, 0, [0]), (2, 0, [0]), (4, 4, [0, 4])]
+    assert {*load_file(tiny_model / "model.safetensors")} <= {*weights} and not any("mlm" in name for name in weights)
 
 
 def no_space():
@@ -203,32 +184,23 @@ def stopped(folder, tiny_model):
     return {**values, "resume": True}
 
 
-def refusal(values):
-    """The message about a run that its rank refuses."""
-    outcome = train_here(values)
-    assert outcome.status == "failed"
-    return outcome.message
-
-
 class TestRefusals:
     """--resume goes on with the same corpus, model and settings only, and says what differs."""
 
-    @pytest.mark.parametrize(("name", "value"), [("temperature", 0.1), ("precision", "bf16")])
-    def test_another_setting(self, stopped, name, value):
-        said = refusal({**stopped, name: value})
-        assert re.search(f"--resume: --{name} was .* is {value} now", said)
+    def test_another_setting(self, stopped):
+        assert "--resume: --temperature was 0.05" in train_here({**stopped, "temperature": 0.1}).message
 
     def test_another_corpus(self, stopped, tmp_path):
-        other = training.write_corpus(tmp_path / "other.txt", seed=1)
-        said = refusal({**stopped, "corpus": (str(other),), "index": str(tmp_path / "index")})
-        assert "--resume: corpus was" in said
+        other = str(training.write_corpus(tmp_path / "other.txt", seed=1))
+        outcome = train_here({**stopped, "corpus": (other,), "index": str(tmp_path / "index")})
+        assert "--resume: corpus was" in outcome.message
 
     def test_another_model(self, stopped, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
         model = AutoModel.from_pretrained(other)
         model.embeddings.word_embeddings.weight.data[7, 3] += 1
         model.save_pretrained(other)
-        assert re.search(r"--resume: model .* was", refusal({**stopped, "model": str(other)}))
+        assert re.search(r"--resume: model .* was", train_here({**stopped, "model": str(other)}).message)
 
 
 @pytest.fixture(scope="module")

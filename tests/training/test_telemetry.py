@@ -1,13 +1,18 @@
 """The messages of a run, and its shares of time, on a GPU by events that are read after they passed."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from train.loop.distributed import Ranks, StopConsensus
+from train.loop.telemetry import Telemetry
 from train.record import metrics
 from train.record.checkpoint import Progress
-from train.record.metrics import Bar, Recorder, Stopwatch
+from train.record.metrics import Bar, Stopwatch
+
+RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
 
 class Event:
@@ -61,35 +66,33 @@ def test_a_cpu_is_timed_at_once():
     assert list(watch.seconds) == ["data"]
 
 
-def test_the_idle_share_is_what_no_phase_of_the_device_fills():
-    watch = Stopwatch(torch.device("cpu"))
-    watch.seconds.update(data=1.0, forward=3.0, backward=5.0)
-    assert watch.idle_share(10.0) == 0.1
-    watch._on_gpu = True
-    assert watch.idle_share(10.0) == pytest.approx(0.2)
+@pytest.fixture
+def telemetry(tmp_path):
+    """Telemetry of a run of 100 steps."""
+    run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32")
+    parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100), "watch": Stopwatch(RANKS.device)}
+    return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
 
 
-def test_metrics_are_readable_while_the_run_goes_on(tmp_path, monkeypatch):
-    seconds = [0.0]
-    monkeypatch.setattr(metrics.time, "monotonic", lambda: seconds[0])
-    recorder = Recorder(tmp_path, Progress(), 100, {}, "dev")
-    recorder.step(0, 1.0, 1e-3, False, 10.0)
-    assert not (tmp_path / "metrics.jsonl").read_text()
-    seconds[0] = metrics.FLUSH_SECONDS + 0.1
-    recorder.step(1, 1.0, 1e-3, False, 10.0)
-    lines = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    recorder.close()
-    assert lines == [0, 1]
+def record(telemetry, step):
+    telemetry._record(step=step, loss=1.0, negatives=False, lr=1e-3, sentences_per_second=10.0)
 
 
-def test_the_time_left_does_not_count_the_first_evaluation(tmp_path, monkeypatch):
-    recorder = Recorder(tmp_path, Progress(), 100, {}, "dev")
-    begun = recorder._bar.start_t
-    monkeypatch.setattr(recorder._bar, "_time", lambda: begun + 1000)  # the evaluation before the first step
-    recorder.step(0, 1.0, 1e-3, False, 10.0)
-    recorder.step(1, 1.0, 1e-3, False, 10.0)
-    recorder.close()
-    assert recorder._bar.start_t == begun + 1000
+def test_metrics_are_readable_while_the_run_goes_on(tmp_path, telemetry):
+    for step in range(2):
+        record(telemetry, step)
+        lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+        assert [json.loads(line)["step"] for line in lines] == [*range(step + 1)]
+    telemetry.close()
+
+
+def test_the_time_left_does_not_count_the_first_evaluation(telemetry, monkeypatch):
+    begun = telemetry._bar.start_t
+    monkeypatch.setattr(telemetry._bar, "_time", lambda: begun + 1000)  # the evaluation before the first step
+    record(telemetry, 0)
+    record(telemetry, 1)
+    telemetry.close()
+    assert telemetry._bar.start_t == begun + 1000
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ class TestBadInput:
             ({"dev": "none.tsv"}, "none.tsv"),
             ({"device": "cuda", "nproc": 2}, "--nproc 2 is above the 1 GPU of this machine"),
             ({"model": "no-such/encoder"}, "model no-such/encoder: no configuration"),
-            ({"output": __file__}, "test_train_cli.py: cannot be read: Not a directory"),
+            ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
             ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
             *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
         ],

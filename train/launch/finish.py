@@ -18,7 +18,7 @@ from train.demo import show_results
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, task_names
-from train.record.folder import BEST, EVALUATION, LAST, read_object, read_summary, write_file, write_json
+from train.record.folder import BEST, EVALUATION, LAST, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, title
 from train.signals import tell_user
@@ -70,7 +70,7 @@ def score_best(run: Run) -> None:
     write_json(output / EVALUATION, results)
     for note in results["notes"]:
         tell_user(f"note: {note}")
-    if read_summary(output)["progress"].get("best_step") == 0:
+    if read_json(output / SUMMARY)["progress"]["best_step"] == 0:
         tell_user(f"note: best/ is the model you gave; `train.evaluate --model {output / LAST}` scores the last step")
     scores = read_evaluation(output / EVALUATION)
     averages = {name: score for name, score in scores.items() if name not in TASKS}
@@ -143,7 +143,7 @@ def write_card(output: Path, repository: str = "") -> None:
     Raises:
         InputError: the folder cannot be written.
     """
-    summary = read_summary(output)
+    summary = read_json(output / SUMMARY)
     settings = {**DEFAULTS, **summary["settings"]}  # a run from before an option existed used its default
     name, scores = repository or output.resolve().name, _scores(output, settings["dev"], summary["scores"])
     negatives = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""

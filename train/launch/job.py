@@ -37,7 +37,7 @@ from train.loop.data import (
 )
 from train.loop.distributed import Ranks
 from train.objective.registry import loss_row
-from train.record.checkpoint import Progress, flags_of, has_checkpoint, load_checkpoint, with_best
+from train.record.checkpoint import Progress, flags_of, has_checkpoint, load_checkpoint
 from train.record.folder import INDEX, SUMMARY, write_json
 from train.record.metrics import machine, versions
 from train.signals import tell_user
@@ -251,8 +251,6 @@ class Job:
         # may be missing too, and rank 0 sends its own
         if run.resume and has_checkpoint(output):
             progress, state = load_checkpoint(output, fingerprint)
-        if ranks.first:
-            progress = with_best(output, progress)
         job = cls(run, ranks, indexes, tokenizer, rows, encoder, scorer, fingerprint, progress, state)
         if ranks.first:
             job.write_summary("running")

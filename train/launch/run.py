@@ -44,13 +44,14 @@ from train.record.folder import (
     DEV_LAST,
     POINTER,
     RUN,
+    SUMMARY,
     dev_name,
     is_finished,
     is_own,
     old_names,
     output_folder,
+    read_json,
     read_object,
-    read_summary,
 )
 from train.record.metrics import peak_memory
 from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
@@ -79,7 +80,7 @@ def _train_here(run: Run) -> int:
     """Train on run.nproc ranks of this machine, unless the run is finished; returns the exit code."""
     output = Path(run.output)
     if run.resume and is_finished(output):
-        check_resumed(output, read_summary(output)["resume_fingerprint"], flags_of(run.identity()))
+        check_resumed(output, read_json(output / SUMMARY)["resume_fingerprint"], flags_of(run.identity()))
         tell_user(f"{output}: already finished")
         return 0
     indexes = make_indexes(run)

@@ -82,8 +82,7 @@ class Loop:
         if self.progress.step % run.eval_every == 0:
             self._evaluate()
         if self.progress.step == 0:
-            self.telemetry.flush()  # from the first step on there is a checkpoint to go on from
-            self.saves.last(self.progress)
+            self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
         with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
             for batch in self.telemetry.timed(batches):
                 if self._is_patience_over():
@@ -160,7 +159,6 @@ class Loop:
         self.telemetry.catch_up()
         if not self.scorer:
             self.saves.encoder(BEST, {"step": self.progress.step})
-        self.telemetry.flush()
         self.saves.last(self.progress, finished)
         if finished:
             self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
@@ -187,7 +185,7 @@ class Saves:
 
     def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
-        pointer = Pointer(progress, vars(self._trainer.run), self._fingerprint)
+        pointer = Pointer(progress, self._fingerprint)
         write = partial(write_checkpoint, self._output, pointer)
         self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import math
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +16,47 @@ from train.loop.data import Batch
 from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
-from train.record.folder import dev_name
-from train.record.metrics import AsyncLossReader, Recorder
+from train.record.folder import DEV, METRICS, dev_name, old_names
+from train.record.metrics import AsyncLossReader, Bar, cut_metrics
 from train.record.trackers import start_trackers
+from train.signals import STDERR
 from una_fast.errors import counted
 
 
+def of_first_rank(method: Callable[..., None]) -> Callable[..., None]:
+    """A method that rank 0 alone carries out; an error of a file or of the screen stops all ranks."""
+
+    @functools.wraps(method)
+    def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
+        if self._is_first:
+            with self._stop.guard():
+                method(self, *arguments, **named)
+
+    return act
+
+
 class Telemetry:
-    """Reports a trainer's steps from `start` on. An error of a file or of the screen is one of `stop`."""
+    """Reports a trainer's steps from `start` on: in metrics.jsonl, to the trackers of --report-to, and on the bar.
+
+    Raises:
+        InputError: metrics.jsonl cannot be written, or a tracker cannot start.
+    """
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
-        self._run, self._watch, self._n_steps, self._stop = trainer.run, trainer.watch, trainer.plan.n_steps, stop
-        ranks, output = trainer.ranks, Path(trainer.run.output)
-        self._recorder: Recorder | None = None
-        if ranks.first:
-            trackers = start_trackers(self._run.report_to, vars(self._run), start.step)
-            self._recorder = Recorder(output, start, self._n_steps, trackers, dev_name(self._run.dev))
+        run, ranks = trainer.run, trainer.ranks
+        self._run, self._watch, self._n_steps, self._stop = run, trainer.watch, trainer.plan.n_steps, stop
+        self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
+        if self._is_first:
+            self._trackers = start_trackers(run.report_to, vars(run), start.step)
+            cut_metrics(Path(run.output), start)
+            # a line is with the operating system once it is written, so that it survives a killed process
+            self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
+            self._bar = Bar(start.step, self._n_steps, "step")
         self._losses = AsyncLossReader(ranks.device)
         self._steps = 0  # taken by this process
         self._begun = self._step_begun = time.perf_counter()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
-        on += f", {counted(ranks.world, 'rank')}, {trainer.run.precision}"
+        on += f", {counted(ranks.world, 'rank')}, {run.precision}"
         self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -52,43 +74,66 @@ class Telemetry:
         self._steps += 1
         speed = len(batch.rows) / (time.perf_counter() - self._step_begun)
         rate = learning_rate(self._run, batch.step, self._n_steps)
-        about = {"step": batch.step, "lr": rate, "negatives": batch.n_views > 2, "sentences_per_second": speed}
-        self._losses.push(step.loss, about, step.cosines)
+        about = {"negatives": batch.n_views > 2, "lr": rate, "sentences_per_second": round(speed, 2)}
+        self._losses.push(step.loss, {"step": batch.step, **about}, step.cosines)
         self.catch_up(all_of_them=False)
 
     def catch_up(self, all_of_them: bool = True) -> None:
         """Record the losses that are due, or of all steps so far, which waits for the device."""
         for record in self._losses.due(all_of_them):
-            self._record(partial(Recorder.step, **record))
+            self._record(**record)
 
+    @of_first_rank
+    def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
+        """Record the loss and other figures of a step; `step` counts from 0."""
+        self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
+        self._track({"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
+        speed = curves["sentences_per_second"]
+        self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{speed:.0f}"}, refresh=False)
+        if self._bar.n == self._bar.initial:
+            self._bar.unpause()  # so that an evaluation before the first step does not count
+        self._bar.update(step + 1 - self._bar.n)
+
+    @of_first_rank
     def evaluation(self, at: Progress) -> None:
         """Record the dev score of a state of the run."""
         score = at.last_score
         assert score is not None
-        self._record(lambda recorder: recorder.evaluation(at.step, score, best=at.best_step == at.step))
+        self._write({"step": at.step, **old_names({self._dev: score if math.isfinite(score) else None})})
+        self._track({self._dev: score}, at.step)
+        self.say(f"step {at.step}: dev Spearman {score:.4f}{' (best so far)' if at.best_step == at.step else ''}")
 
+    @of_first_rank
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._record(lambda recorder: recorder.say(message))
+        self._bar.write(message, file=STDERR)
 
-    def flush(self) -> None:
-        """Flush all metrics to the operating system, so that they survive a killed process."""
-        self._record(Recorder.flush)
-
+    @of_first_rank
     def close(self) -> None:
-        """Close the metrics and the bar."""
-        self._record(Recorder.close)
+        """Close the metrics, the trackers and the bar."""
+        self._bar.close()
+        self._file.close()
+        for name, tracker in self._trackers.items():
+            try:
+                tracker.finish()
+            except Exception as error:
+                self.say(f"warning: --report-to {name}: {error!r:.200}")
 
-    def _record(self, act: Callable[[Recorder], None]) -> None:
-        """Act on the recorder, which rank 0 alone has."""
-        if self._recorder:
-            with self._stop.guard():
-                act(self._recorder)
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(f"{json.dumps(record)}\n")
+
+    def _track(self, values: dict[str, float], step: int) -> None:
+        """Give the figures of a step to all trackers; one that fails, as without its server, is left out from then."""
+        for name, tracker in [*self._trackers.items()]:
+            try:
+                tracker.log(values, step)
+            except Exception as error:  # trackers raise exceptions of different types
+                del self._trackers[name]
+                self.say(f"warning: --report-to {name}: {error!r:.200}; the run goes on without it")
 
     def times(self) -> dict[str, Any]:
         """Where the time of this process went in the loop, for run.json. Waits for the device."""
         self._watch.finish()
         seconds = time.perf_counter() - self._begun
         shares = {name: spent / seconds for name, spent in self._watch.seconds.items()}
-        idle = self._watch.idle_share(seconds)
-        return {"steps": self._steps, "seconds": seconds, "share_of_time": shares, "idle_share": idle}
+        return {"steps": self._steps, "seconds": seconds, "share_of_time": shares}

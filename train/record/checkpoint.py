@@ -1,9 +1,9 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json, the pointer, names the newest state file and its checksum, and holds the progress of the run, its
-settings and its resume fingerprint. It is replaced after the state file is on the disk, so at any moment it names a
-complete one. The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from
-(seed, epoch), so both can start at any step.
+last/checkpoint.json, the pointer, names the newest state file and its checksum, and holds the progress of the run and
+its resume fingerprint. It is replaced after the state file is on the disk, so at any moment it names a complete one.
+The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from (seed, epoch), so
+both can start at any step.
 
 best/, and last/ of a finished run, are encoders for use too, in the layout of transformers and sentence-transformers.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,7 +40,7 @@ from train.record.folder import (
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
 
-VERSION = 7
+VERSION = 8
 AGAIN = "start again without --resume in a new --output"
 STATES = ("state-0.pt", "state-1.pt")  # in last/, by turns: the one before stays until the pointer names the next
 
@@ -64,14 +63,12 @@ class Pointer:
 
     Attributes:
         progress: where the run stands.
-        settings: every option.
         resume_fingerprint: what --resume must find unchanged, see `check_resumed`.
         state: name of the state file in last/.
         xxh3_64: its checksum.
     """
 
     progress: Progress
-    settings: dict[str, Any]
     resume_fingerprint: dict[str, Any]
     state: str = ""
     xxh3_64: str = ""
@@ -118,18 +115,14 @@ def load_checkpoint(output: Path, given: Mapping[str, Any]) -> tuple[Progress, d
     pointer = read_pointer(output)
     check_resumed(output, pointer.resume_fingerprint, given)
     path = output / LAST / pointer.state
-    try:
-        intact = file_checksum(path) == pointer.xxh3_64
-    except OSError as error:
-        raise InputError(f"{path}: the checkpoint cannot be read ({error.strerror or error}): {AGAIN}") from error
-    if not intact:
-        raise InputError(f"{path}: the checkpoint is cut short or altered: {AGAIN}")
+    if not path.is_file() or file_checksum(path) != pointer.xxh3_64:
+        raise InputError(f"{path}: the checkpoint is gone, cut short or altered: {AGAIN}")
     return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds last/checkpoint.json."""
-    return (output / POINTER).is_file()
+    """True if `output` holds last/checkpoint.json, or had one: a step had been taken when best/ was written."""
+    return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
 def read_pointer(output: Path) -> Pointer:
@@ -139,7 +132,7 @@ def read_pointer(output: Path) -> Pointer:
         InputError: there is none, it is damaged, or another version of the program wrote it.
     """
     path = output / POINTER
-    if not has_checkpoint(output):
+    if not path.is_file():
         raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
     content = read_json(path)
     try:
@@ -180,11 +173,8 @@ def saved_options(output: Path) -> dict[str, Any]:
     """The option values that the run or runs in `output` were started with; {} if none are saved.
 
     --output and --trust-remote-code are not among them.
-
-    Raises:
-        InputError: the checkpoint is damaged.
     """
-    settings: Any = read_pointer(output).settings if has_checkpoint(output) else read_mark(output).get("settings", {})
+    settings = read_mark(output).get("settings", {})
     kept = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
     kept -= {"output", "trust_remote_code"}  # no folder, perhaps of somebody else, may ask to run a model's code
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
@@ -197,7 +187,6 @@ def saved_options(output: Path) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-NOTES = {BEST: f"{BEST}/best.json", LAST: f"{LAST}/encoder.json"}  # where the encoder comes from
 PARTIAL = ".encoder.partial"  # a folder in best/ or last/ for the files that are not complete
 
 
@@ -211,7 +200,7 @@ def save_encoder(
         name: BEST or LAST.
         encoder: gives the configuration and the layout.
         tokenizer: is saved beside it.
-        note: is written last, into the file of NOTES.
+        note: is written last, into OUTPUT/NAME/NAME.json.
         weights: name to tensor.
 
     Raises:
@@ -220,44 +209,20 @@ def save_encoder(
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk
     try:
-        partial.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)  # of a killed process
+        partial.mkdir(parents=True)
         encoder.backbone.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
         encoder.layout.write(partial, encoder.backbone.config, tokenizer)
-        files = sorted(path for path in partial.rglob("*") if path.is_file())
-        for path in files:
+        for path in sorted(path for path in partial.rglob("*") if path.is_file()):
             with path.open("rb") as content:
                 os.fsync(content.fileno())
-        for path in files:
             target = folder / path.relative_to(partial)
             target.parent.mkdir(exist_ok=True)
             path.replace(target)
         sync_folder(folder)
     except (OSError, RuntimeError, SafetensorError) as error:  # the last two for a full disk too
-        number = re.search(r"os error (\d+)", str(error))  # safetensors tells it in its message alone
-        raise unwritable(folder, OSError(int(number[1]), os.strerror(int(number[1]))) if number else error) from error
+        raise unwritable(folder, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    write_json(output / NOTES[name], note)
-
-
-def with_best(output: Path, progress: Progress) -> Progress:
-    """`progress` with the best step of OUTPUT/best, which a killed process may have saved after its checkpoint.
-
-    Raises:
-        InputError: the best encoder of the checkpoint is gone, or the checkpoint of the best encoder.
-    """
-    shutil.rmtree(output / BEST / PARTIAL, ignore_errors=True)  # a killed process left it
-    if progress.best_step is not None and not (output / BEST / "config.json").is_file():
-        raise InputError(
-            f"{output / BEST}: holds no encoder, and step {progress.best_step} was the best: put it back, or {AGAIN}"
-        )
-    note = read_object(output / NOTES[BEST])
-    step, score = note.get("step"), note.get("stsb_dev")
-    if step:
-        read_pointer(output)
-    if not isinstance(step, int) or not isinstance(score, float) or step < progress.step:
-        return progress
-    if progress.best_score is not None and score <= progress.best_score:
-        return progress
-    return replace(progress, best_step=step, best_score=score)
+    write_json(folder / f"{name}.json", note)

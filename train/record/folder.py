@@ -1,8 +1,7 @@
 """The output folder of a command: whose it is, that one command at a time writes there, and its small files.
 
 A command begins in a folder that is missing or empty, and goes on in its own alone. `.una_fast.json`, the mark, says
-whose a folder is and with which settings it was begun; it is locked while a command writes there. A run whose mark was
-not copied with it, because hidden files often are not, is known by its run.json or its checkpoint. Every other file
+whose a folder is and with which settings it was begun; it is locked while a command writes there. Every other file
 appears whole or not at all. docs/files.md lists the files of a run.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,13 @@ POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # as marks name them
 DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the score of best/, and after the last step
 OLD_DEV = {"stsb_dev": DEV, "stsb_dev_last": DEV_LAST}  # whole names up to version 0.2
-PARTS = ("settings", "resolved", "corpus", "resume_fingerprint", "progress", "scores")  # of run.json
 
 
 @contextmanager
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Inside the with block `path` is the output folder of `command`, locked by this process.
 
-    If the block ends with an error, and a new folder holds nothing but its mark, the folder is removed.
+    If the block ends with an error before anything is written, the folder counts as empty again.
 
     Args:
         path: the folder.
@@ -45,9 +43,8 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
             writes there; or it cannot be made or written.
     """
     check = check_own if resume else check_new
-    check(path, command)
-    made = [] if resume else [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
+        check(path, command)
         path.mkdir(parents=True, exist_ok=True)
         mark = (path / MARK).open("a+b")
     except OSError as error:
@@ -56,76 +53,54 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
         if not lock(mark.fileno()):
             raise InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
         check(path, command)  # another command may have begun and ended there meanwhile
+        if not read_mark(path):
+            mark.write(_encoded({"command": command, "settings": settings or {}}))
+            sync_file(mark)
         try:
-            if not read_mark(path):
-                mark.truncate(0)
-                mark.write(_encoded({"command": command, "settings": settings or {}}))
-                sync_file(mark)
             yield
         except BaseException:
-            if not resume:
-                _remove_unused(path, made)
+            if [*path.iterdir()] == [path / MARK] and not resume:
+                mark.truncate(0)
             raise
 
 
-def _remove_unused(path: Path, made: Sequence[Path]) -> None:
-    """Remove the mark in a folder, and the folders `made` for it, if nothing else is there."""
-    with suppress(OSError):
-        if {*path.iterdir()} <= {path / MARK}:
-            (path / MARK).unlink(missing_ok=True)
-            for folder in made:
-                folder.rmdir()
-
-
 def read_mark(path: Path) -> dict[str, Any]:
-    """The "command" that owns a folder, and its "settings" when it began; {} without a mark."""
-    mark = read_object(path / MARK)
+    """The "command" that owns a folder, and its "settings" when it began; {} for a folder of something else.
+
+    A run that was copied without its hidden files is known by its run.json.
+    """
+    mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
-
-
-def owner(path: Path) -> str | None:
-    """The command that owns a folder; None for a folder of something else."""
-    if command := read_mark(path).get("command"):
-        return command
-    return RUN if read_object(path / POINTER) or read_summary(path)["settings"] else None
 
 
 def is_own(path: Path, command: str) -> bool:
     """True if the folder is the command's."""
-    return owner(path) == command
+    return read_mark(path).get("command") == command
 
 
 def check_own(path: Path, command: str) -> None:
     """Refuse to go on with a folder that is not the command's."""
-    if (other := owner(path)) != command:
-        what = f"holds a run of {other}" if other else f"holds no run of {command}"
+    if (owner := read_mark(path).get("command")) != command:
+        what = f"holds a run of {owner}" if owner else f"holds no run of {command}"
         raise InputError(f"--resume: {path} {what}: start without --resume in a new --output")
 
 
 def check_new(path: Path, command: str) -> None:
-    """Refuse to begin in a folder that holds something; an empty mark, which a killed start left, is nothing."""
-    try:
-        names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK or entry.stat().st_size)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"--output {path}: cannot be read: {error.strerror}") from error
-    if other := owner(path):
-        advice = "give --resume to go on with it, " if other == command else ""
-        raise InputError(f"--output {path}: holds a run of {other}: {advice}choose another folder, or delete it")
-    if names:
+    """Refuse to begin in a folder that holds something but an empty mark. Raises OSError if it cannot be read."""
+    if owner := read_mark(path).get("command"):
+        advice = "give --resume to go on with it, " if owner == command else ""
+        raise InputError(f"--output {path}: holds a run of {owner}: {advice}choose another folder, or delete it")
+    entries = sorted(path.iterdir()) if path.exists() else []
+    if names := [entry.name for entry in entries if entry.name != MARK or entry.stat().st_size]:
         raise InputError(f"--output {path}: holds {names[0]}: give a folder that is new or empty")
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object. Raises InputError for a file that is missing, damaged, or holds something else."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: cannot be read: it holds a {type(content).__name__} and no JSON object")
-    return content
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -135,15 +110,9 @@ def read_object(path: Path) -> dict[str, Any]:
     return {}
 
 
-def read_summary(output: Path) -> dict[str, Any]:
-    """run.json, where there is one; each of PARTS is there in any case, as a dictionary."""
-    summary = read_object(output / SUMMARY)
-    return {**summary, **{name: part if isinstance(part := summary.get(name), dict) else {} for name in PARTS}}
-
-
 def is_finished(output: Path) -> bool:
     """True if the run in `output` has taken its last step."""
-    return read_summary(output).get("status") == "finished"
+    return read_object(output / SUMMARY).get("status") == "finished"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a run reports at each step (metrics.jsonl, the trackers, the progress bar), and its machine, memory and time."""
+"""What a run reports: metrics.jsonl, the progress bar, the losses of steps, and its machine, memory and time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,12 @@ from tqdm import tqdm
 
 import una_fast
 from train.record.checkpoint import Progress
-from train.record.folder import DEV, METRICS, old_names, write_file
-from train.record.trackers import Tracker
+from train.record.folder import METRICS, write_file
 from train.signals import STDERR
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
-from una_fast.storage.files import unwritable
 
 LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
-FLUSH_SECONDS = 3.0  # between two flushes of metrics.jsonl, until which other programs do not see new lines
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
@@ -38,13 +35,9 @@ def cut_metrics(output: Path, start: Progress) -> None:
     A line that is no record of a run, because a user wrote it, stays. Raises InputError as `write_file` does.
     """
     path = output / METRICS
-    try:
+    if path.exists():
         *lines, _ = path.read_bytes().split(b"\n")  # a kill may have cut the last one short
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unwritable(path, error) from error
-    write_file(path, b"".join(line + b"\n" for line in lines if not _is_later(line, start)))
+        write_file(path, b"".join(line + b"\n" for line in lines if not _is_later(line, start)))
 
 
 def _is_later(line: bytes, start: Progress) -> bool:
@@ -53,7 +46,7 @@ def _is_later(line: bytes, start: Progress) -> bool:
         record = json.loads(line)
         scored = -1 if start.evaluated_step is None else start.evaluated_step
         return record["step"] >= start.step if "loss" in record else record["step"] > scored
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return False
 
 
@@ -66,82 +59,6 @@ class Bar(tqdm):
             initial=start, total=total, unit=unit, smoothing=smoothing, mininterval=seconds, maxinterval=seconds,
             dynamic_ncols=True, file=STDERR,
         )  # fmt: skip
-
-
-class Recorder:
-    """metrics.jsonl, the trackers and the bar of a run.
-
-    Args:
-        output: the run's folder.
-        start: where the run goes on.
-        n_steps: optimiser steps of the whole run.
-        trackers: those of --report-to, started.
-        dev: name of the dev file.
-
-    Raises:
-        InputError: a file cannot be written.
-    """
-
-    def __init__(self, output: Path, start: Progress, n_steps: int, trackers: Mapping[str, Tracker], dev: str):
-        self._trackers, self._dev = dict(trackers), DEV + dev
-        cut_metrics(output, start)
-        try:
-            self._file = (output / METRICS).open("ab")
-        except OSError as error:
-            raise unwritable(output / METRICS, error) from error
-        self._bar = Bar(start.step, n_steps, "step")
-        self._flushed = time.monotonic()
-
-    def step(
-        self, step: int, loss: float, lr: float, negatives: bool, sentences_per_second: float, **cosines: float
-    ) -> None:
-        """Record one optimiser step; `step` counts from 0. cosines: their means over the step."""
-        curves = {"lr": lr, **cosines, "sentences_per_second": round(sentences_per_second, 2)}
-        self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
-        self._track({"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
-        self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{sentences_per_second:.0f}"}, refresh=False)
-        if self._bar.n == self._bar.initial:
-            self._bar.unpause()  # so that an evaluation before the first step does not count
-        self._bar.update(step + 1 - self._bar.n)
-        if time.monotonic() - self._flushed >= FLUSH_SECONDS:
-            self.flush()
-
-    def evaluation(self, step: int, score: float, best: bool) -> None:
-        """Record a dev score after `step` steps."""
-        self._write({"step": step, **old_names({self._dev: score if math.isfinite(score) else None})})
-        self._track({self._dev: score}, step)
-        self.say(f"step {step}: dev Spearman {score:.4f}{' (best so far)' if best else ''}")
-
-    def say(self, message: str) -> None:
-        """Show a line above the bar."""
-        self._bar.write(message, file=STDERR)
-
-    def _write(self, record: dict[str, Any]) -> None:
-        self._file.write(f"{json.dumps(record)}\n".encode())
-
-    def _track(self, values: dict[str, float], step: int) -> None:
-        """Give the figures of a step to all trackers; one that fails, as without its server, is left out from then."""
-        for name, tracker in [*self._trackers.items()]:
-            try:
-                tracker.log(values, step)
-            except Exception as error:  # trackers raise exceptions of different types
-                del self._trackers[name]
-                self.say(f"warning: --report-to {name}: {error!r:.200}; the run goes on without it")
-
-    def flush(self) -> None:
-        """Flush all lines to the operating system, so that they survive a killed process."""
-        self._flushed = time.monotonic()
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file, the trackers and the bar."""
-        self._bar.close()
-        self._file.close()
-        for name, tracker in self._trackers.items():
-            try:
-                tracker.finish()
-            except Exception as error:
-                self.say(f"warning: --report-to {name}: {error!r:.200}")
 
 
 class AsyncLossReader:
@@ -193,12 +110,11 @@ def versions() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """The system, processor, number of cores and GPUs of this machine."""
-    processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
-    if info.is_file():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        processor = names[0] if names else processor
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    processor = names[0] if names else platform.processor() or platform.machine()
     return {"system": platform.platform(), "processor": processor, "cores": n_cores(None), "gpus": gpus}
 
 
@@ -247,15 +163,6 @@ class Stopwatch:
         while self._running:
             self._running[0][-1].synchronize()
             self._read()
-
-    def idle_share(self, total: float) -> float:
-        """The share of `total` seconds in which the device waited for the host; on a CPU, the steps for their data.
-
-        A GPU counts as waiting between the phases of its work; gaps between the kernels of a phase are not seen.
-        """
-        if self._on_gpu:
-            return max(0.0, 1 - sum(spent for name, spent in self.seconds.items() if name != "data") / total)
-        return self.seconds["data"] / total
 
     def _read(self) -> None:
         name, begins, ends = self._running.popleft()

@@ -8,8 +8,8 @@ the tracker gave at its first start, which is kept in OUTPUT/trackers.json.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,15 +37,12 @@ class Tracker(Protocol):
         Returns:
             The name of the run for a later `start`; None if it needs none.
         """
-        ...
 
     def log(self, values: dict[str, float], step: int) -> None:
         """Take figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others."""
-        ...
 
     def finish(self) -> None:
         """The run has ended or is stopped."""
-        ...
 
 
 class _TensorBoard:
@@ -70,14 +67,8 @@ class _WandB:
         import wandb
 
         output, project = Path(settings["output"]), os.environ.get("WANDB_PROJECT", PROJECT)
-        run = wandb.init(
-            project=project,
-            name=output.name,
-            config=settings,
-            dir=str(output),
-            id=run_id,
-            resume="allow" if run_id else None,
-        )
+        resume = "allow" if run_id else None
+        run = wandb.init(project=project, name=output.name, dir=str(output), config=settings, id=run_id, resume=resume)
         run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
         self._run, self.finish = run, run.finish
         return run.id
@@ -112,12 +103,8 @@ class _MLflow:
         return run.info.run_id
 
 
-TRACKERS: dict[str, Callable[[], Any]] = {  # by the names of their packages
-    "tensorboard": _TensorBoard,
-    "wandb": _WandB,
-    "trackio": _Trackio,
-    "mlflow": _MLflow,
-}
+# by the names of their packages
+TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "mlflow": _MLflow}
 
 
 def make_trackers(names: str) -> dict[str, Tracker]:
@@ -129,25 +116,17 @@ def make_trackers(names: str) -> dict[str, Tracker]:
     Raises:
         InputError: there is no such tracker, or its package is not installed.
     """
-    listed = [name for name in dict.fromkeys(map(str.strip, names.split(","))) if name and name != NONE]
-    return {name: _make(name) for name in listed}
+    listed = dict.fromkeys(map(str.strip, names.split(",")))
+    return {name: _make(name) for name in listed if name not in ("", NONE)}
 
 
-def _make(name: str) -> Tracker:
+def _make(name: str) -> Any:
     if ":" in name:
-        try:
-            tracker = import_object(name)()
-        except InputError as error:
-            raise InputError(f"--report-to: {error}") from error
-        if missing := [method for method in ("start", "log", "finish") if not hasattr(tracker, method)]:
-            raise InputError(f"--report-to {name}: has no method {missing[0]!r}: see train.record.trackers.Tracker")
-        return tracker
+        return import_object(name)()
     if name not in TRACKERS:
         raise InputError(f"--report-to: there is no {name!r}: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
-    try:
-        import_module(name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"--report-to {name}: the package {name} is not installed: pip install {name}") from error
+    if find_spec(name) is None:
+        raise InputError(f"--report-to {name}: the package {name} is not installed: pip install {name}")
     return TRACKERS[name]()
 
 
@@ -157,15 +136,13 @@ def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[s
     Raises:
         InputError: as `make_trackers`, or a tracker refuses to start, as without a login.
     """
-    trackers, kept = make_trackers(names), Path(settings["output"]) / IDS
-    ids = read_object(kept)
+    trackers, path = make_trackers(names), Path(settings["output"]) / IDS
+    ids = read_object(path)
     for name, tracker in trackers.items():
         try:
-            run_id = tracker.start(dict(settings), step, ids.get(name))
+            ids[name] = tracker.start(dict(settings), step, ids.get(name))
         except Exception as error:  # trackers raise exceptions of different types
             raise InputError(f"--report-to {name}: cannot start: {error}") from error
-        if run_id is not None:
-            ids[name] = run_id
-    if ids:
-        write_json(kept, ids)
+    if kept_ids := {name: run_id for name, run_id in ids.items() if run_id}:
+        write_json(path, kept_ids)
     return trackers

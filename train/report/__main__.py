@@ -40,12 +40,8 @@ def _run(values: dict[str, Any]) -> int:
 
     output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
     groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
-    inside = [run.folder for run in find_runs(first)] if first else []
-    marked = [group.label for group in groups if any(run.folder in inside for run in group.runs)]
-    if len(marked) > 1:
-        raise InputError(
-            f"--baseline {first[0]}: holds runs of {len(marked)} settings ({'; '.join(marked)}): name one of them"
-        )
+    if first and len(group_runs(find_runs(first))) > 1:
+        raise InputError(f"--baseline {first[0]}: holds runs of several settings: name one of them")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")

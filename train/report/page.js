@@ -28,7 +28,6 @@ function draw(place) {
   const titled = (text) => ({ title: { text, standoff: 8 } });
   const isLog = figure.label.startsWith("loss") && traces.every((trace) => trace.y.every((y) => y > 0));
   const scale = isLog ? { type: "log", dtick: "D2", tickformat: ".2~g" } : {};
-  const start = (y) => ({ y, x: 1, xref: "paper", xanchor: "right", yanchor: "bottom", showarrow: false });
   const layout = {
     xaxis: { ...axis, ...titled("optimiser step"), rangemode: "tozero", tickformat: ",d", nticks: 6 },
     yaxis: { ...axis, ...titled(figure.label + (isLog ? ", log scale" : "")), ...scale },
@@ -39,10 +38,6 @@ function draw(place) {
     paper_bgcolor: colour("paper"),
     plot_bgcolor: colour("paper"),
     hoverlabel: { bgcolor: colour("card"), font: { color: colour("ink") } },
-    shapes: figure.starts.map((y) => ({
-      type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: colour("soft"), width: 1.5, dash: "dot" },
-    })),
-    annotations: figure.starts.map((y) => ({ ...start(y), text: `before training ${y.toFixed(2)}` })),
   };
   const image = { format: "svg", filename: figure.name };
   Plotly.react(place, traces, layout, { ...CONFIG, toImageButtonOptions: image });

@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,8 +35,7 @@ class RunRecord:
     Attributes:
         settings: its options, as in run.json.
         summary: all of run.json.
-        curves: value by step of what metrics.jsonl records: LOSSES, "dev" (a fraction), "cosine_positive",
-            "cosine_negative" (means over the batch).
+        curves: value by step of what metrics.jsonl records, the loss by LOSSES, and "dev" (a fraction).
         scores: by name, as fractions; an undefined one is absent.
     """
 
@@ -54,38 +54,33 @@ class RunRecord:
     @property
     def is_start(self) -> bool:
         """True if no step had a higher dev score than the model before training, so that best/ is that model."""
-        progress = self.summary.get("progress") or {}
-        return progress.get("best_step") == 0 and progress.get("step") != 0
+        progress = self.summary.get("progress", {})
+        return progress.get("best_step") == 0 and progress["step"] != 0
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
     """The record of one run's folder. InputError if run.json is missing, or a file holds what no run writes."""
-    summary, metrics = read_json(folder / SUMMARY), folder / METRICS
+    summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
-        settings, scores = dict(summary.get("settings") or {}), _defined(summary.get("scores") or {})
-        old = {begin: scores.pop(name) for name, begin in OLD_DEV.items() if name in scores}
-        scores = {begin + dev_name(settings.get("dev")): score for begin, score in old.items()} | scores
-        curves = _read_curves(metrics.read_bytes() if metrics.is_file() else b"")
+        settings = dict(summary["settings"])
+        scores, dev = _defined(summary.get("scores", {})), dev_name(settings.get("dev"))
+        scores = {OLD_DEV[name] + dev if name in OLD_DEV else name: score for name, score in scores.items()}
+        scores |= read_evaluation(evaluation) if evaluation.is_file() else {}
+        return RunRecord(name or folder.name, folder, settings, summary, _read_curves(folder / METRICS), scores)
     except UNREADABLE as error:
-        raise InputError(f"{folder}: {SUMMARY} or {METRICS} cannot be read: {error!r:.200}") from error
-    if (folder / EVALUATION).is_file():
-        scores |= read_evaluation(folder / EVALUATION)
-    return RunRecord(name or folder.name, folder, settings, summary, curves, scores)
+        files = f"{SUMMARY}, {METRICS} or {EVALUATION}"
+        raise InputError(f"{folder}: {files} cannot be read: {error!r:.200}") from error
 
 
-def _read_curves(content: bytes) -> dict[str, dict[int, float]]:
+def _read_curves(path: Path) -> dict[str, dict[int, float]]:
     """The curves of metrics.jsonl. Lines that cannot be read are left out: a kill cuts the last one short."""
     curves: dict[str, dict[int, float]] = {}
-    for line in content.splitlines():
-        try:
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        with suppress(*UNREADABLE):
             record = json.loads(line)
-            step, losses = int(record.pop("step")), LOSSES[bool(record.get("negatives"))]
-            for name, value in record.items():
-                is_dev = name in OLD_DEV or name.startswith(DEV)
-                if value is not None and not math.isnan(value):
-                    curves.setdefault("dev" if is_dev else losses if name == "loss" else name, {})[step] = value
-        except UNREADABLE:
-            continue
+            step, names = record.pop("step"), {"stsb_dev": "dev", "loss": LOSSES[bool(record.get("negatives"))]}
+            for name, value in _defined(record).items():
+                curves.setdefault(names.get(name, name), {})[step] = value
     return curves
 
 
@@ -95,23 +90,15 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def read_evaluation(path: Path) -> dict[str, float]:
-    """The scores of evaluation.json as fractions by name, and the average of a suite of which all tasks are there.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The scores of evaluation.json as fractions by name, and the average of a suite of which all tasks are there."""
     content = read_json(path)
-    try:
-        aggregate = content["protocol"]["aggregate"]
-        accuracy = "dev_accuracy" if content["protocol"]["split"] == "dev" else "accuracy"
-        sts = _defined({task: scores["spearman"][aggregate] for task, scores in content.get("sts", {}).items()})
-        transfer = {task: scores[accuracy] / 100 for task, scores in content.get("transfer", {}).items()}
-        near_misses = _defined(content.get("near-miss", {}))
-    except UNREADABLE as error:
-        raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
-    kinds = {"sts": (sts, STS_AVERAGE), "transfer": (transfer, "transfer average")}
-    whole = {name: sum(of.values()) / len(of) for kind, (of, name) in kinds.items() if {*of} == {*suite(kind)}}
-    return {**sts, **transfer, **near_misses, **whole}
+    protocol = content["protocol"]
+    accuracy = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
+    sts = _defined({task: of["spearman"][protocol["aggregate"]] for task, of in content.get("sts", {}).items()})
+    transfer = {task: of[accuracy] / 100 for task, of in content.get("transfer", {}).items()}
+    suites = {"sts": (sts, STS_AVERAGE), "transfer": (transfer, "transfer average")}
+    whole = {name: sum(of.values()) / len(of) for kind, (of, name) in suites.items() if {*of} == {*suite(kind)}}
+    return {**sts, **transfer, **_defined(content.get("near-miss", {})), **whole}
 
 
 def title(score: str) -> str:
@@ -156,7 +143,7 @@ class Comparison(NamedTuple):
         with_it: mean of the other condition.
         difference: mean over seeds of (with_it - without). All below are about it, and NaN for one seed.
         deviation: standard deviation of the sample (n - 1).
-        low: lower end of the 95 % interval by Student's t, which is honest about few seeds.
+        low: lower end of the 95 % interval by Student's t.
         high: upper end.
         p: of the two-sided paired t-test.
     """
@@ -209,12 +196,7 @@ def holm(values: Sequence[float]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of equal settings, whatever their seeds.
-
-    Attributes:
-        label: Its name, which no other group has.
-        runs: At least one.
-    """
+    """Runs of equal settings, whatever their seeds; at least one. label: its name, which no other group has."""
 
     label: str
     runs: list[RunRecord]

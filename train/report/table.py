@@ -11,13 +11,7 @@ from train.report.runs import Comparison, Group, differing_settings, holm, title
 
 
 class Row(NamedTuple):
-    """A row of the table.
-
-    Attributes:
-        group: Number of its group.
-        kind: "run", "mean" (over the runs), or "difference" (to the baseline).
-        cells: A text for each column.
-    """
+    """A row of the table: the number of its group, "run", "mean" (of the runs) or "difference", and its cells."""
 
     group: int
     kind: str
@@ -34,21 +28,23 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
     names = list(dict.fromkeys(name for group in groups for name in group.by_seed()))
     pairs = [group.compared(baseline) if baseline and group is not baseline else {} for group in groups]
     corrected = iter(holm([pair.p for of in pairs for pair in of.values()]))
-    cells = [{name: difference_cell(pair, next(corrected)) for name, pair in of.items()} for of in pairs]
     rows = []
 
-    def add(i: int, kind: str, label: str, runs: str, scores: dict[str, str], more: Sequence[str] = ()) -> None:
+    def add(i: int, kind: str, label: str, runs: str, scores: dict[str, str], shown: Sequence[str] = ()) -> None:
         values = [scores.get(name, "-") for name in names]
-        rows.append(Row(i, kind, [label, runs, *values, *(more or [""] * len(settings))]))
+        rows.append(Row(i, kind, [label, runs, *values, *(shown or [""] * len(settings))]))
 
-    for i, group in enumerate(groups):
-        for run in group.runs if len(group.runs) > 1 else ():
-            add(i, "run", run.name, f"seed {run.seed}", {name: f"{100 * x:.2f}" for name, x in run.scores.items()})
-        count = f"{len(group.runs)} runs" if len(group.runs) > 1 else f"seed {group.runs[0].seed}"
+    for i, (group, of) in enumerate(zip(groups, pairs, strict=True)):
+        several = len(group.runs) > 1
+        for run in group.runs if several else ():
+            scores = {name: f"{100 * score:.2f}" for name, score in run.scores.items()}
+            add(i, "run", run.name, f"seed {run.seed}", scores)
+        count = f"{len(group.runs)} runs" if several else f"seed {group.runs[0].seed}"
         shown = [short(group.runs[0].settings.get(name, "-")) for name in settings]
-        add(i, "mean", group.label, count, {name: mean_cell(of) for name, of in group.compared().items()}, shown)
-        if baseline and group is not baseline:
-            add(i, "difference", f"difference to {baseline.label}", "", cells[i])
+        add(i, "mean", group.label, count, {name: mean_cell(mean) for name, mean in group.compared().items()}, shown)
+        if of:
+            differences = {name: difference_cell(pair, next(corrected)) for name, pair in of.items()}
+            add(i, "difference", f"difference to {baseline.label}", "", differences)
     return ["", "runs", *map(title, names), *settings], rows
 
 
