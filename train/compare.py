@@ -21,7 +21,7 @@ import una_fast
 from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
-from train.evaluation.tasks.registry import read_columns
+from train.evaluation.tasks.registry import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, read_mark, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
 from train.report.table import score_table
@@ -104,8 +104,7 @@ def _run(asked: dict[str, Any]) -> int:
 
 def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
     """Write pairs as a file of anchors and one of positives; their paths, by the option of `train.ddp`."""
-    rows = [pair for _, pair in read_columns(pairs, (0, 1))]
-    if not rows:
+    if not (rows := read_rows(pairs, (0, 1))):
         raise InputError(f"{pairs}: holds no pairs; write one sentence<TAB>paraphrase a line")
     paths = {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
     for path, side in zip(paths.values(), zip(*rows, strict=True), strict=True):
@@ -153,14 +152,13 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
 def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:
     """A function from an encoder's folder or name, and its pooling, to the probe's distance on the corpus."""
     from train.evaluation.model import load_model
-    from train.evaluation.scoring import embed
 
     words = {name: asked[name] for name in options_of(Run, WORDS)}
     index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
 
     def distance(name: str | Path, pooling: str = AUTO) -> float:
         model = load_model(str(name), pooling, device=asked["device"], trust=asked["trust_remote_code"])
-        return una_fast.probe(lambda texts: embed(texts, model, model.max_length), index, N_PROBED).distance
+        return una_fast.probe(model.embed, index, N_PROBED).distance
 
     return distance
 

@@ -7,7 +7,7 @@ import itertools
 import zlib
 from pathlib import Path
 
-from train.evaluation.tasks.registry import read_columns
+from train.evaluation.tasks.registry import read_rows
 from train.record.folder import write_file
 from una_fast.errors import InputError
 
@@ -63,10 +63,10 @@ PARAPHRASE = 4.5  # least score, of 5, of the pairs of STS-B that count as parap
 def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
     """The two sides of the paraphrases of MRPC and STS-B, their parts for training: files of `folder`, made once."""
     downstream = data / "senteval" / "downstream"
-    mrpc = read_columns(downstream / "MRPC" / "msr_paraphrase_train.txt", (0, 3, 4), skip=1)
-    sts_b = read_columns(downstream / "STS" / "STSBenchmark" / "sts-train.csv", (4, 5, 6))
-    pairs = [pair for _, (label, *pair) in mrpc if label == "1"]
-    pairs += [pair for _, (score, *pair) in sts_b if float(score) >= PARAPHRASE]
+    mrpc = read_rows(downstream / "MRPC" / "msr_paraphrase_train.txt", (0, 3, 4), skip=1)
+    sts_b = read_rows(downstream / "STS" / "STSBenchmark" / "sts-train.csv", (4, 5, 6))
+    pairs = [pair for label, *pair in mrpc if label == "1"]
+    pairs += [pair for score, *pair in sts_b if float(score) >= PARAPHRASE]
     paths = folder / "paraphrases-1.txt", folder / "paraphrases-2.txt"
     for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
         _write_once(path, "".join(f"{text}\n" for text in side).encode())

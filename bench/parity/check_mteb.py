@@ -23,8 +23,8 @@ from train.evaluation.tasks.registry import (
     EvaluationProtocol,
     downstream_folder,
     normalise_spaces,
-    number_in,
-    read_columns,
+    read_rows,
+    score_in,
     suite,
 )
 from train.evaluation.tasks.sts import StsTask, read
@@ -37,10 +37,9 @@ TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in floa
 def all_of_sick(downstream: Path) -> StsTask:
     """The pairs of the three splits, which mteb scores as one."""
     files = [downstream / "SICK" / name for name in SICK_FILES]
-    rows = [(path, line, row) for path in files for line, row in read_columns(path, (3, 1, 2), skip=1)]
-    gold = np.array([number_in(row[0], path, line) for path, line, row in rows])
-    sides = [normalise_spaces(row[side] for _, _, row in rows) for side in (1, 2)]
-    return StsTask("SICK, all splits", sides, {"test": len(rows)}, gold)
+    rows = [row for path in files for row in read_rows(path, (3, 1, 2), score_in, skip=1)]
+    gold, *sides = zip(*rows, strict=True)
+    return StsTask("SICK, all splits", [*map(normalise_spaces, sides)], {"test": len(rows)}, np.array(gold))
 
 
 def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[int, float]:

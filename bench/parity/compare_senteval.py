@@ -23,7 +23,6 @@ from bench.training.step_table import described, save
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate, read_tasks
 from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, downstream_folder, task_names
-from train.evaluation.tasks.transfer import SETTINGS
 from una_fast.errors import InputError
 
 
@@ -61,7 +60,7 @@ def load_senteval(folder: Path):
 
 def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
     """SentEval's result of one task under SimCSE's parameters, and its time."""
-    settings = SETTINGS[mode]
+    settings = EvaluationProtocol(mode=mode).fit
     params = {"task_path": str(data), "usepytorch": True, "kfold": settings.folds}
     params["classifier"] = {
         "nhid": 0,

@@ -9,13 +9,10 @@ import torch
 from torch import nn
 
 from train.evaluation.tasks import transfer
-from train.evaluation.tasks.registry import TASKS, downstream_folder, suite
+from train.evaluation.tasks.registry import EvaluationProtocol, FitSettings
 from train.evaluation.tasks.transfer import (
-    FAST,
-    FULL,
     MAX_PASSES,
     SEED,
-    FitSettings,
     Labelled,
     TransferTask,
     fit_folds,
@@ -65,7 +62,7 @@ def fit_plainly(
     return best, kept
 
 
-@pytest.mark.parametrize("settings", [SMALL, FAST], ids=["adam", "rmsprop"])
+@pytest.mark.parametrize("settings", [SMALL, EvaluationProtocol(mode="fasttest").fit], ids=["adam", "rmsprop"])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes: int) -> None:
     data = separable(90, n_classes)
@@ -106,15 +103,14 @@ def test_all_three_ways_of_validating_beat_chance_and_report_percent() -> None:
 
 
 def test_pairs_are_classified_by_difference_and_product() -> None:
-    rng = np.random.default_rng(0)
-    vectors = {f"{i}": rng.normal(size=4) for i in range(120)}
     first = [f"{i}" for i in range(0, 120, 2)]
     second = [f"{i}" if i % 4 else f"{i + 1}" for i in range(0, 120, 2)]  # equal to first in every other pair
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
     texts = [first, second] * 2
     task = TransferTask("MRPC", texts, {"train": 60, "test": 60}, {"train": labels, "test": labels})
-    accuracies = task.classify([np.array([vectors[text] for text in side]) for side in texts], BRISK)
-    assert accuracies.test > 75
+    rows = [np.array([int(text) for text in side]) for side in texts]
+    scores, _ = task.score(np.random.default_rng(0).normal(size=(120, 4)), rows, EvaluationProtocol(mode="fasttest"))
+    assert scores["accuracy"] > 75
 
 
 # --- reading ---
@@ -147,18 +143,12 @@ def test_unknown_classes_and_empty_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="sentiment-train, line 2: class '2' is none of 0, 1"):
         transfer.read(tmp_path, "SST2")
     (folder / "sentiment-train").write_text("")
-    with pytest.raises(InputError, match="sentiment-train: holds no examples"):
+    with pytest.raises(InputError, match="holds no examples of SST2, train"):
         transfer.read(tmp_path, "SST2")
 
 
-@pytest.mark.parametrize("name", suite("transfer"))
-def test_real_tasks_have_sentevals_sizes(data_dir: Path, name: str) -> None:
-    task = transfer.read(downstream_folder(data_dir), name)
-    assert task.sizes == TASKS[name].sizes
-    classes = {tuple(sorted({*labels.tolist()})) for labels in task.labels.values()}
-    assert classes == {(0, 1, 2, 3, 4, 5) if name == "TREC" else (0, 1)}
-
-
 def test_protocols_are_simcses() -> None:
-    assert (FULL.folds, FULL.optimiser, FULL.batch_size, FULL.tenacity, FULL.passes) == (10, "adam", 64, 5, 4)
-    assert (FAST.folds, FAST.optimiser, FAST.batch_size, FAST.tenacity, FAST.passes) == (5, "rmsprop", 128, 3, 2)
+    full, fast = (EvaluationProtocol(mode=mode).fit for mode in ("test", "fasttest"))
+    assert full._asdict() == {"folds": 10, "optimiser": "adam", "batch_size": 64, "tenacity": 5, "passes": 4}
+    assert fast._asdict() == {"folds": 5, "optimiser": "rmsprop", "batch_size": 128, "tenacity": 3, "passes": 2}
+    assert EvaluationProtocol(mode="dev").fit == fast

@@ -56,7 +56,7 @@ def stopped(call, output, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(write, "keep", full)
         code, said = call()
-    assert code == 2 and "disk is full: 2 of 4 lines are kept: go on with the same command and --resume" in said
+    assert code == 2 and "disk is full: 2 lines kept: go on with the same command and --resume" in said
     return Path(f"{output}.part")
 
 

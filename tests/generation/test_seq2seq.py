@@ -19,6 +19,11 @@ CPU = torch.device("cpu")
 JOB = Job(prefix="", beams=3, max_source_length=12, max_target_length=20, device="cpu")
 
 
+def lines_of(writer, texts):
+    """The line that is written for each text, and whether it was cut."""
+    return writer.write(texts, [False] * len(texts))
+
+
 @pytest.fixture(scope="module", params=FAMILIES)
 def model(request, tmp_path_factory):
     return save(tmp_path_factory.mktemp(request.param), request.param)
@@ -33,66 +38,57 @@ def texts():
 @pytest.mark.parametrize("beams", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_sentence_has_the_same_text_in_any_batch(model, texts, beams):
     writer = Seq2Seq(str(model), dataclasses.replace(JOB, beams=beams), CPU)
-    rows, _ = writer.encode(texts)
-    together = writer.write(rows)
-    assert together == [writer.write([row])[0] for row in rows]
-    assert together[::-1] == writer.write(rows[::-1])
-    assert len(set(together)) > 4 and len({len(text.split()) for text in together}) > 1  # texts differ
+    together, _ = lines_of(writer, texts)
+    assert together == [lines_of(writer, [text])[0][0] for text in texts]
+    assert together[::-1] == lines_of(writer, texts[::-1])[0]
+    assert len(set(together)) > 4 and len({len(line.split()) for line in together}) > 1  # lines differ
 
 
 def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):
     writer = Seq2Seq(str(save_marian(tmp_path)), JOB, CPU)
-    rows, cut = writer.encode(training_lines()[:9])
-    assert {True, False} == {*cut.tolist()} and all(row[-1] == 0 and len(row) <= 12 for row in rows)
-    texts = writer.write(rows)
-    assert texts == [writer.write([row])[0] for row in rows] and len(set(texts)) > 5
-    assert not any("<pad>" in text or "▁" in text for text in texts)
+    texts = training_lines()[:9]
+    lines, cut = lines_of(writer, texts)
+    assert {*cut} == {True, False} and cut == [length > 12 for length in writer.lengths(texts)]
+    assert lines == [lines_of(writer, [text])[0][0] for text in texts] and len(set(lines)) > 5
+    assert not any("<pad>" in line or "▁" in line for line in lines)
 
 
-def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model):
+def test_what_is_cut_is_said_and_ends_as_a_sentence_does(model, monkeypatch):
     writer = Seq2Seq(str(model), JOB, CPU)
-    rows, cut = writer.encode([" ".join(WORDS[:11]), " ".join(WORDS[:12])])
-    assert [len(row) for row in rows] == [12, 12] and cut.tolist() == [False, True] and rows[1][-1] == 1
+    generate, read = writer._network.generate, []
+    monkeypatch.setattr(writer._network, "generate", lambda **inputs: read.append(inputs) or generate(**inputs))
+    lines, cut = writer.write(["", " ".join(WORDS[:11]), " ".join(WORDS[:12])], [True, False, False])
+    assert cut == [True, False, True] and lines[0] == ""  # as the model before left it
+    assert read[0]["input_ids"].shape == (2, 12) and read[0]["input_ids"][:, -1].tolist() == [1, 1]
 
 
 def test_a_batch_too_large_for_the_gpu_says_what_to_change(tmp_path, texts, monkeypatch):
     writer = Seq2Seq(str(save(tmp_path, "bart")), JOB, CPU)
-    rows, _ = writer.encode(texts)
 
     def small_gpu(**_):
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(writer._network, "generate", small_gpu)
-    said = f"does not hold {len(rows)} sentences with 3 beams: give smaller --batch-tokens"
-    with pytest.raises(InputError, match=said):
-        writer.write(rows)
+    with pytest.raises(InputError, match="does not hold 12 sentences with 3 beams: give smaller --batch-tokens"):
+        lines_of(writer, texts)
 
 
 def test_settings_of_the_model_that_sample_are_not_taken(tmp_path, texts):
     folder = save(tmp_path, "bart")
-    plain = Seq2Seq(str(folder), JOB, CPU)
-    rows, _ = plain.encode(texts)
+    plain = lines_of(Seq2Seq(str(folder), JOB, CPU), texts)
     path = folder / "generation_config.json"
-    own = json.loads(path.read_text()) | {"do_sample": True, "temperature": 9.0, "num_return_sequences": 2}
-    path.write_text(json.dumps(own | {"max_length": 5, "num_beams": 2}))
-    assert Seq2Seq(str(folder), JOB, CPU).write(rows) == plain.write(rows)
+    settings = {"do_sample": True, "temperature": 9.0, "num_return_sequences": 2, "max_length": 5, "num_beams": 2}
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    assert lines_of(Seq2Seq(str(folder), JOB, CPU), texts) == plain
 
 
 def test_lengths_beyond_the_positions_are_refused(tmp_path):
-    folder = save(tmp_path, "marian")
-    job = dataclasses.replace(JOB, max_target_length=POSITIONS + 1)
+    folder = str(save(tmp_path, "marian"))
     with pytest.raises(InputError, match=f"--max-target-length {POSITIONS + 1} is above the {POSITIONS} positions"):
-        check_model(str(folder), job)
+        check_model(folder, dataclasses.replace(JOB, max_target_length=POSITIONS + 1))
     edge = dataclasses.replace(JOB, max_source_length=POSITIONS, max_target_length=POSITIONS)
-    assert check_model(str(folder), edge)
-    writer = Seq2Seq(str(folder), edge, CPU)
-    rows, cut = writer.encode([" ".join(WORDS * 5)])
-    assert cut.tolist() == [True] and len(writer.write(rows)) == 1
-
-
-def test_an_encoder_is_no_seq2seq_model(tiny_model):
-    with pytest.raises(InputError, match="is a bert model, which does not turn text into text: give a seq2seq model"):
-        check_model(str(tiny_model), JOB)
+    assert check_model(folder, edge)
+    assert lines_of(Seq2Seq(folder, edge, CPU), [" ".join(WORDS * 5)])[1] == [True]
 
 
 def test_weights_of_another_network_are_refused(tmp_path, tiny_model):
@@ -103,7 +99,6 @@ def test_weights_of_another_network_are_refused(tmp_path, tiny_model):
 
 
 def test_a_digest_tells_models_apart_wherever_they_lie(tmp_path):
-    one, two = (save(tmp_path / name, "t5", seed=seed) for name, seed in (("one", 0), ("two", 1)))
-    shutil.copytree(one, tmp_path / "moved")
-    first, moved, second = (check_model(str(folder), JOB) for folder in (one, tmp_path / "moved", two))
-    assert first == moved != second
+    first, second = (save(tmp_path / f"{seed}", "t5", seed=seed) for seed in (0, 1))
+    moved = shutil.copytree(first, tmp_path / "moved")
+    assert check_model(str(first), JOB) == check_model(str(moved), JOB) != check_model(str(second), JOB)

@@ -15,7 +15,6 @@ from train.encoder.pooling import OF_TRAINING, POOLINGS
 from train.encoder.pretrained import FLAGS, load_tokenizer, read_modules
 from train.evaluation.model import PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
-from train.evaluation.scoring import embed
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import resolve_options
@@ -206,7 +205,7 @@ def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_mode
     model = load_model(str(mean_model), device="cpu")
     described = describe_protocol(EvaluationProtocol(), model, model.max_length)
     assert (described["prompt"], described["lower_case"]) == ("query: " if prompt else "none", lower_case)
-    found = torch.from_numpy(embed(TEXTS, model, model.max_length))
+    found = torch.from_numpy(model.embed(TEXTS))
     torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)
     plain = {**settings, "default_prompt_name": None}
     (mean_model / "config_sentence_transformers.json").write_text(json.dumps(plain))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.pooling import AUTO, POOLINGS, PoolingRow, check_pooling
+from train.encoder.pooling import AUTO, POOLINGS, check_pooling
 from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, quiet, read_modules
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
@@ -49,16 +49,17 @@ class EvaluatedModel:
     device: torch.device
     layout: Modules
 
-    @property
-    def pooling(self) -> PoolingRow:
-        """The pooling of the layout, which makes embeddings of the network's output."""
-        return POOLINGS[self.layout.pooling]
-
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D) of int64 (B, L) ids."""
-        output = self.network(**batch, output_hidden_states=self.pooling.needs_hidden_states)
-        embeddings = self.pooling.pool(output, batch["attention_mask"])
+        pooling = POOLINGS[self.layout.pooling]
+        output = self.network(**batch, output_hidden_states=pooling.needs_hidden_states)
+        embeddings = pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
+
+    def embed(self, texts: Sequence[str], max_length: int | None = None) -> NDArray[np.float32]:
+        """Embeddings float32 (n, D) of the texts, prepared as the model's folder says."""
+        batches = Batches(self.layout.prepared(texts), self.tokenizer, max_length or self.max_length, self.device)
+        return batches.embed(self.encode, threads=None).cpu().numpy()
 
     @property
     def max_length(self) -> int:
@@ -82,11 +83,9 @@ def pick_device(device: str) -> torch.device:
         place = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
     except RuntimeError:
         raise InputError(f"--device {device}: choose auto, cpu, cuda or cuda:N") from None
-    if place.type != "cuda":
-        return place
-    if (place.index or 0) >= gpus:
+    if place.type == "cuda" and (place.index or 0) >= gpus:
         raise InputError(f"--device {device}: PyTorch sees {counted(gpus, 'GPU')} here: name another, or --device cpu")
-    return torch.device("cuda", place.index or 0)
+    return place
 
 
 def load_model(
@@ -139,12 +138,12 @@ class Batches:
         self.device = torch.device(device)
         limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
         ids = tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if texts else []
-        lengths = np.fromiter((len(row) for row in ids), np.int64, count=len(ids))
+        lengths = np.array([len(row) for row in ids], np.int64)
         budget = GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
         self.order = np.argsort(lengths, kind="stable")
         rows = [self.order[start:stop] for start, stop in batch_bounds(lengths[self.order], budget)]
         padded = (tokenizer.pad({"input_ids": [ids[row] for row in batch]}, return_tensors="pt") for batch in rows)
-        self.batches = [{name: ids.to(self.device) for name, ids in batch.items()} for batch in padded]
+        self.batches = [dict(batch.to(self.device)) for batch in padded]
 
     def embed(self, encode: Encode, threads: int | None = 1) -> Tensor:
         """Embeddings in the order of the texts, float32 (n, D), on the device.
@@ -160,8 +159,7 @@ class Batches:
             with one_thread_an_operation(), ThreadPoolExecutor(workers) as pool:
                 parts = list(pool.map(encoded, self.batches))
         with torch.inference_mode():
-            by_length = torch.cat(parts)  # (n, D)
-            return by_length[torch.from_numpy(self.order.argsort()).to(by_length.device)]
+            return torch.cat(parts)[torch.from_numpy(self.order.argsort()).to(self.device)]
 
 
 @contextmanager

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.model import Batches, EvaluatedModel, load_model, rows_among
+from train.evaluation.model import EvaluatedModel, load_model, rows_among
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import (
-    FULL,
-    KINDS,
-    TASKS,
-    Column,
-    EvaluationProtocol,
-    Scores,
-    Task,
-    kind_of,
-    read_task,
-    suite,
-)
+from train.evaluation.tasks.registry import FULL, KINDS, TASKS, EvaluationProtocol, Scores, Task, read_task, suite
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -35,6 +23,29 @@ Results = dict[str, Any]
 "model"; "protocol": the settings by name; each kind of KINDS: the scores by task; "averages": of each kind of FULL;
 "notes": sentences; "seconds": of encoding and scoring, without loading the model. None is an undefined score.
 """
+
+
+class Column(NamedTuple):
+    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
+
+    title: str
+    value: Callable[[Scores], float | None]
+    scale: float = 100
+
+
+def columns(kind: str, protocol: Mapping[str, Any]) -> list[Column]:
+    """The tables of a kind of tasks under a described protocol; the first has the measure that is averaged."""
+    aggregate, split = protocol["aggregate"], protocol["split"]
+    accuracy = "dev_accuracy" if split == "dev" else "accuracy"
+    images = "dev" if split == "dev" else "held-out" if protocol["held_out"] else "all"
+    return {
+        "sts": [
+            Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate]),
+            Column(f"Pearson x 100, {aggregate!r}, {split}", lambda scores: scores["pearson"][aggregate]),
+        ],
+        "transfer": [Column(f"Accuracy, %, {split}", lambda scores: scores[accuracy], 1)],
+        "near-miss": [Column(f"Near-misses x 100, {images} images", lambda scores: scores)],
+    }[kind]
 
 
 def score_model(
@@ -75,31 +86,22 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     distinct: dict[str, int] = {}
     rows = [[rows_among(distinct, texts) for texts in task.texts] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    embeddings = embed([*distinct], model, max_length)
-    described = describe(protocol, model, max_length)
+    embeddings = model.embed([*distinct], max_length)
     scores: dict[str, dict[str, Scores]] = {kind: {} for kind in KINDS}
     notes = []
     for task, task_rows in zip(tasks, rows, strict=True):
-        described |= kind_of(task.kind).stated(protocol)
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
         task_scores, task_notes = task.score(space, task_rows, protocol)
         scores[task.kind][task.name] = _or_none(task_scores)
         notes += task_notes
-    averages = {
-        kind: _mean(kind_of(kind).columns(described)[0], scores[kind]) if scores[kind] else None for kind in FULL
-    }
+    described = describe(protocol, model, max_length)
+    averages = {kind: _mean(columns(kind, described)[0], scores[kind]) for kind in FULL}
     return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
-
-
-def embed(texts: Sequence[str], model: EvaluatedModel, max_length: int) -> NDArray:
-    """Embeddings float32 (n, D) of the texts, prepared as the model's folder says."""
-    batches = Batches(model.layout.prepared(texts), model.tokenizer, max_length, device=model.device)
-    return batches.embed(model.encode, threads=None).cpu().numpy()
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
     """The protocol as it is printed below the tables: each setting by its name."""
-    layout = model.layout
+    layout, fit = model.layout, protocol.fit
     stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {
         "mode": protocol.mode,
@@ -115,6 +117,9 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
         "whitening": "each task's own sentences" if protocol.whiten else "none",
         "precision": protocol.precision,
         "device": str(model.device),
+        "sts13": "without SMT",
+        "classifier": f"logistic regression, {fit.optimiser}, {fit.folds} folds, SentEval's seed",
+        "held_out": protocol.held_out,
     }
 
 
@@ -122,14 +127,13 @@ def format_results(results: Results) -> str:
     """All tables of `results`, then the protocol, then the notes."""
     protocol = results["protocol"]
     scored = [kind for kind in KINDS if results[kind]]
-    parts = [_table(column, results[kind], kind) for kind in scored for column in kind_of(kind).columns(protocol)]
+    parts = [_table(column, results[kind], kind) for kind in scored for column in columns(kind, protocol)]
     lines = [f"model: {results['model']}", "protocol", *(f"  {name}: {value}" for name, value in protocol.items())]
-    parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *(f"note: {note}" for note in results["notes"])])
+    return "\n\n".join([*parts, "\n".join(lines), *(f"note: {note}" for note in results["notes"])])
 
 
 def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
-    heads = [TASKS[name].title if name in TASKS else name for name in tasks]
+    heads = [TASKS[name].title for name in tasks]
     values = [column.value(scores) for scores in tasks.values()]
     if len(tasks) > 1 and kind in FULL:
         heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")

@@ -1,4 +1,4 @@
-"""Measures of embeddings: cosines of pairs and their correlation with gold scores, and the space that embeddings fill.
+"""Measures of embeddings: cosines of pairs, their correlation with gold scores, and how they tell pairs apart.
 
 Shapes: n sentences or pairs, D width.
 """
@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, rankdata
 
@@ -72,28 +71,6 @@ def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
     kept = values > values[-1] * 1e-10
     scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1)), 0)
     return (embeddings - mean) @ (vectors * scale)
-
-
-def alignment(cosines: Floats) -> float:
-    """Mean squared distance on the unit sphere of positive pairs, from their cosines (n,); smaller is better.
-
-    NaN without pairs.
-    """
-    return float(np.mean(2 - 2 * cosines)) if len(cosines) else math.nan
-
-
-def uniformity(embeddings: NDArray, block: int = 2048) -> float:
-    """The logarithm of the mean of exp(-2 d^2) over all pairs of rows on the unit sphere; smaller is better.
-
-    embeddings: (n, D). NaN for fewer than two rows. O(n^2 D) time, O(block n) memory.
-    """
-    rows = torch.nn.functional.normalize(torch.from_numpy(embeddings).float(), eps=1e-30)
-    n = len(rows)
-    if n < 2:
-        return math.nan
-    # d^2 = 2 - 2 cos, so exp(-2 d^2) = exp(4 cos - 4); a row with itself gives 1, which is subtracted below
-    total = sum(float(torch.exp(4 * (part @ rows.T) - 4).sum(dtype=torch.float64)) for part in rows.split(block))
-    return float(np.log((total - n) / (n * (n - 1))))
 
 
 def auc(same: Floats, other: Floats) -> float:

@@ -27,6 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "opus-mt-fr": {"model": ("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")},
 }
 N_MODELS = {"paraphrase": 1, "back-translation": 2}  # kinds of text, and how many models each takes
+MODELS = {"paraphrase": "a seq2seq model", "back-translation": "two seq2seq models, there and back,"}
 FILES = Group("Input and output")
 SEARCH = Group("How text is made", "By beam search without sampling: a sentence gives the same text each time.")
 RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.", "running")
@@ -92,10 +93,7 @@ def read_job(values: dict[str, Any]) -> Job:
     if len(preset["model"]) != N_MODELS[kind]:
         known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[kind])
         given = f"--model {' '.join(names)}" if names else "--model is missing"
-        wanted = (
-            "the name or folder of a seq2seq model" if N_MODELS[kind] == 1 else "two seq2seq models, there and back"
-        )
-        raise InputError(f"{given}: a {kind} takes {known}, or {wanted}")
+        raise InputError(f"{given}: a {kind} takes {known}, or {MODELS[kind]} by name or folder")
     if not values["output"].endswith(".txt"):
         raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
     given_values = {name: value for name, value in values.items() if value is not None}

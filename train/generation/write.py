@@ -4,8 +4,6 @@ While a job runs, OUTPUT.part is an SQLite database of the sentences that are do
 kill -9 included, loses one batch. At the end OUTPUT gets a line for each sentence, and then OUTPUT.manifest says from
 what and how it was made.
 
-Letters of shapes: B sentences of a batch, L tokens of the longest.
-
 The text of a sentence does not depend on its batch: padding is on the right and masked, the limits of length are the
 same for all batches, nothing is sampled, and a finished beam search does not change while others of the batch go on.
 Only rounding depends on it: products of other shapes add in another order, so a score may differ in its last bits. In
@@ -17,7 +15,6 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import xxhash
-from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from train.encoder.pretrained import from_pretrained, quiet
@@ -46,19 +42,19 @@ from una_fast.storage.files import file_checksum, write_bytes
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
-NOTES = {
-    "cut": "longer than --max-source-length and cut",
-    "empty": "with an empty text, so the sentence itself stands there",
-}
 MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # suffixes of the files of a model's folder
 
 
 class Record(NamedTuple):
-    """The text that is made of a sentence, given by its row in the corpus. notes: names of NOTES, spaces between."""
+    """The line that is made of a sentence, given by its row in the corpus.
+
+    cut: a source was longer than --max-source-length. empty: nothing was written, and the line is the sentence itself.
+    """
 
     row: int
-    text: str
-    notes: str = ""
+    line: str
+    cut: bool = False
+    empty: bool = False
 
 
 def write_output(job: Job) -> int:
@@ -86,16 +82,20 @@ def write_output(job: Job) -> int:
     if job.resume and not part.exists():
         raise InputError(f"--resume: there is no {part} to go on with: leave --resume out")
     with opened_part(part, fingerprint) as records:
-        is_done = False
         try:
-            code = _write(job, texts, device, records)
-            if code == 0:
-                _finish(output, manifest, fingerprint, texts, records)
-                is_done = True
-        finally:
-            if is_done or not rows_in(records):
+            _write(job, texts, device, records)
+            _finish(output, manifest, fingerprint, texts, records)
+            part.unlink()
+        except (InputError, Stopped, sqlite3.Error) as end:
+            n = len(rows_in(records))
+            kept = f": {counted(n, 'line')} kept: go on with the same command and --resume" if n else ""
+            if not n:
                 part.unlink()
-    return code
+            if isinstance(end, Stopped):
+                tell_user(f"stopped by {end}{kept}")
+                return 128 + end.number
+            raise InputError(f"{end}{kept}") from end
+    return 0
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Con
             records.execute("PRAGMA locking_mode = EXCLUSIVE")
             records.execute("BEGIN EXCLUSIVE")  # the lock stays until the connection is closed
             records.execute("CREATE TABLE IF NOT EXISTS job (fingerprint TEXT)")
-            records.execute("CREATE TABLE IF NOT EXISTS records (place INTEGER PRIMARY KEY, text TEXT, notes TEXT)")
+            records.execute("CREATE TABLE IF NOT EXISTS lines (place INTEGER PRIMARY KEY, line, cut, empty)")
             if saved := records.execute("SELECT fingerprint FROM job").fetchone():
                 check_resumed(path, json.loads(saved[0]), fingerprint)
             else:
@@ -123,36 +123,26 @@ def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Con
 
 def rows_in(records: sqlite3.Connection) -> set[int]:
     """The rows of the corpus that are done."""
-    return {row for (row,) in records.execute("SELECT place FROM records")}
+    return {row for (row,) in records.execute("SELECT place FROM lines")}
 
 
 def keep(records: sqlite3.Connection, batch: list[Record]) -> None:
     """Keep the records of a batch, all or none."""
     with records:
-        records.executemany("INSERT INTO records VALUES (?, ?, ?)", batch)
+        records.executemany("INSERT INTO lines VALUES (?, ?, ?, ?)", batch)
 
 
-def _write(job: Job, texts: list[str], device: torch.device, records: sqlite3.Connection) -> int:
-    """Make and keep what is left; returns 0, or the code of the signal that came."""
+def _write(job: Job, texts: list[str], device: torch.device, records: sqlite3.Connection) -> None:
+    """Make and keep what is left."""
     done, total = rows_in(records), sum(bool(text.strip()) for text in texts)
     writers = [Seq2Seq(name, job, device) for name in job.model]
     default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
     budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
     # smoothing 0: mean speed over all sentences, because batches go from short ones to long ones
-    bar = Bar(len(done), total, "line", smoothing=0)
-    try:
-        with closing(bar), handled(raise_stopped):
-            for batch in make_records(writers, texts, done, budget):
-                keep(records, batch)
-                bar.update(len(batch))
-    except (InputError, Stopped, sqlite3.Error) as end:
-        n = len(rows_in(records))
-        kept = f": {n:,} of {total:,} lines are kept: go on with the same command and --resume" if n else ""
-        if isinstance(end, Stopped):
-            tell_user(f"stopped by {end}{kept}")
-            return 128 + end.number
-        raise InputError(f"{end}{kept}") from end
-    return 0
+    with closing(Bar(len(done), total, "line", smoothing=0)) as bar, handled(raise_stopped):
+        for batch in make_records(writers, texts, done, budget):
+            keep(records, batch)
+            bar.update(len(batch))
 
 
 def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budget: int) -> Iterator[list[Record]]:
@@ -160,39 +150,20 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
 
     budget: tokens of a batch's sentences, padding included.
     """
-    first, *others = writers
     left = [row for row, text in enumerate(texts) if text.strip() and row not in done]
     for start in range(0, len(left), CHUNK):
-        rows = np.array(left[start : start + CHUNK])
-        ids, cut = first.encode([texts[row] for row in rows])
-        lengths = np.array([len(row) for row in ids])
+        rows = left[start : start + CHUNK]
+        lengths = np.array(writers[0].lengths([texts[row] for row in rows]))
         order = np.argsort(lengths, kind="stable")
-        for begin, end in batch_bounds(lengths[order], budget):
-            batch = order[begin:end]
-            made, was_cut = first.write([ids[place] for place in batch]), cut[batch]
-            for writer in others:
-                made, cut_again = rewrite(writer, made)
-                was_cut |= cut_again
+        for begin, stop in batch_bounds(lengths[order], budget):
+            batch = [rows[place] for place in order[begin:stop]]
+            lines, cut = [texts[row] for row in batch], [False] * len(batch)
+            for writer in writers:
+                lines, cut = writer.write(lines, cut)
             yield [
-                record(row, texts[row], *rest) for row, *rest in zip(rows[batch].tolist(), made, was_cut, strict=True)
+                Record(row, line or one_line(texts[row]), was_cut, not line)
+                for row, line, was_cut in zip(batch, lines, cut, strict=True)
             ]
-
-
-def rewrite(writer: Seq2Seq, texts: list[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """What a model makes of the texts of another model, and which texts it had to cut. An empty text stays empty."""
-    result, was_cut = [""] * len(texts), np.zeros(len(texts), bool)
-    if places := [place for place, text in enumerate(texts) if text.strip()]:
-        rows, was_cut[places] = writer.encode([one_line(texts[place]) for place in places])
-        for place, text in zip(places, writer.write(rows), strict=True):
-            result[place] = text
-    return result, was_cut
-
-
-def record(row: int, sentence: str, written: str, cut: bool) -> Record:
-    """The record of a sentence: the text written for it, on one line, or the sentence itself if that text is empty."""
-    text = one_line(written)
-    flags = {"cut": cut, "empty": not text}
-    return Record(row, text or one_line(sentence), " ".join(name for name, holds in flags.items() if holds))
 
 
 def one_line(text: str) -> str:
@@ -215,18 +186,19 @@ def _finish(
     output: Path, manifest: Path, fingerprint: dict[str, Any], texts: list[str], records: sqlite3.Connection
 ) -> None:
     """Write OUTPUT, with a blank line for a blank sentence, then its manifest; tell the user."""
-    lines, notes = [""] * len(texts), Counter[str]()
-    for row, text, notes_of_row in records.execute("SELECT * FROM records"):
-        lines[row] = text
-        notes.update(notes_of_row.split())
-    blank = lines.count("")
+    lines = [""] * len(texts)
+    for row, line in records.execute("SELECT place, line FROM lines"):
+        lines[row] = line
+    cut, empty = records.execute("SELECT total(cut), total(empty) FROM lines").fetchone()
+    notes, blank = {"cut": int(cut), "empty": int(empty)}, lines.count("")
     write_bytes(output, "".join(f"{line}\n" for line in lines).encode())
-    about = fingerprint | {"lines": len(lines), "blank": blank, "notes": {name: notes[name] for name in NOTES}}
+    about = fingerprint | {"lines": len(lines), "blank": blank, "notes": notes}
     write_bytes(manifest, (json.dumps(about, indent=1) + "\n").encode())
     tell_user(f"{output}: {counted(len(lines), 'line')}, {blank:,} of them blank as in the corpus")
-    for name, meaning in NOTES.items():
-        if notes[name]:
-            tell_user(f"  {notes[name]:,} {meaning}")
+    if cut:
+        tell_user(f"  {notes['cut']:,} longer than --max-source-length and cut")
+    if empty:
+        tell_user(f"  {notes['empty']:,} with an empty text, so the sentence itself stands there")
 
 
 def check_model(name: str, job: Job) -> str:
@@ -274,26 +246,35 @@ class Seq2Seq:
             "max_time": None,
         }
 
-    def encode(self, texts: list[str]) -> tuple[list[list[int]], NDArray[np.bool_]]:
-        """Token ids of each of n texts with the prefix before it, and whether it was cut, (n,)."""
-        prefixed, limit = [(self._job.prefix or "") + text for text in texts], self._job.max_source_length
-        assert limit is not None
-        rows = self._tokenizer(prefixed)["input_ids"]
-        cut = np.array([len(ids) > limit for ids in rows])
-        for place in np.flatnonzero(cut):
-            rows[place] = self._tokenizer(prefixed[place], truncation=True, max_length=limit)["input_ids"]
-        return rows, cut
+    def lengths(self, texts: list[str]) -> list[int]:
+        """Tokens of each text with the prefix before it, cut or not."""
+        return [len(ids) for ids in self._tokenizer([(self._job.prefix or "") + text for text in texts])["input_ids"]]
 
-    def write(self, rows: list[list[int]]) -> list[str]:
-        """The text that the model writes for each row of token ids. InputError if the GPU's memory is too small."""
-        batch = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt")  # int64 (B, L)
+    def write(self, texts: list[str], cut: list[bool]) -> tuple[list[str], list[bool]]:
+        """The line that the model writes for each text, "" for an empty text; `cut` with True for those it has to cut.
+
+        Raises:
+            InputError: the GPU's memory is too small.
+        """
+        limit, lines, cut = self._job.max_source_length or 0, [""] * len(texts), [*cut]
+        if not (places := [place for place, text in enumerate(texts) if text]):
+            return lines, cut
+        sources = [texts[place] for place in places]
+        for place, length in zip(places, self.lengths(sources), strict=True):
+            cut[place] |= length > limit
+        batch = self._tokenizer(  # ids and mask (B, L)
+            [(self._job.prefix or "") + text for text in sources],
+            truncation=True, max_length=limit, padding=True, return_tensors="pt",
+        )  # fmt: skip
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}
         try:
             with torch.inference_mode():
                 ids = self._network.generate(**inputs, **self._search)
         except torch.OutOfMemoryError:
             raise InputError(
-                f"{self._name}: the GPU's memory does not hold {counted(len(rows), 'sentence')} with "
+                f"{self._name}: the GPU's memory does not hold {counted(len(sources), 'sentence')} with "
                 f"{self._job.beams} beams: give smaller --batch-tokens, fewer --beams, or --precision bf16"
             ) from None
-        return self._tokenizer.batch_decode(ids, skip_special_tokens=True)
+        for place, text in zip(places, self._tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+            lines[place] = one_line(text)
+        return lines, cut

@@ -1,8 +1,7 @@
 """The tasks by name, one row each, the protocol of an evaluation, and how the tasks' files are read. Imports no torch.
 
 A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
-in KINDS and a module with `read`, `columns(protocol)`, its measures under a described protocol as a list of `Column`,
-the first of which makes the kind's average, and `stated(protocol)`, what it adds to that description.
+in KINDS with such a module, and what its tables show in `columns` of `scoring.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -86,11 +85,6 @@ def suite(name: str) -> list[str]:
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
 
-def kind_of(name: str) -> Any:
-    """The module of the kind with this name in KINDS."""
-    return import_module(KINDS[name])
-
-
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
     """One of TASKS from SentEval's `downstream` folder.
 
@@ -125,6 +119,20 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 def _plain(name: str) -> str:
     """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
     return re.sub(r"[-_\s]", "", name).lower()
+
+
+class FitSettings(NamedTuple):
+    """How SimCSE has SentEval fit the classifier of a transfer task."""
+
+    folds: int
+    optimiser: str
+    batch_size: int
+    tenacity: int  # how many checks without a gain, in total, a fit survives
+    passes: int  # over the training rows between two checks of the dev accuracy
+
+
+FULL_FIT = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
+FAST_FIT = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,11 @@ class EvaluationProtocol:
         """The split that is scored, "dev" or "test"."""
         return "dev" if self.mode == "dev" else "test"
 
+    @property
+    def fit(self) -> FitSettings:
+        """How the classifiers of transfer tasks are fitted."""
+        return FULL_FIT if self.mode == "test" else FAST_FIT
+
 
 Scores = Any  # of one task: a number, or a dictionary of JSON types; NaN is an undefined score
 
@@ -188,14 +201,6 @@ class Task(ABC):
         embeddings: (n, D), of distinct sentences; rows: for each list of `texts`, the rows of its sentences in
         `embeddings`, int64 (m,).
         """
-
-
-class Column(NamedTuple):
-    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
-
-    title: str
-    value: Callable[[Scores], float | None]
-    scale: float = 1
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
@@ -229,24 +234,35 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
         raise InputError(f"{path}: {reason}") from None
 
 
-def read_columns(path: Path, columns: tuple[int, ...], skip: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the requested columns of each line of a tab-separated file, after `skip` lines of heading."""
-    needed = max(columns) + 1
-    for number, line in enumerate(read_lines(path)[skip:], start=1 + skip):
+def read_rows(
+    path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8"
+) -> list[tuple[Any, ...]]:
+    """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
+
+    first: makes a value of the first of the columns, and raises ValueError for a text that it does not take.
+    Raises InputError, with file and line, for such a text and for a line with too few columns.
+    """
+    rows, needed = [], max(columns) + 1
+    for number, line in enumerate(read_lines(path, encoding)[skip:], start=1 + skip):
         fields = line.split("\t")
-        if len(fields) < needed:
-            raise InputError(f"{path}, line {number}: {len(fields)} columns between tabs, {needed} expected")
-        yield number, [fields[column] for column in columns]
+        try:
+            if len(fields) < needed:
+                raise ValueError(f"{len(fields)} columns between tabs, {needed} expected")
+            value, *texts = (fields[column] for column in columns)
+            rows.append((first(value), *texts))
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return rows
 
 
-def number_in(text: str, path: Path, line: int) -> float:
-    """The finite number in `text`; InputError, with file and line, if it is none."""
+def score_in(text: str) -> float:
+    """The finite number in `text`; ValueError if it is none."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{path}, line {line}: score {text!r} is not a number")
+        raise ValueError(f"score {text!r} is not a number")
     return value
 
 

@@ -8,10 +8,9 @@ width, C classes, B rows of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +23,14 @@ from torch import Tensor, nn
 
 from train.evaluation.model import one_thread_an_operation
 from train.evaluation.tasks.registry import (
-    Column,
+    TASKS,
     EvaluationProtocol,
+    FitSettings,
     Scores,
     Task,
     normalise_spaces,
-    read_columns,
     read_lines,
+    read_rows,
 )
 from una_fast.errors import InputError
 
@@ -38,20 +38,6 @@ REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
 SEED = 1111
 MAX_PASSES = 200
 HELD_OUT = 0.05  # share of the training rows that stops the final fit early
-
-
-class FitSettings(NamedTuple):
-    """How SimCSE has SentEval fit a classifier."""
-
-    folds: int
-    optimiser: str
-    batch_size: int
-    tenacity: int  # how many checks without a gain, in total, a fit survives
-    passes: int  # over the training rows between two checks of the dev accuracy
-
-
-FULL = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
-FAST = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
@@ -60,6 +46,10 @@ class Labelled(NamedTuple):
 
     features: Tensor  # float32 (n, D)
     labels: Tensor  # int64 (n,)
+
+    def rows(self, rows: NDArray[np.int64]) -> Labelled:
+        """Those with these numbers."""
+        return Labelled(*(part[torch.from_numpy(rows)] for part in self))
 
 
 class Fits(NamedTuple):
@@ -140,8 +130,7 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
     """Mean over outer folds; each chooses its regularisation by cross-validation on its own training rows."""
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
-        train, test = (Labelled(data.features[rows], data.labels[rows]) for rows in map(torch.from_numpy, split))
-        return validated(train, test, n_classes, settings)[:2]
+        return validated(*map(data.rows, split), n_classes, settings)[:2]
 
     # one thread per outer fold, because its matrix products are too small to be shared by several threads
     workers = torch.get_num_threads()  # before it is 1
@@ -160,7 +149,7 @@ def validated(
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)
     else:
-        data = Labelled(torch.cat([train.features, dev.features]), torch.cat([train.labels, dev.labels]))
+        data = Labelled(*map(torch.cat, zip(train, dev, strict=True)))
         splits = [np.split(np.arange(len(data.labels)), [len(train.labels)])]
     fits = []
     for size in sorted({len(rows) for rows, _ in splits}):  # folds of equal size together: sizes differ by one at most
@@ -186,11 +175,6 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
     return list(splitter.split(np.zeros(len(labels)), labels))
 
 
-SETTINGS = {"test": FULL, "fasttest": FAST, "dev": FAST}  # of the classifier, by mode of the protocol
-TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-Row = tuple[Any, ...]  # the class of a sentence or of a pair, and its one or two texts
-
-
 @dataclass(frozen=True)
 class TransferTask(Task):
     """A task with its splits: "train" alone, "train" and "test", or "train", "dev" and "test".
@@ -205,25 +189,21 @@ class TransferTask(Task):
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
-        """Accuracies on dev and on test in percent."""
-        accuracies = self.classify([embeddings[side] for side in rows], SETTINGS[protocol.mode])
+        """Accuracies on dev and on test in percent, by SentEval's protocol for the splits."""
+        n_sides, data = len(rows) // len(self.labels), {}
+        for i, (split, labels) in enumerate(self.labels.items()):
+            sides = [embeddings[part] for part in rows[i * n_sides :][:n_sides]]
+            data[split] = Labelled(_features(sides), torch.from_numpy(labels))
+        n_classes = 1 + max(int(labels.max()) for labels in self.labels.values())
+        if "test" in data:
+            accuracies = validated(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
+        else:
+            accuracies = nested_folds(data["train"], n_classes, protocol.fit)
         scores: Scores = {"examples": self.sizes, "dev_accuracy": accuracies.dev, "accuracy": accuracies.test}
-        if self.name == "MRPC" and accuracies.predicted is not None:
+        if self.name == "MRPC":
             f1 = f1_score(self.labels["test"], accuracies.predicted, zero_division=0.0)  # of class 1
             scores["f1"] = round(100 * float(f1), 2)
         return scores, []
-
-    def classify(self, embeddings: Sequence[NDArray], settings: FitSettings) -> Accuracies:
-        """Accuracies under SentEval's protocol for the splits; embeddings: float (m, D) of each list of `texts`."""
-        sides = len(self.texts) // len(self.labels)
-        data = {
-            name: Labelled(_features(embeddings[i * sides : (i + 1) * sides]), torch.from_numpy(labels))
-            for i, (name, labels) in enumerate(self.labels.items())
-        }
-        n_classes = 1 + max(int(labels.max()) for labels in self.labels.values())
-        if "test" in data:
-            return validated(data["train"], data["test"], n_classes, settings, data.get("dev"))
-        return nested_folds(data["train"], n_classes, settings)
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
@@ -232,54 +212,27 @@ def _features(embeddings: Sequence[NDArray]) -> Tensor:
     return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
 
-def _binary(negative: Path, positive: Path) -> list[Row]:
-    # Latin-1, because SentEval reads these files so and its published figures depend on it
-    return [(label, text) for label, path in ((1, positive), (0, negative)) for text in read_lines(path, "latin-1")]
-
-
-def _two_classes(columns: tuple[int, ...], skip: int, path: Path) -> list[Row]:
-    """The rows of a tab-separated file. columns: of the class, 0 or 1, and the sentences."""
-    rows = read_columns(path, columns, skip)
-    return [(_class_in(label, ("0", "1"), path, line), *texts) for line, (label, *texts) in rows]
-
-
-def _trec(path: Path) -> list[Row]:
-    rows = ((line, *text.partition(":")) for line, text in enumerate(read_lines(path, "latin-1"), start=1))
-    # the text follows the fine class
-    return [(_class_in(label, TREC_CLASSES, path, line), rest.partition(" ")[2]) for line, label, _, rest in rows]
-
-
-def _class_in(text: str, classes: tuple[str, ...], path: Path, line: int) -> int:
-    if text.strip() not in classes:
-        raise InputError(f"{path}, line {line}: class {text!r} is none of {', '.join(classes)}")
-    return classes.index(text.strip())
-
-
-def _splits(pattern: str, *splits: str) -> dict[str, tuple[str, ...]]:
-    return {split: (pattern.format(split),) for split in splits}
-
-
-# what reads a split of each task, and the files of each split
-READERS: dict[str, tuple[Callable[..., list[Row]], dict[str, tuple[str, ...]]]] = {
-    "MR": (_binary, {"train": ("MR/rt-polarity.neg", "MR/rt-polarity.pos")}),
-    "CR": (_binary, {"train": ("CR/custrev.neg", "CR/custrev.pos")}),
-    "SUBJ": (_binary, {"train": ("SUBJ/subj.subjective", "SUBJ/subj.objective")}),
-    "MPQA": (_binary, {"train": ("MPQA/mpqa.neg", "MPQA/mpqa.pos")}),
-    "SST2": (partial(_two_classes, (1, 0), 0), _splits("SST/binary/sentiment-{}", "train", "dev", "test")),
-    "TREC": (_trec, {"train": ("TREC/train_5500.label",), "test": ("TREC/TREC_10.label",)}),
-    "MRPC": (partial(_two_classes, (0, 3, 4), 1), _splits("MRPC/msr_paraphrase_{}.txt", "train", "test")),
+BINARY = {  # files of the classes 0 and 1
+    "MR": ("MR/rt-polarity.neg", "MR/rt-polarity.pos"),
+    "CR": ("CR/custrev.neg", "CR/custrev.pos"),
+    "SUBJ": ("SUBJ/subj.subjective", "SUBJ/subj.objective"),
+    "MPQA": ("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
 }
+TABLES = {  # file of a split, its columns of the class and of the sentences, its lines of heading
+    "SST2": ("SST/binary/sentiment-{}", (1, 0), 0),
+    "MRPC": ("MRPC/msr_paraphrase_{}.txt", (0, 3, 4), 1),
+}
+TREC = {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"}  # "CLASS:finer question"
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
     """One of SentEval's tasks from its `downstream` folder: all its splits, whichever of them is scored."""
-    reader, files = READERS[name]
     texts: list[list[str]] = []
     labels = {}
-    for part, names in files.items():
-        paths = [downstream / file for file in names]
-        if not (rows := reader(*paths)):
-            raise InputError(f"{paths[0]}: holds no examples")
+    for part in TASKS[name].sizes:
+        if not (rows := _examples(downstream, name, part)):
+            raise InputError(f"{downstream}: holds no examples of {name}, {part}")
         # by number of words of the first sentence, then of the second, then by class
         rows = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1:]), row[0]))
         classes, *sides = zip(*rows, strict=True)
@@ -288,13 +241,25 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
     return TransferTask(name, texts, {part: len(classes) for part, classes in labels.items()}, labels)
 
 
-def columns(protocol: Mapping[str, Any]) -> list[Column]:
-    """The accuracy."""
-    name = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
-    return [Column(f"Accuracy, %, {protocol['split']}", lambda scores: scores[name])]
+def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
+    """The class of each sentence or pair of a split, and its one or two texts."""
+    # Latin-1 where SentEval reads files so, because its published figures depend on it
+    if name in BINARY:
+        files = enumerate(BINARY[name])
+        return [(label, text) for label, file in files for text in read_lines(downstream / file, "latin-1")]
+    if name == "TREC":
+        return [row for (row,) in read_rows(downstream / TREC[split], (0,), _question, encoding="latin-1")]
+    file, columns, skip = TABLES[name]
+    return read_rows(downstream / file.format(split), columns, class_in, skip)
 
 
-def stated(protocol: EvaluationProtocol) -> dict[str, Any]:
-    """How the classifier is fitted."""
-    fit = SETTINGS[protocol.mode]
-    return {"classifier": f"logistic regression, {fit.optimiser}, {fit.folds} folds, SentEval's seed"}
+def class_in(text: str, classes: Sequence[str] = ("0", "1")) -> int:
+    """The number of a class by its name; ValueError for another text."""
+    if text.strip() not in classes:
+        raise ValueError(f"class {text!r} is none of {', '.join(classes)}")
+    return classes.index(text.strip())
+
+
+def _question(line: str) -> tuple[int, str]:
+    label, _, question = line.partition(" ")
+    return class_in(label.partition(":")[0], TREC_CLASSES), question
