@@ -6,7 +6,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -38,6 +38,32 @@ def free_memory() -> int | None:
     return None
 
 
+def map_ahead(
+    submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with its result, in order.
+
+    The calling thread reads `items`, and submits `ahead` of them before it waits for the first. So no worker waits for
+    the caller, and a stream of items is never held in memory as a whole. If one fails or the caller leaves, those that
+    have begun are waited for.
+    """
+    waiting: deque[tuple[Item, Future[Result]]] = deque()
+    iterator = iter(items)
+    try:
+        while True:
+            for item in islice(iterator, ahead - len(waiting)):
+                waiting.append((item, submit(item)))
+            if not waiting:
+                return
+            item, future = waiting[0]
+            yield item, future.result()
+            waiting.popleft()
+    finally:
+        for _, future in waiting:
+            future.cancel()
+        wait([future for _, future in waiting])
+
+
 class Workers:
     """A pool of threads, to be used in a with statement. With one job the caller does all the work, without threads."""
 
@@ -53,23 +79,11 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-        """Each item with its result, in order.
-
-        The calling thread reads `items` ahead by two more than there are threads. So no thread waits for the caller,
-        and a stream of items is never held in memory as a whole.
-        """
-        waiting: deque[tuple[Item, Future[Result]]] = deque()
-        iterator = iter(items)
+        """Each item with its result, in order; `items` are read ahead by two more than there are threads."""
         if self._pool is None:
-            yield from ((item, function(item)) for item in iterator)
-            return
-        while True:
-            for item in islice(iterator, self.n_jobs + 2 - len(waiting)):
-                waiting.append((item, self._pool.submit(function, item)))
-            if not waiting:
-                return
-            item, future = waiting.popleft()
-            yield item, future.result()
+            return ((item, function(item)) for item in items)
+        pool = self._pool
+        return map_ahead(lambda item: pool.submit(function, item), items, self.n_jobs + 2)
 
     def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items in order; while the caller works on one, a thread reads the next. No item may be None."""

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 import una_fast
-from una_fast.index.executors import Budget, Runner
+from una_fast.index.executors import Runner
 from una_fast.index.staged import work_folder
 from una_fast.storage import is_saved
 
@@ -61,8 +61,8 @@ def build(kind: str, corpus: Path, folder: Path) -> None:
 def cut_finely(split_bytes: int) -> None:
     """Let builds have many small tasks. Without fsync, since a kill is no power cut."""
     os.fsync = lambda handle: None
-    Budget.split_bytes = lambda self: split_bytes
-    Budget.n_partitions = Budget.n_ranges = lambda self, n_bytes: 3
+    Runner.split_bytes = lambda self: split_bytes
+    Runner.n_partitions = lambda self, n_bytes: 3
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:

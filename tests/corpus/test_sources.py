@@ -169,7 +169,7 @@ def test_files_are_read_over_http(folder: Path) -> None:
     [
         ("memory://corpus/missing.txt", "no such file"),
         ("memory://nothing/*.txt", "no file matches|cannot be read"),
-        ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be read: .*nonsense"),
+        ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
     ],
 )
 def test_an_address_that_cannot_be_read_gets_a_sentence(in_memory: str, address: str, message: str) -> None:

@@ -42,13 +42,6 @@ def test_a_row_that_is_not_there_is_named(index, row):
         index[row]
 
 
-@pytest.mark.parametrize("row", ["0", 1.0, None, [0, 1]])
-def test_a_row_that_is_no_integer_is_named(index, row):
-    for get in (index.__getitem__, index.words, index.sentence):
-        with pytest.raises(TypeError, match=r"give an integer from 0 to 3, or a slice"):
-            get(row)
-
-
 @pytest.fixture(scope="module")
 def short():
     return una_fast.build_index(CORPUS)

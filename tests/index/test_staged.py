@@ -44,9 +44,9 @@ def array_of(index, name):
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.integers(1, 5), st.booleans())
+@given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.booleans())
 def test_any_cut_gives_the_bits_of_the_build_in_memory(
-    tmp_path_factory, monkeypatch, texts, split_bytes, n_partitions, n_ranges, in_a_file
+    tmp_path_factory, monkeypatch, texts, split_bytes, n_partitions, in_a_file
 ):
     folder = tmp_path_factory.mktemp("staged")
     corpus = texts
@@ -54,7 +54,7 @@ def test_any_cut_gives_the_bits_of_the_build_in_memory(
         corpus = folder / "corpus.txt"
         corpus.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     with monkeypatch.context() as patch:
-        cut(patch, split_bytes, n_partitions, n_ranges)
+        cut(patch, split_bytes, n_partitions)
         try:
             expected = una_fast.build_index(corpus)
         except InputError as error:

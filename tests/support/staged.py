@@ -6,7 +6,7 @@ import errno
 import os
 from concurrent.futures import Executor, Future
 
-from una_fast.index.executors import Budget
+from una_fast.index.executors import Runner
 
 
 class Calling(Executor):
@@ -32,12 +32,11 @@ def kill(*_):
     raise Killed
 
 
-def cut(monkeypatch, split_bytes=40, n_partitions=3, n_ranges=3):
-    """Set the split size in bytes and the numbers of hash ranges and of ranges of ranks; switch off fsync."""
+def cut(monkeypatch, split_bytes=40, n_partitions=3):
+    """Set the split size in bytes and the number of hash ranges, and of ranges of ranks; switch off fsync."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    monkeypatch.setattr(Budget, "split_bytes", lambda self: split_bytes)
-    monkeypatch.setattr(Budget, "n_partitions", lambda self, text_bytes: n_partitions)
-    monkeypatch.setattr(Budget, "n_ranges", lambda self, n_bytes: n_ranges)
+    monkeypatch.setattr(Runner, "split_bytes", lambda self: split_bytes)
+    monkeypatch.setattr(Runner, "n_partitions", lambda self, text_bytes: n_partitions)
 
 
 def failing_syncs(monkeypatch, at, error):

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -80,11 +80,10 @@ class CorpusReader:
             if source.identity() != identity:  # the digest has read it once more
                 raise InputError(f"{source.name}: changed since the build was started: run the build again")
 
-    def check_words(self, has_words: bool) -> None:
-        """Raise InputError for a corpus without a word."""
-        if not has_words:
-            n_read = counted(self.n_documents, "sentence")
-            raise InputError(f"the corpus has no word: {n_read} read, all of them blank")
+    def refuse_blank(self) -> NoReturn:
+        """Raise the InputError for a corpus without a word."""
+        n_read = counted(self.n_documents, "sentence")
+        raise InputError(f"the corpus has no word: {n_read} read, all of them blank")
 
 
 def source_digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[dict[str, str]]:

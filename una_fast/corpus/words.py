@@ -89,7 +89,8 @@ def parse_corpus(
             warnings.warn(remark, InputWarning, stacklevel=3)
         chunks, sentences, vocabulary, words = parser.result(workers)
     logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
-    reader.check_words(len(vocabulary) > 0)
+    if not len(vocabulary):
+        reader.refuse_blank()
     return ParsedCorpus(chunks, sentences, vocabulary, words, reader.summaries)
 
 

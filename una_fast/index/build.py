@@ -1,19 +1,8 @@
 """Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper).
 
-The calls of a build in memory, in their order:
-
-    build_index
-        parse_corpus            corpus/words.py
-            open_sources        corpus/sources.py: the files, tables and iterables of the corpus
-            Source.blocks       corpus/files.py, tables.py: blocks of documents
-            Parser.add          each block as ids of its distinct chunks
-            Parser.result       the chunks of all threads are numbered by first appearance
-                document_words  each distinct chunk is split into words once, and the words are numbered
-        score_terms             scores.py: idf and highest tf-idf of each term
-        rank                    the terms by highest tf-idf; their ids become their ranks
-        Index                   index.py
-
-A build in a folder calls `build_in_stages` (staged.py), which reads the same sources by the same `Parser`.
+A build in memory is `parse_corpus` (corpus/words.py): the distinct chunks of all blocks of documents are numbered by
+first appearance, each is split into words once, and the words are numbered; then `score_terms` (scores.py); then `rank`,
+by which the words' ids become the terms' ranks. A build in a folder does the same in stages (staged.py).
 """
 
 from __future__ import annotations
@@ -29,7 +18,7 @@ from una_fast._kernels.csr import relabel
 from una_fast.arrays import ID
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer, tokenizer_name, unsplit_script
-from una_fast.corpus.words import ParsedCorpus, parse_corpus
+from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
 from una_fast.index.index import Index, load_index
 from una_fast.index.scores import rank, score_terms
@@ -101,29 +90,29 @@ def build_index(
         index = load_index(built, word_tokenizer=tokenizer)
     else:
         try:
-            parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
-            index = _rank_terms(parsed, tokenizer, lowercase, n_cores(n_jobs))
+            index = _build_in_memory(corpus, tokenizer, lowercase, reading, n_jobs, progress)
         except MemoryError as error:
-            detail = f" ({error})" if str(error) else ""
             raise InputError(
-                f"building the index needs more memory than there is{detail}: give a smaller corpus, or use a larger "
-                "machine"
+                f"building the index needs more memory than there is ({error}): give a smaller corpus, a larger "
+                "machine, or a folder to build it in"
             ) from error
     if remark := unsplit_script(index.chunks, tokenizer_name(tokenizer)):
         warnings.warn(remark, InputWarning, stacklevel=2)
     return index
 
 
-def _rank_terms(parsed: ParsedCorpus, word_tokenizer: Any, lowercase: bool, n_jobs: int) -> Index:
-    """Score the terms and renumber them by rank; the words are renumbered in place."""
-    scores = score_terms(parsed.words, len(parsed.vocabulary), n_jobs)
+def _build_in_memory(
+    corpus: Any, tokenizer: str | Split, lowercase: bool, reading: Reading, n_jobs: int | None, progress: bool
+) -> Index:
+    parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+    scores = score_terms(parsed.words, len(parsed.vocabulary), n_cores(n_jobs))
     order = rank(scores.max_tfidf)
     logger.info("terms scored and ranked")
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order), dtype=ID)
-    relabel(parsed.words.values, ranks, parsed.words.values)
+    relabel(parsed.words.values, ranks, parsed.words.values)  # in place
     terms = parsed.vocabulary.take(order)
     tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
     arrays = {f"{name}_{part}": array for name, table in tables.items() for part, array in vars(table).items()}
-    arrays |= vars(scores.take(order))
-    return Index(arrays, parsed.sources, word_tokenizer, lowercase, probe_words(word_tokenizer))
+    arrays |= {name: values[order] for name, values in scores._asdict().items()}
+    return Index(arrays, parsed.sources, tokenizer, lowercase, probe_words(tokenizer))

@@ -5,10 +5,11 @@ fsspec moves the files, several at a time. The manifest goes last, so a copy tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from una_fast.corpus.remote import address_in, as_input_errors, file_system
+from una_fast.corpus.remote import as_input_errors, file_system
 from una_fast.errors import InputError
 from una_fast.index.index import KIND, VERSION, check_content
 from una_fast.storage import check_own, resolved
@@ -35,16 +36,15 @@ def upload_index(folder: str | Path, address: str | Path, progress: bool = False
             there; a package is missing.
     """
     manifest = read_manifest(Path(folder), KIND, VERSION)
-    open_arrays(Path(folder), manifest, verify=True)
-    files, place = _opened(address)
-    with as_input_errors(str(address), "written"):
+    arrays = open_arrays(Path(folder), manifest, verify=True)
+    files, place = file_system(address)
+    with as_input_errors(address, "written"):
         if files.exists(f"{place}/{MANIFEST}") and files.cat_file(f"{place}/{MANIFEST}") != manifest.encode():
             raise InputError(f"{address}: holds {MANIFEST!r} already; give another folder, or delete it")
         files.makedirs(place, exist_ok=True)
-        names = manifest.files.values()
-        files.put([f"{folder}/{name}" for name in names], [f"{place}/{name}" for name in names], **_bar(progress))
+        _copy(files.put, folder, place, [*manifest.files.values()], progress)
         files.pipe_file(f"{place}/{MANIFEST}", manifest.encode())
-    return _size(Path(folder), manifest)
+    return sum(array.nbytes for array in arrays.values())
 
 
 def fetch_index(address: str | Path, folder: str | Path, progress: bool = False) -> int:
@@ -65,43 +65,32 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
             something else or cannot be written, as on a full disk.
     """
     goal = resolved(folder)
-    files, place = _opened(address)
-    with as_input_errors(str(address), "read"):
+    files, place = file_system(address)
+    with as_input_errors(address, "read"):
         if not files.exists(f"{place}/{MANIFEST}"):
             raise InputError(f"{address}: not a saved index (it has no {MANIFEST}); give the address of one")
         manifest = Manifest.decode(files.cat_file(f"{place}/{MANIFEST}"), str(address))
     manifest.check(str(address), KIND, VERSION)
-    check_own(goal, KIND, unused=find_manifest(goal) != manifest)
+    is_there = find_manifest(goal) == manifest
+    check_own(goal, KIND, unused=not is_there)
+    names = [] if is_there else [*manifest.files.values()]
 
     def get() -> Manifest:
-        names = [*manifest.files.values()] if find_manifest(goal) != manifest else []
-        with as_input_errors(str(address), "copied"):
-            files.get([f"{place}/{name}" for name in names], [f"{goal}/{name}" for name in names], **_bar(progress))
+        with as_input_errors(address, "copied"):
+            _copy(files.get, place, goal, names, progress)
         for name in names:
             with (goal / name).open("rb+") as file:
                 sync_file(file)
-        check_content(goal, *open_arrays(goal, manifest, verify=True), verify=True)
+        check_content(goal, manifest.meta, open_arrays(goal, manifest, verify=True))
         return manifest
 
     publish(goal, KIND, get)
-    return _size(goal, manifest)
+    return sum(array.nbytes for array in open_arrays(goal, manifest).values())
 
 
-def _size(folder: Path, manifest: Manifest) -> int:
-    return sum((folder / name).stat().st_size for name in manifest.files.values())
+def _copy(copy: Callable[..., Any], source: object, goal: object, names: list[str], progress: bool) -> None:
+    """Copy files of one folder to another by `put` or `get` of a file system."""
+    from fsspec.callbacks import NoOpCallback, TqdmCallback
 
-
-def _opened(address: str | Path) -> tuple[Any, str]:
-    """The file system of an address or of a path of this machine, and the folder's path in it."""
-    with as_input_errors(str(address), "opened"):
-        files, folder = file_system(address_in(str(address)) or str(address))
-    return files, folder.rstrip("/")
-
-
-def _bar(progress: bool) -> dict[str, Any]:
-    """The argument of fsspec that shows progress."""
-    if not progress:
-        return {}
-    from fsspec.callbacks import TqdmCallback
-
-    return {"callback": TqdmCallback({"unit": " files"})}
+    callback = TqdmCallback({"unit": " files"}) if progress else NoOpCallback()
+    copy([f"{source}/{name}" for name in names], [f"{goal}/{name}" for name in names], callback=callback)

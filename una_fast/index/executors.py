@@ -5,35 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from una_fast.errors import InputError
-from una_fast.parallel import n_cores
+from una_fast.parallel import map_ahead, n_cores
 from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
 RETRIES = 3  # by Dask, of a task whose worker died
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
 LEAST = 512 << 20
 TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
-RANK_FACTOR = 4  # bytes that sorting a range of ranks takes for each byte of its strings and scores
 SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger ones save nothing more
 N_BUCKETS = 4096  # of hashes of strings; a hash range is some of them
 
@@ -51,116 +41,91 @@ def memory_bytes(memory: str | int | None) -> int:
     match = SIZE.fullmatch(str(memory))
     if not match:
         raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
-    n_bytes = int(float(match[1]) * UNITS[match[2].upper()])
+    number, prefix, binary = match.groups()
+    n_bytes = int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
     if n_bytes < LEAST:
         raise InputError(f"memory is {memory!r}: a build takes at least {LEAST >> 20} MiB; give that or more")
     return n_bytes
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What the tasks of a build may take.
+class Runner:
+    """Runs the tasks of a stage.
 
     Attributes:
-        task: Bytes of memory of one task.
-        slots: How many tasks run at once.
+        executor: of concurrent.futures.
+        slots: how many tasks it runs at once.
+        task_bytes: of memory that one task may take.
+        progress: show a progress bar.
     """
 
-    task: int
+    executor: Executor
     slots: int
+    task_bytes: int
+    progress: bool
 
     @classmethod
-    def of(cls, memory: int, processes: int, threads: int) -> Budget:
-        """The budget of `processes` processes, of `threads` threads each, that share `memory` bytes.
+    def on(cls, executor: Any, memory: str | int | None, progress: bool) -> Runner:
+        """The runner on an Executor, or on a Dask client, which has `get_executor`.
+
+        memory: for all workers of an Executor together, or for each worker process of a cluster; see `memory_bytes`.
 
         Raises InputError if that is not enough for the smallest splits.
         """
-        slots = processes * threads
-        task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
-        if task < TEXT_FACTOR * SMALLEST:
-            least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
-            raise InputError(
-                f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
-            )
-        return cls(task, slots)
+        if is_cluster(executor):
+            threads_of: dict[str, int] = executor.nthreads()
+            if not threads_of:
+                raise InputError("the cluster has no worker: start some, then build again")
+            slots, task_bytes = sum(threads_of.values()), task_memory(memory_bytes(memory), 1, max(threads_of.values()))
+            return cls(executor.get_executor(pure=False, retries=RETRIES), slots, task_bytes, progress)
+        if not callable(getattr(executor, "submit", None)):
+            kind = type(executor).__name__
+            raise InputError(f"executor is {kind}: give an executor of concurrent.futures or a Dask client")
+        slots = getattr(executor, "_max_workers", None) or n_cores(None)
+        processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
+        return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
         """Bytes of the text of a split."""
-        return min(max(self.task // TEXT_FACTOR, SMALLEST), LARGEST)
+        return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """How many hash ranges: a task holds the distinct strings of one, and their numbers in all splits."""
-        return min(max(-(-text_bytes // (self.task // 2)), 1), N_BUCKETS)
+        """The number of ranges of hashes, and of ranks; a task holds the strings of one, and where splits have them."""
+        return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
-    def n_ranges(self, n_bytes: int) -> int:
-        """How many ranges of ranks, for `n_bytes` bytes of distinct strings and scores."""
-        return max(-(-RANK_FACTOR * n_bytes // self.task), 1)
-
-
-@dataclass(frozen=True)
-class Runner:
-    """Runs the tasks of a stage. budget: the memory of each, and how many the executor runs at once."""
-
-    executor: Executor
-    budget: Budget
-    progress: bool
-
-    def run(self, stage: str, function: Callable[..., None], tasks: Iterable[tuple[Any, ...]]) -> None:
-        """Call ``function(*task)``, a function of a module, for each task; a few more are asked for than run at once.
+    def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """What ``function(*task)``, a function of a module, returns for each task, in order.
 
         Raises:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
         """
         logger.info("stage %s", stage)
-        running: set[Future[None]] = set()
-        with tqdm(desc=stage, unit=" tasks", disable=not self.progress) as bar:
-            try:
-                for task in tasks:
-                    running.add(self.executor.submit(function, *task))
-                    while len(running) > self.budget.slots + 1:
-                        running = self._ended(running, bar)
-                while running:
-                    running = self._ended(running, bar)
-            except BaseException as error:
-                for future in running:
-                    future.cancel()
-                wait(running)
-                raise _lost_worker(stage, error) if _is_loss(error) else error from None
-
-    @staticmethod
-    def _ended(running: set[Future[None]], bar: Any) -> set[Future[None]]:
-        """The tasks that still run when at least one has ended."""
-        ended, running_on = wait(running, return_when=FIRST_COMPLETED)
-        for future in ended:
-            future.result()
-        bar.update(len(ended))
-        return running_on
+        ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
+        try:
+            with closing(ended), tqdm(ended, desc=stage, unit=" tasks", disable=not self.progress) as bar:
+                return [result for _, result in bar]
+        except Exception as error:
+            if not isinstance(error, (BrokenExecutor, CancelledError)) and "distributed." not in type(error).__module__:
+                raise
+            raise InputError(
+                f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory "
+                "ran out; finished files are kept: run the same again, and if it repeats, with a smaller `memory`"
+            ) from None
 
 
-@contextmanager
-def open_runner(executor: Any, n_jobs: int | None, memory: str | int | None, progress: bool) -> Iterator[Runner]:
-    """The runner of tasks on an executor: None for threads; an Executor; or a Dask client, which has `get_executor`.
+def task_memory(memory: int, processes: int, threads: int) -> int:
+    """Bytes that a task may take if `processes` processes, of `threads` threads each, share `memory` bytes.
 
-    memory: for all workers of an Executor together, or for each worker process of a cluster; see `memory_bytes`.
+    Raises InputError if that is not enough for the smallest splits.
     """
-    n_bytes = memory_bytes(memory)
-    if executor is None:
-        with ThreadPoolExecutor(n_cores(n_jobs)) as pool:
-            yield Runner(pool, Budget.of(n_bytes, 1, n_cores(n_jobs)), progress)
-    elif is_cluster(executor):
-        threads_of: dict[str, int] = executor.nthreads()
-        if not threads_of:
-            raise InputError("the cluster has no worker: start some, then build again")
-        budget = replace(Budget.of(n_bytes, 1, max(threads_of.values())), slots=sum(threads_of.values()))
-        yield Runner(executor.get_executor(pure=False, retries=RETRIES), budget, progress)
-    elif callable(getattr(executor, "submit", None)):
-        slots = getattr(executor, "_max_workers", None) or n_cores(None)
-        processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
-        yield Runner(executor, Budget.of(n_bytes, processes, slots // processes), progress)
-    else:
+    slots = processes * threads
+    task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
+    if task < TEXT_FACTOR * SMALLEST:
+        least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
         raise InputError(
-            f"executor is {type(executor).__name__}: give an executor of concurrent.futures or a Dask client"
+            f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
         )
+    return task
 
 
 def is_cluster(executor: Any) -> bool:
@@ -187,15 +152,3 @@ def check_workers(executor: Any, folder: Path) -> None:
 def worker_answer(folder: Path) -> tuple[str, bool]:
     """Runs on a worker: its version of una_fast, and whether it sees the folder."""
     return VERSION, folder.exists()
-
-
-def _is_loss(error: BaseException) -> bool:
-    """True for the error of an executor that has lost a worker or its scheduler."""
-    return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__module__.startswith("distributed.")
-
-
-def _lost_worker(stage: str, error: BaseException) -> InputError:
-    return InputError(
-        f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory ran out; "
-        "finished files are kept: run the same again, and if it repeats, with a smaller `memory`"
-    )

@@ -7,7 +7,6 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -26,8 +25,8 @@ from una_fast.corpus.word_tokenizers import (
 )
 from una_fast.errors import InputError, counted
 from una_fast.index.scores import term_frequency
-from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
-from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
+from una_fast.storage import cached_arrays, is_saved, resolved, save_arrays
+from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays, read_manifest
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -170,11 +169,7 @@ class Index:
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make)
 
     def _checked(self, row: int) -> int:
-        n = len(self)
-        try:
-            number = operator.index(row)
-        except TypeError:
-            raise TypeError(f"row {row!r}: give an integer from 0 to {n - 1:,}, or a slice such as 0:10") from None
+        n, number = len(self), operator.index(row)
         if not -n <= number < n:
             raise IndexError(f"row {number:,} of an index of {counted(n, 'document')}: give 0 to {n - 1:,}")
         return number % n
@@ -234,12 +229,15 @@ def load_index(
     if "://" in str(path):
         raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
     folder = Path(path)
-    meta, arrays = load_arrays(folder, KIND, VERSION, verify)
-    check_content(folder, meta, arrays, verify)
+    manifest = read_manifest(folder, KIND, VERSION)
+    meta, arrays = manifest.meta, open_arrays(folder, manifest, verify)
     if verify:
+        check_content(folder, meta, arrays)
         for part in sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
-            if manifest := find_manifest(part):
-                open_arrays(part, manifest, verify)
+            if cache := find_manifest(part):
+                open_arrays(part, cache, verify)
+    elif meta.get("score_law") != SCORE_LAW:
+        raise _not_ours(folder, "score_law")
     if corpus is not None:
         from una_fast.corpus.sources import check_sources, source_digests  # here, because readers take 0.1 s to import
 
@@ -285,17 +283,21 @@ def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, 
     return chunks, terms, rows, words
 
 
-def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray], verify: bool) -> None:
-    """Check types and lengths of an index; all values too with `verify`, 0.05 s for a million sentences.
+def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Check types, lengths and values of an index, in 0.05 s for a million sentences.
 
-    After `verify` no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
+    After that no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
     """
-    for name, is_right in chain(_type_checks(meta, arrays), _value_checks(arrays) if verify else ()):
+    for name, is_right in _checks(meta, arrays):
         if not is_right:
-            raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {name}; build it again")
+            raise _not_ours(folder, name)
 
 
-def _type_checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
+def _not_ours(folder: Path, name: str) -> InputError:
+    return InputError(f"{folder}: damaged, or not written by this una_fast: wrong {name}; build it again")
+
+
+def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
     """The name of each field and array, and whether it is right; each check relies on those before it."""
     for name, kind in META.items():
         yield name, type(meta.get(name)) is kind
@@ -304,24 +306,18 @@ def _type_checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterato
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
     chunks, terms, sentences, words = tables_of(arrays)
-    tables = {"chunks": vars(chunks), "terms": vars(terms), "sentences": vars(sentences), "words": vars(words)}
-    for name, (values, bounds) in ((name, table.values()) for name, table in tables.items()):
-        yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values)
-    yield "terms", 0 < len(terms) <= MAX_IDS
-    for name in SCORES:
-        yield name, len(arrays[name]) == len(terms)
+    tables = {"chunks": chunks, "terms": terms, "sentences": sentences, "words": words}
+    for name, (values, bounds) in ((name, vars(table).values()) for name, table in tables.items()):
+        yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values) and _never_falls(bounds)
+    yield "chunks", chunks.is_utf8()
+    yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8()
     yield "sentences", len(sentences) == len(words)
-
-
-def _value_checks(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
-    chunks, terms, sentences, words = tables_of(arrays)
-    yield "chunks", _never_falls(chunks.offsets) and chunks.is_utf8()
-    yield "terms", _never_falls(terms.offsets) and terms.is_utf8()
     for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
         largest = rows.values.view(np.uint32).max(initial=0)  # a negative id becomes larger than any valid one
-        yield name, _never_falls(rows.indptr) and (len(rows.values) == 0 or largest < len(strings))
+        yield name, len(rows.values) == 0 or largest < len(strings)
     for name, low, high in (("document_frequency", 1, len(words)), *((name, 0, sys.float_info.max) for name in SCORES)):
-        yield name, low <= arrays[name].min() and arrays[name].max() <= high  # False for NaN
+        values = arrays[name]
+        yield name, len(values) == len(terms) and low <= values.min() and values.max() <= high  # False for NaN
     yield "max_tfidf", _never_falls(-arrays["max_tfidf"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from una_fast._kernels.logarithm import fill_log
 from una_fast.arrays import ID, POINTER, SCORE, RaggedArray
 
 
-@dataclass(frozen=True)
-class TermScores:
+class TermScores(NamedTuple):
     """The scores of the V terms of a corpus of N documents.
 
     document_frequency: int64 (V,), N_t; idf: float64 (V,), -ln(N_t / N); max_tfidf: float64 (V,), s, the highest
@@ -24,10 +23,6 @@ class TermScores:
     document_frequency: np.ndarray
     idf: np.ndarray
     max_tfidf: np.ndarray
-
-    def take(self, order: np.ndarray) -> TermScores:
-        """The scores of the terms ``order``, in that order."""
-        return TermScores(self.document_frequency[order], self.idf[order], self.max_tfidf[order])
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:

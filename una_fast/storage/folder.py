@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from una_fast.errors import InputError
 from una_fast.storage.files import (
@@ -59,20 +58,18 @@ class Manifest:
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     def encode(self) -> bytes:
-        """The bytes of the file: JSON, with a checksum of the rest as "seal"."""
-        return (json.dumps({**asdict(self), "seal": _seal(asdict(self))}, indent=1, sort_keys=True) + "\n").encode()
+        """The bytes of the file."""
+        return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
     def decode(cls, data: bytes, folder: str) -> Manifest:
-        """The manifest of these bytes. Raises InputError, with the `folder`, if a byte differs from what was written.
+        """The manifest of these bytes. Raises InputError, with the `folder`, if they are none.
 
         Names of arrays are checked too, because whoever wrote the manifest could lead out of the folder by them.
         """
         try:
-            fields = json.loads(data)
-            if fields.pop("seal") != _seal(fields):
-                raise ValueError("a byte differs")
-            manifest = cls(**fields)
+            content = json.loads(data)
+            manifest = cls(*(content[field.name] for field in fields(cls)))
             if not all(map(ARRAY_FILE.fullmatch, manifest.files.values())):
                 raise ValueError("a name is no array's")
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -99,10 +96,11 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
     """
 
     def write() -> Manifest:
-        manifest = Manifest(kind, version, meta, {name: _npy_checksum(array) for name, array in arrays.items()})
+        files = {name: _npy_file(array) for name, array in arrays.items()}
+        manifest = Manifest(kind, version, meta, {name: checksum_of(parts) for name, parts in files.items()})
         for name, file_name in manifest.files.items():
             with new_file(folder / file_name) as file:
-                _write_npy(file.write, arrays[name])
+                file.writelines(files[name])
         return manifest
 
     publish(folder, kind, write)
@@ -144,15 +142,10 @@ def load_arrays(folder: Path, kind: str, version: int, verify: bool = False) -> 
             changed byte.
     """
     manifest = read_manifest(folder, kind, version)
-    try:
-        return open_arrays(folder, manifest, verify)
-    except InputError:
-        if find_manifest(folder) == manifest:
-            raise
-    return load_arrays(folder, kind, version, verify)  # another process saved there meanwhile
+    return manifest.meta, open_arrays(folder, manifest, verify)
 
 
-def open_arrays(folder: Path, manifest: Manifest, verify: bool = False) -> tuple[dict[str, Any], Arrays]:
+def open_arrays(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
     """The arrays of a folder that a manifest lists; see `load_arrays`."""
     arrays = {}
     for name, file in manifest.files.items():
@@ -168,7 +161,7 @@ def open_arrays(folder: Path, manifest: Manifest, verify: bool = False) -> tuple
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: damaged or missing ({reason}); {REBUILD}") from error
         arrays[name] = np.asarray(mapped)
-    return manifest.meta, arrays
+    return arrays
 
 
 def cached_arrays(folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays]) -> Arrays:
@@ -253,16 +246,8 @@ def read_manifest(folder: Path, kind: str, version: int) -> Manifest:
     return manifest
 
 
-def _npy_checksum(array: np.ndarray) -> str:
-    checksum = xxhash.xxh3_64()
-    _write_npy(checksum.update, array)
-    return checksum.hexdigest()
-
-
-def _write_npy(write: Callable[[bytes], Any], array: np.ndarray) -> None:
-    """Write a .npy file by calls of `write`; into a file numpy writes by C, whose error does not name a full disk."""
-    np.lib.format.write_array(SimpleNamespace(write=write), array, version=(1, 0), allow_pickle=False)
-
-
-def _seal(fields: dict[str, Any]) -> str:
-    return checksum_of([json.dumps(fields, sort_keys=True).encode()])
+def _npy_file(array: np.ndarray) -> list[bytes | memoryview]:
+    """The content of a .npy file: its header, and the array's memory."""
+    array, header = np.ascontiguousarray(array), io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    return [header.getvalue(), array.data]
