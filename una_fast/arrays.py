@@ -97,10 +97,11 @@ class StringTable(Sequence[str]):
         _, offsets, utf8 = strings.take(numbers).buffers()  # a fourth of the time of `RaggedArray.take`
         return StringTable(np.frombuffer(utf8, dtype=np.uint8), np.frombuffer(offsets, dtype=POINTER))
 
-    def followed_by(self, other: StringTable) -> StringTable:
-        """These strings, then the strings of `other`."""
-        utf8 = np.concatenate([self.utf8, other.utf8])
-        return StringTable(utf8, np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]))
+    def followed_by(self, *others: StringTable) -> StringTable:
+        """These strings, then those of the `others`."""
+        tables = [self, *others]
+        lengths = np.concatenate([np.diff(table.offsets) for table in tables])
+        return StringTable(np.concatenate([table.utf8 for table in tables]), row_bounds(lengths))
 
     def exchanged(self, rows: np.ndarray, strings: Sequence[str]) -> StringTable:
         """These strings, with `strings` in the place of the strings ``rows``, integers (m,)."""

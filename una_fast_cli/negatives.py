@@ -193,7 +193,7 @@ def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator
     texts: Iterable[str] = augmenter.index
     if values["corpus"]:
         sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
-        texts = (text for source in sources for block in source.blocks() for text in block.texts())
+        texts = (text for source in sources for block in source.blocks() for text in block)
     texts = islice(texts, values["rows"])
     for start in count(0, BATCH_ROWS):
         if not (batch := list(islice(texts, BATCH_ROWS))):

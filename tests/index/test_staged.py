@@ -104,9 +104,7 @@ def test_what_the_build_in_memory_warns_of_is_warned_of(shards, tmp_path, monkey
         built(shards / "d.csv", folder=tmp_path / "index")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"), [("é".encode("latin1"), "byte .* of the text is not UTF-8"), (b"x" * 99, "longer than 50 bytes")]
-)
+@pytest.mark.parametrize(("line", "said"), [("é".encode("latin1"), "not UTF-8"), (b"x" * 99, "longer than 50 bytes")])
 def test_errors_in_a_part_of_a_file_name_its_line(tmp_path, monkeypatch, line, said):
     path = tmp_path / "corpus.txt"
     path.write_bytes(b"a line\n" * 30 + line + b"\n" + b"a line\n" * 30)

@@ -21,12 +21,8 @@ WITH_NEWLINES = [*LINES, "two\nlines", "carriage\rreturn"]
 
 
 def read(corpus: Any, column: str = "text", **options: Any) -> list[str]:
-    return [
-        block.data[start:stop].tobytes().decode("utf-8")
-        for source in open_sources(corpus, Reading(column, **options))
-        for block in source.blocks()
-        for start, stop in zip(block.starts, block.stops, strict=True)
-    ]
+    sources = open_sources(corpus, Reading(column, **options))
+    return [text for source in sources for block in source.blocks() for text in block]
 
 
 def write_text(path: Path, lines: list[str]) -> None:

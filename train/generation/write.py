@@ -179,7 +179,7 @@ def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
     """Every sentence of the files, blank ones too, read as training reads them."""
     for source in open_sources([Path(name) for name in corpus], Reading(column)):
         for block in source.blocks():
-            yield from block.texts()
+            yield from block
 
 
 def _finish(

@@ -1,4 +1,4 @@
-"""Sources of documents, which yield blocks of UTF-8; and how texts, rows and Arrow arrays become blocks."""
+"""Sources of documents, which yield tables of strings; and how texts, rows and Arrow arrays become such tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from una_fast.arrays import POINTER, row_bounds
+from una_fast.arrays import POINTER, StringTable, row_bounds
 from una_fast.corpus.remote import RemoteFile
 from una_fast.errors import InputError
 
@@ -45,45 +45,27 @@ class Reading:
         return ROW_FACTOR * (self.max_document_bytes or MAX_DOCUMENT_BYTES)
 
 
-@dataclass(frozen=True)
-class Block:
-    """Documents ``data[starts[i]:stops[i]]``.
-
-    Attributes:
-        data: uint8 (B,), valid UTF-8 in each document.
-        starts: int64 (n,).
-        stops: int64 (n,).
-    """
-
-    data: np.ndarray
-    starts: np.ndarray
-    stops: np.ndarray
-
-    def texts(self) -> Iterator[str]:
-        """The documents as strings."""
-        for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
-            yield self.data[start:stop].tobytes().decode("utf-8")
-
-
 class Source(ABC):
-    """One source of documents. `blocks` can be read once; `digest` and `remark` are called after that."""
+    """One source of documents. `blocks` can be read once; `digest` is called after that."""
 
     name: str
     reading: Reading
+    row = "row"  # what errors call a document
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[StringTable]:
         """The documents, in order. Raises InputError for one that is longer than the reading's limit."""
         limit, n_documents = self.reading.max_document_bytes, 0
         for block in self._blocks():
-            lengths = block.stops - block.starts
+            lengths = np.diff(block.offsets)
             if limit is not None and lengths.max(initial=0) > limit:
-                raise too_long(self._place(n_documents + int(lengths.argmax())), limit)
-            n_documents += len(block.starts)
+                number = n_documents + int(lengths.argmax()) + 1
+                raise too_long(f"{getattr(self, 'path', self.name)}, {self.row} {number:,}", limit)
+            n_documents += len(block)
             yield block
 
     @abstractmethod
-    def _blocks(self) -> Iterator[Block]:
-        """The documents, in order."""
+    def _blocks(self) -> Iterator[StringTable]:
+        """The documents, in order, about BLOCK_BYTES at a time."""
 
     @abstractmethod
     def digest(self) -> str:
@@ -92,14 +74,6 @@ class Source(ABC):
     def identity(self) -> list[Any]:
         """What differs once the source has changed; nothing for an iterable, which is read only once."""
         return []
-
-    def remark(self, n_documents: int) -> str:
-        """A warning to the user about a source that gave `n_documents` documents, or ""."""
-        return ""
-
-    def _place(self, document: int) -> str:
-        """How an error names a document, by its number from 0."""
-        return f"{getattr(self, 'path', self.name)}, row {document + 1:,}"
 
 
 class FileSource(Source):
@@ -139,18 +113,16 @@ class FileSource(Source):
 class TextSource(Source):
     """A source whose digest is made of its text: of all documents, one after another, and of their lengths in bytes."""
 
-    def __init__(self, name: str, reading: Reading, documents: Iterator[Block]):
+    def __init__(self, name: str, reading: Reading, documents: Iterator[StringTable]):
         self.name = name
         self.reading = reading
         self._documents = documents
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
-    def _blocks(self) -> Iterator[Block]:
-        """The documents, in order; within a block nothing lies between them."""
+    def _blocks(self) -> Iterator[StringTable]:
         for block in self._documents:
-            self._lengths.update((block.stops - block.starts).astype("<i8").tobytes())
-            if len(block.starts):
-                self._text.update(block.data[block.starts[0] : block.stops[-1]].tobytes())
+            self._lengths.update(np.diff(block.offsets).astype("<i8").data)
+            self._text.update(block.utf8.data)
             yield block
 
     def digest(self) -> str:
@@ -182,8 +154,8 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         ) from error
 
 
-def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
-    """Blocks of about BLOCK_BYTES of documents of UTF-8."""
+def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
+    """Tables of about BLOCK_BYTES of documents of UTF-8."""
     held: list[bytes] = []
     n_bytes = 0
     for document in documents:
@@ -196,37 +168,25 @@ def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
         yield block_of(held)
 
 
-def block_of(documents: Sequence[bytes]) -> Block:
-    """One block of documents of UTF-8."""
-    bounds = row_bounds([len(document) for document in documents])
-    return Block(np.frombuffer(b"".join(documents), dtype=np.uint8), bounds[:-1], bounds[1:])
+def block_of(documents: Sequence[bytes]) -> StringTable:
+    """The table of documents of UTF-8."""
+    return StringTable(np.frombuffer(b"".join(documents), dtype=np.uint8), row_bounds([*map(len, documents)]))
 
 
-def joined(blocks: Iterable[Block], n_bytes: int) -> Iterator[Block]:
-    """The same documents in blocks of at least `n_bytes` bytes, but for the last one."""
-    held: list[Block] = []
-    size = 0
+def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:
+    """The same documents in tables of at least `n_bytes` bytes, but for the last one."""
+    held: list[StringTable] = []
     for block in blocks:
-        if len(block.starts):
-            held.append(block)
-            size += int(block.stops[-1] - block.starts[0])
-        if size >= n_bytes:
-            yield _as_one(held)
-            held, size = [], 0
+        held.append(block)
+        if sum(len(each.utf8) for each in held) >= n_bytes:
+            yield held[0].followed_by(*held[1:])
+            held = []
     if held:
-        yield _as_one(held)
+        yield held[0].followed_by(*held[1:])
 
 
-def _as_one(blocks: Sequence[Block]) -> Block:
-    texts = [block.data[block.starts[0] : block.stops[-1]] for block in blocks]
-    moved = row_bounds([*map(len, texts)])[:-1] - [block.starts[0] for block in blocks]
-    starts = np.concatenate([block.starts + by for block, by in zip(blocks, moved, strict=True)])
-    stops = np.concatenate([block.stops + by for block, by in zip(blocks, moved, strict=True)])
-    return Block(np.concatenate(texts), starts, stops)
-
-
-def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[Block]:
-    """A block for each Arrow array of text; its text is not copied."""
+def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
+    """A table for each Arrow array of text; its text is not copied."""
     row = 0
     for values in arrays:
         if values.null_count:
@@ -245,7 +205,8 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[Block]:
             values = values.cast(pa.large_string())
             _, offsets, data = values.buffers()
             bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
-            yield Block(np.frombuffer(data or b"", dtype=np.uint8), bounds[:-1], bounds[1:])
+            utf8 = np.frombuffer(data or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]
+            yield StringTable(utf8, bounds - bounds[0])
         row += len(values)
 
 

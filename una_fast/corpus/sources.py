@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from una_fast.arrays import StringTable
 from una_fast.corpus.files import COMPRESSIONS, JsonFile, JsonLinesFile, TextFile
 from una_fast.corpus.remote import RemoteFile, address_in, remote_files
-from una_fast.corpus.source import Block, FileSource, Reading, Source, naming_file, unreadable
+from una_fast.corpus.source import FileSource, Reading, Source, naming_file, unreadable
 from una_fast.corpus.tables import CsvFile, ParquetFile, open_object
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.storage import is_saved
@@ -49,20 +50,18 @@ class CorpusReader:
 
     Attributes:
         summaries: name, n_documents and xxh3_128 of each source that is read.
-        remarks: what the user is to be warned of.
     """
 
     def __init__(self, corpus: Any, reading: Reading):
         self._sources = open_sources(corpus, reading)
         self.summaries: list[dict[str, Any]] = []
-        self.remarks: list[str] = []
 
     @property
     def n_documents(self) -> int:
         """The number of documents that are read."""
         return sum(summary["n_documents"] for summary in self.summaries)
 
-    def blocks(self, ahead: Callable[[Iterator[Block]], Iterable[Block]] = iter) -> Iterator[Block]:
+    def blocks(self, ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter) -> Iterator[StringTable]:
         """The documents of all sources. ahead: reads the blocks of a file in another thread.
 
         Raises InputError for a source without a document, and for a file that changes meanwhile.
@@ -71,11 +70,10 @@ class CorpusReader:
             identity, n_documents = source.identity(), 0
             # a caller's iterable may work in the caller's thread only
             for block in ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks():
-                n_documents += len(block.starts)
+                n_documents += len(block)
                 yield block
             if n_documents == 0:
                 raise InputError(f"{source.name}: it holds no sentence")
-            self.remarks += filter(None, [source.remark(n_documents)])
             self.summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
             if source.identity() != identity:  # the digest has read it once more
                 raise InputError(f"{source.name}: changed since the build was started: run the build again")

@@ -5,6 +5,7 @@ Arrow reads them in batches of rows, and only the column that holds the text.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from una_fast.arrays import StringTable
 from una_fast.corpus.files import opened
 from una_fast.corpus.source import (
     BATCH_ROWS,
-    Block,
     FileSource,
     Reading,
     Source,
@@ -29,7 +30,7 @@ from una_fast.corpus.source import (
     missing_column,
     too_long,
 )
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, InputWarning, counted
 
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 
@@ -40,8 +41,6 @@ class CsvFile(FileSource):
     In a .csv cells may be in quotation marks. In a .tsv a quotation mark is an ordinary character, as most programs
     that write .tsv mean it. `Reading.quoting` overrides both.
     """
-
-    _n_line_ends = 0  # inside of documents
 
     @property
     def _has_tabs(self) -> bool:
@@ -54,24 +53,22 @@ class CsvFile(FileSource):
     def _key(self) -> str:
         return self.reading.column + ("" if self._has_quotes else " without quotation marks")
 
-    def _blocks(self) -> Iterator[Block]:
-        column = self.reading.column
+    def _blocks(self) -> Iterator[StringTable]:
+        """The documents. Warns of cells in quotation marks that hold line ends."""
+        column, n_documents, n_line_ends = self.reading.column, 0, 0
         try:
-            try:
-                with self._opened([column]) as batches:
-                    arrays = (batch.column(0) for batch in batches)
-                    for block in arrow_blocks(arrays, f"{self.path}, column {column!r}"):
-                        text = block.data[block.starts[0] : block.stops[-1]]
-                        self._n_line_ends += int(np.count_nonzero(text == ord("\n")))
-                        yield block
-            except KeyError:
-                with self._opened(None) as batches:
-                    raise missing_column(str(self.path), column, batches.schema.names) from None
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            if "straddl" in str(error):
-                raise too_long(f"{self.path}: a row", self.reading.max_row_bytes) from error
-            hint = f"; {NO_QUOTING}" if self._has_quotes else ""
-            raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
+            with self._opened([column]) as batches:
+                for block in arrow_blocks((batch.column(0) for batch in batches), f"{self.path}, column {column!r}"):
+                    n_documents += len(block)
+                    n_line_ends += int(np.count_nonzero(block.utf8 == ord("\n")))
+                    yield block
+        except KeyError:
+            with self._opened(None) as batches:
+                raise missing_column(str(self.path), column, batches.schema.names) from None
+        if n_line_ends:
+            line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
+            said = f"{self.path}: {line_ends} in quotation marks, inside of {documents}; {NO_QUOTING}"
+            warnings.warn(said, InputWarning, stacklevel=2)
 
     @contextmanager
     def _opened(self, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
@@ -85,35 +82,28 @@ class CsvFile(FileSource):
             newlines_in_values=self._has_quotes,
         )
         read = pa.csv.ReadOptions(block_size=self.reading.max_row_bytes)  # a row must fit
-        with opened(self.path) as file, pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
-            yield batches
-
-    def remark(self, n_documents: int) -> str:
-        """The warning that cells in quotation marks hold line ends, or ""."""
-        if not self._n_line_ends:
-            return ""
-        line_ends = counted(self._n_line_ends, "line end")
-        return (
-            f"{self.path}: {line_ends} in quotation marks, inside of {counted(n_documents, 'document')}; {NO_QUOTING}"
-        )
+        try:
+            with opened(self.path) as file:
+                with pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
+                    yield batches
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if "straddl" in str(error):
+                raise too_long(f"{self.path}: a row", self.reading.max_row_bytes) from error
+            hint = f"; {NO_QUOTING}" if self._has_quotes else ""
+            raise InputError(f"{self.path} cannot be read as a table: {error}{hint}") from error
 
 
 class ParquetFile(FileSource):
     """A .parquet."""
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[StringTable]:
         column = self.reading.column
-        with self._opened() as file:
-            if column not in file.schema_arrow.names:
-                raise missing_column(str(self.path), column, file.schema_arrow.names)
-            arrays = (batch.column(0) for batch in file.iter_batches(BATCH_ROWS, columns=[column]))
-            yield from arrow_blocks(arrays, f"{self.path}, column {column!r}")
-
-    @contextmanager
-    def _opened(self) -> Iterator[pa.parquet.ParquetFile]:
         try:
             with pa.parquet.ParquetFile(self.path if isinstance(self.path, Path) else self.path.open("rb")) as file:
-                yield file
+                if column not in file.schema_arrow.names:
+                    raise missing_column(str(self.path), column, file.schema_arrow.names)
+                arrays = (batch.column(0) for batch in file.iter_batches(BATCH_ROWS, columns=[column]))
+                yield from arrow_blocks(arrays, f"{self.path}, column {column!r}")
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{self.path} cannot be read as parquet: {error}") from error
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -39,10 +38,10 @@ from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
-from una_fast.corpus.source import Block, Reading, block_of
+from una_fast.corpus.source import Reading, block_of
 from una_fast.corpus.sources import CorpusReader
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError
 from una_fast.parallel import Workers
 
 logger = logging.getLogger(__name__)
@@ -85,8 +84,6 @@ def parse_corpus(
     parser, reader = Parser(word_tokenizer(tokenizer, lowercase)), CorpusReader(corpus, reading or Reading())
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
         parser.add(reader.blocks(workers.read_ahead), workers, bar.update)
-        for remark in reader.remarks:
-            warnings.warn(remark, InputWarning, stacklevel=3)
         chunks, sentences, vocabulary, words = parser.result(workers)
     logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
     if not len(vocabulary):
@@ -150,9 +147,7 @@ class NumberedRows:
         sets, self._sets = list(self._sets.values()), {}
         if len(sets) == 1:
             return StringTable(*sets[0].strings()), {sets[0]: np.arange(len(sets[0]), dtype=ID)}
-        together = StringTable.from_strings([])
-        for strings in sets:
-            together = together.followed_by(StringTable(*strings.strings()))
+        together = StringTable.from_strings([]).followed_by(*(StringTable(*strings.strings()) for strings in sets))
         places = np.concatenate([np.empty(0, dtype=POINTER), *(strings.first_places() for strings in sets)])
         order, joined = np.argsort(places, kind="stable"), StringSet(len(places))
         numbers = np.empty(len(order), dtype=ID)
@@ -171,15 +166,17 @@ class Parser:
         self._chunks = NumberedRows("chunks")
         self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
 
-    def add(self, blocks: Iterable[Block], workers: Workers, progress: Callable[[int], Any] = lambda n: None) -> None:
+    def add(
+        self, blocks: Iterable[StringTable], workers: Workers, progress: Callable[[int], Any] = lambda n: None
+    ) -> None:
         """Add the documents of all blocks. progress: called with the number in each."""
 
-        def number(chunks: StringSet, place: int, block: Block) -> tuple[np.ndarray, np.ndarray]:
-            return chunks.add_chunks(block.data, block.starts, block.stops, place)
+        def number(chunks: StringSet, place: int, block: StringTable) -> tuple[np.ndarray, np.ndarray]:
+            return chunks.add_chunks(block.utf8, block.offsets[:-1], block.offsets[1:], place)
 
         for block in self._chunks.extend(workers, blocks, number):
             if self._words is None:
-                progress(len(block.starts))
+                progress(len(block))
             else:
                 self._words.add(block, progress)
 
@@ -200,10 +197,10 @@ class SentenceWords:
         self._words = [np.empty(0, dtype=ID)]
         self._lengths: list[int] = []
 
-    def add(self, block: Block, progress: Callable[[int], Any] = lambda n: None) -> None:
+    def add(self, block: StringTable, progress: Callable[[int], Any] = lambda n: None) -> None:
         """Tokenise the documents of a block. progress: called after each one, because a tokenizer may be slow."""
         ids: list[int] = []
-        for text in block.texts():
+        for text in block:
             words = self._tokenizer.words(text)
             ids += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
             self._lengths.append(len(words))

@@ -8,7 +8,6 @@ takes the scans of equal splits.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,7 +19,7 @@ from una_fast.arrays import check_id_range
 from una_fast.corpus.source import Reading, joined
 from una_fast.corpus.sources import CorpusReader
 from una_fast.corpus.word_tokenizers import Split, probe_words, tokenizer_name
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError
 from una_fast.index.executors import Runner, check_workers
 from una_fast.index.index import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
 from una_fast.index.stages import (
@@ -67,8 +66,6 @@ def build_in_stages(
         runner = Runner.on(executor, memory, progress)
         check_workers(executor, work)
         scans = _scan(reader, tokenizer, lowercase, made_by, work, runner)
-        for remark in reader.remarks:
-            warnings.warn(remark, InputWarning, stacklevel=3)
         about = [read_meta(path) for path in scans]
         if not any(meta["n_words"] for meta in about):
             _delete(work, "scan-*.pack")

@@ -31,7 +31,6 @@ import numpy as np
 from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet, hash_strings
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
-from una_fast.corpus.source import Block
 from una_fast.corpus.word_tokenizers import NAMED, Split, word_tokenizer
 from una_fast.corpus.words import Parser
 from una_fast.index.executors import N_BUCKETS
@@ -128,7 +127,7 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
     if output.exists():  # written by a worker that was lost before it could say so
         return
     with Pack(split) as pack:
-        meta, block = pack.meta, Block(*(pack.read(name) for name in ("data", "starts", "stops")))
+        meta, block = pack.meta, StringTable(pack.read("utf8"), pack.read("offsets"))
     parser, here = Parser(word_tokenizer(tokenizer, lowercase)), Workers(1)
     with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
         parser.add([block], here)
@@ -145,7 +144,7 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
             of_kind |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
         arrays |= {f"{kind}_{name}": array for name, array in of_kind.items()}
         arrays |= {f"{ROWS[kind]}_values": ids.values, f"{ROWS[kind]}_lengths": ids.lengths().astype(ID)}
-    write_pack(output, {**meta, "n_words": len(word_ids.values), "n_bytes": len(block.data)}, arrays)
+    write_pack(output, {**meta, "n_words": len(word_ids.values), "n_bytes": len(block.utf8)}, arrays)
     split.unlink(missing_ok=True)
 
 
@@ -220,8 +219,7 @@ def rank_strings(kind: str, merged: PackFiles, low: Key | None, high: Key | None
         ranks[order] = np.arange(first_rank, first_rank + len(order), dtype=ID)
         arrays = {name: gather(name)[order] for name in SCORES} if kind == "terms" else {}
         tables = [pack.read_strings("", *span) for pack, *span in zip(packs, starts, stops, strict=True)]
-    lengths = np.concatenate([np.diff(table.offsets) for table in tables])
-    strings = StringTable(np.concatenate([table.utf8 for table in tables]), row_bounds(lengths)).take(order)
+    strings = tables[0].followed_by(*tables[1:]).take(order)
     arrays |= {f"{kind}_utf8": strings.utf8, f"{kind}_lengths": np.diff(strings.offsets)}
     write_pack(output, {}, {**arrays, "ranks": ranks, "bounds": row_bounds(np.subtract(stops, starts))})
 
