@@ -34,7 +34,7 @@ from una_fast.storage import is_saved
 KINDS = ("alone", "processes", "worker", "dask")
 SPLITS = 12  # of the corpus
 MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped, of about a hundred
-STAGES = ("scan", "merge", "rank", "label", "number", "write")
+STAGES = ("scan", "merge", "rank", "label", "write")
 
 
 def build(kind: str, corpus: Path, folder: Path) -> None:
@@ -62,7 +62,7 @@ def cut_finely(split_bytes: int) -> None:
     """Let builds have many small tasks. Without fsync, since a kill is no power cut."""
     os.fsync = lambda handle: None
     Runner.split_bytes = lambda self: split_bytes
-    Runner.n_partitions = lambda self, n_bytes: 3
+    Runner.n_partitions = lambda self, text_bytes: 3
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:

@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import una_fast
-from support.alphabet import text
 from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
 from una_fast.corpus import files, tables
 from una_fast.corpus.words import parse_corpus
@@ -104,7 +102,7 @@ def test_split_lines_is_split_at_newlines(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", r"a\.txt is empty"),
+        ("a.txt", b"", r"a\.txt: it holds no sentence"),
         ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
         ("a", b"x", "unknown kind of file"),
         ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: not UTF-8; convert the file"),

@@ -73,7 +73,7 @@ def test_folders_and_globs_are_their_files_in_order(folder: Path, tmp_path: Path
     with pytest.raises(InputError, match=r"\*\.md: unknown kind of file; known are \.txt"):
         read(folder / "*.md")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: an empty folder"):
+    with pytest.raises(InputError, match="empty: no such file, or an empty folder"):
         read(tmp_path / "empty")
 
 

@@ -174,7 +174,7 @@ def test_a_field_of_another_type_is_refused(built, tmp_path, name):
     meta, arrays = load_arrays(built, KIND, VERSION)
     save_arrays(tmp_path / "index", KIND, VERSION, {**meta, name: None}, arrays)
     with pytest.raises(InputError, match=f"wrong {name}; build it again"):
-        una_fast.load_index(tmp_path / "index")
+        una_fast.load_index(tmp_path / "index", verify=True)
 
 
 def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):

@@ -60,22 +60,25 @@ def opened(path: Path | RemoteFile) -> Iterator[IO[bytes]]:
         raise unreadable(path, error) from error
 
 
-def numbered_lines(path: Path | RemoteFile, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """The text of a file in parts of about BLOCK_BYTES that end where a line ends, each with its first line's number.
+def whole_lines(path: Path | RemoteFile, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
+    """The text of a file in parts of about BLOCK_BYTES that end where a line ends, each with its place in bytes.
 
     A line that is too long is refused before it fills the memory.
     """
-    number = 1
+    at = 0
     with opened(path) as file:
         while lines := file.read(BLOCK_BYTES):
-            rest, last = (
-                file.readline(-1 if max_line_bytes is None else max_line_bytes + 1),
-                number + lines.count(b"\n"),
-            )
+            rest = file.readline(-1 if max_line_bytes is None else max_line_bytes + 1)
             if max_line_bytes is not None and len(rest) > max_line_bytes:
-                raise too_long(f"{path}, line {last:,}", max_line_bytes)
-            yield number, lines + rest
-            number = last + 1
+                raise too_long(f"{path}, line {line_number(path, at + len(lines)):,}", max_line_bytes)
+            yield at, lines + rest
+            at += len(lines) + len(rest)
+
+
+def line_number(path: Path | RemoteFile, at: int) -> int:
+    """The number, from 1, of the line that holds byte `at` of the text; counted for error messages only."""
+    with opened(path) as file:
+        return 1 + sum(file.read(min(BLOCK_BYTES, at - start)).count(b"\n") for start in range(0, at, BLOCK_BYTES))
 
 
 class TextFile(FileSource):
@@ -83,15 +86,14 @@ class TextFile(FileSource):
 
     row = "line"
 
+    def _blocks(self) -> Iterator[StringTable]:
+        for at, lines in whole_lines(self.path, self.reading.max_document_bytes):
+            if not StringTable(np.frombuffer(lines, dtype=np.uint8), np.array([0, len(lines)])).is_utf8():
+                raise _not_utf8(self.path, line_number(self.path, at), lines)
+            yield split_lines(lines if at else lines.removeprefix(codecs.BOM_UTF8))
+
     def _key(self) -> None:
         return None
-
-    def _blocks(self) -> Iterator[StringTable]:
-        for number, lines in numbered_lines(self.path, self.reading.max_document_bytes):
-            block = split_lines(lines.removeprefix(codecs.BOM_UTF8) if number == 1 else lines)
-            if not block.is_utf8():
-                raise _not_utf8(self.path, number, lines)
-            yield block
 
 
 def split_lines(lines: bytes) -> StringTable:
@@ -121,17 +123,19 @@ class JsonLinesFile(FileSource):
 
     def _blocks(self) -> Iterator[StringTable]:
         """The documents: by Arrow if every line is a plain object, else line by line, to find the line of an error."""
-        for number, lines in numbered_lines(self.path, self.reading.max_row_bytes):
-            yield from self._plain_blocks(lines) or blocks_of(self._documents(number, lines))
+        number = 1
+        for _, lines in whole_lines(self.path, self.reading.max_row_bytes):
+            n_lines = lines.count(b"\n") + (not lines.endswith(b"\n"))
+            yield from self._plain_blocks(lines, n_lines) or blocks_of(self._documents(number, lines))
+            number += n_lines
 
-    def _plain_blocks(self, lines: bytes) -> list[StringTable]:
+    def _plain_blocks(self, lines: bytes, n_lines: int) -> list[StringTable]:
         """The documents if every line is an object with a text under the column's key, else none."""
         column = pa.schema([(self.reading.column, pa.string())])
         parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
         read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
         try:
             values = pa.json.read_json(io.BytesIO(lines), read, parse).column(0)
-            n_lines = lines.count(b"\n") + (not lines.endswith(b"\n"))
             return [*arrow_blocks(values.chunks, str(self.path))] if len(values) == n_lines else []
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
             return []

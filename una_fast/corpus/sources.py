@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
@@ -45,43 +45,37 @@ def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
     return _open_source(corpus, reading)
 
 
-class CorpusReader:
-    """Reads a corpus once, from its first source to its last.
+def read_blocks(
+    sources: Iterable[Source],
+    summaries: list[dict[str, Any]],
+    ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
+) -> Iterator[StringTable]:
+    """The documents of all sources.
 
-    Attributes:
-        summaries: name, n_documents and xxh3_128 of each source that is read.
+    Args:
+        sources: Of a corpus, in order.
+        summaries: The name, n_documents and xxh3_128 of each source are appended to it.
+        ahead: Reads the blocks of a file in another thread.
+
+    Raises:
+        InputError: a source has no document, or a file changes meanwhile.
     """
+    for source in sources:
+        identity, n_documents = source.identity(), 0
+        # a caller's iterable may work in the caller's thread only
+        for block in ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks():
+            n_documents += len(block)
+            yield block
+        if n_documents == 0:
+            raise InputError(f"{source.name}: it holds no sentence")
+        summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
+        if source.identity() != identity:  # the digest has read it once more
+            raise InputError(f"{source.name}: changed since the build was started: run the build again")
 
-    def __init__(self, corpus: Any, reading: Reading):
-        self._sources = open_sources(corpus, reading)
-        self.summaries: list[dict[str, Any]] = []
 
-    @property
-    def n_documents(self) -> int:
-        """The number of documents that are read."""
-        return sum(summary["n_documents"] for summary in self.summaries)
-
-    def blocks(self, ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter) -> Iterator[StringTable]:
-        """The documents of all sources. ahead: reads the blocks of a file in another thread.
-
-        Raises InputError for a source without a document, and for a file that changes meanwhile.
-        """
-        for source in self._sources:
-            identity, n_documents = source.identity(), 0
-            # a caller's iterable may work in the caller's thread only
-            for block in ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks():
-                n_documents += len(block)
-                yield block
-            if n_documents == 0:
-                raise InputError(f"{source.name}: it holds no sentence")
-            self.summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
-            if source.identity() != identity:  # the digest has read it once more
-                raise InputError(f"{source.name}: changed since the build was started: run the build again")
-
-    def refuse_blank(self) -> NoReturn:
-        """Raise the InputError for a corpus without a word."""
-        n_read = counted(self.n_documents, "sentence")
-        raise InputError(f"the corpus has no word: {n_read} read, all of them blank")
+def all_blank(n_documents: int) -> InputError:
+    """The error for a corpus of so many documents without a word."""
+    return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
 def source_digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[dict[str, str]]:
@@ -142,20 +136,16 @@ def _file_sources(path: str, reading: Reading) -> list[FileSource]:
         else:  # Path.glob takes no absolute pattern
             names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
             files = [file for file in map(Path, names) if not file.is_dir()]
-    if not files:
-        reason = "no file matches" if GLOB.search(path) else "no such file"
-        raise InputError(f"{shown}: {'an empty folder' if not address and Path(path).is_dir() else reason}")
     known = [reader(file, reading) for file in files if (reader := _reader_of(file.name))]
     if not known:
-        raise InputError(f"{shown}: unknown kind of file; known are {KNOWN}")
+        missing = "no file matches" if GLOB.search(path) else "no such file, or an empty folder"
+        raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
         left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
         warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
     for source in known:
         if isinstance(source.path, Path) and not source.path.is_file():
             raise InputError(f"{source.path} is not a regular file")
-        if isinstance(source.path, Path) and source.path.stat().st_size == 0:
-            raise InputError(f"{source.path} is empty")
     return known
 
 

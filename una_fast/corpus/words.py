@@ -28,7 +28,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,7 +39,7 @@ from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_ent
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Reading, block_of
-from una_fast.corpus.sources import CorpusReader
+from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError
 from una_fast.parallel import Workers
@@ -79,19 +79,21 @@ def parse_corpus(
     tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
     `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
     a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
-    word. Warns (InputWarning) of line ends in quotation marks.
+    word.
     """
-    parser, reader = Parser(word_tokenizer(tokenizer, lowercase)), CorpusReader(corpus, reading or Reading())
+    parser, summaries = Parser(word_tokenizer(tokenizer, lowercase)), []
+    sources = open_sources(corpus, reading or Reading())
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
-        parser.add(reader.blocks(workers.read_ahead), workers, bar.update)
+        parser.add(read_blocks(sources, summaries, workers.read_ahead), workers, bar.update)
         chunks, sentences, vocabulary, words = parser.result(workers)
     logger.info("corpus read: %d sentences, %d distinct words", len(sentences), len(vocabulary))
     if not len(vocabulary):
-        reader.refuse_blank()
-    return ParsedCorpus(chunks, sentences, vocabulary, words, reader.summaries)
+        raise all_blank(len(sentences))
+    return ParsedCorpus(chunks, sentences, vocabulary, words, summaries)
 
 
 Item = TypeVar("Item")
+Progress = Callable[[int], Any]
 Number = Callable[[StringSet, int, Item], tuple[np.ndarray, np.ndarray]]
 
 
@@ -164,12 +166,10 @@ class Parser:
     def __init__(self, tokenizer: WordTokenizer):
         self.tokenizer = tokenizer
         self._chunks = NumberedRows("chunks")
-        self._words = None if tokenizer.name in NAMED else SentenceWords(tokenizer)
+        self._words = NumberedRows("words") if tokenizer.name not in NAMED else None
 
-    def add(
-        self, blocks: Iterable[StringTable], workers: Workers, progress: Callable[[int], Any] = lambda n: None
-    ) -> None:
-        """Add the documents of all blocks. progress: called with the number in each."""
+    def add(self, blocks: Iterable[StringTable], workers: Workers, progress: Progress = lambda n: None) -> None:
+        """Add the documents of all blocks. progress: called with the number of documents that are done."""
 
         def number(chunks: StringSet, place: int, block: StringTable) -> tuple[np.ndarray, np.ndarray]:
             return chunks.add_chunks(block.utf8, block.offsets[:-1], block.offsets[1:], place)
@@ -178,44 +178,36 @@ class Parser:
             if self._words is None:
                 progress(len(block))
             else:
-                self._words.add(block, progress)
+                add_sentence_words(self._words, block, self.tokenizer, progress)
 
     def result(self, workers: Workers) -> tuple[StringTable, RaggedArray, StringTable, RaggedArray]:
         """Chunks, sentences, vocabulary and words, as `ParsedCorpus` has them."""
         chunks, sentences = self._chunks.result(workers)
         if self._words is not None:
-            return chunks, sentences, *self._words.result()
+            return chunks, sentences, *self._words.result(workers)
         return chunks, sentences, *document_words(workers, chunks, sentences, self.tokenizer)
 
 
-class SentenceWords:
-    """Words by a tokenizer that is called for each sentence, because its words may depend on the whole sentence."""
+def add_sentence_words(
+    rows: NumberedRows, block: StringTable, tokenizer: WordTokenizer, progress: Progress = lambda n: None
+) -> None:
+    """Add the words of the documents of a block to `rows`.
 
-    def __init__(self, tokenizer: WordTokenizer):
-        self._tokenizer = tokenizer
-        self._numbers: dict[str, int] = {}
-        self._words = [np.empty(0, dtype=ID)]
-        self._lengths: list[int] = []
+    The tokenizer is called for each document, because its words may depend on all of it, and in the caller's thread.
+    """
 
-    def add(self, block: StringTable, progress: Callable[[int], Any] = lambda n: None) -> None:
-        """Tokenise the documents of a block. progress: called after each one, because a tokenizer may be slow."""
-        ids: list[int] = []
+    def number(words: StringSet, place: int, block: StringTable) -> tuple[np.ndarray, np.ndarray]:
+        lists = []
         for text in block:
-            words = self._tokenizer.words(text)
-            ids += [self._numbers.setdefault(word, len(self._numbers)) for word in words]
-            self._lengths.append(len(words))
+            lists.append(tokenizer.words(text))
             progress(1)
-        self._words.append(np.array(ids, dtype=ID))
-
-    def result(self) -> tuple[StringTable, RaggedArray]:
-        """Vocabulary and words of all blocks."""
-        check_id_range(len(self._numbers), "words")
-        bounds = row_bounds(np.array(self._lengths, dtype=POINTER))
         try:
-            vocabulary = StringTable.from_strings(list(self._numbers))
+            table = StringTable.from_strings([*chain.from_iterable(lists)])
         except UnicodeEncodeError as error:
             raise InputError(f"the word tokenizer made a word with a lone surrogate, {error.object!r}") from error
-        return vocabulary, RaggedArray(np.concatenate(self._words), bounds)
+        return words.add(table.utf8, table.offsets[:-1], table.offsets[1:], place), np.array([*map(len, lists)])
+
+    list(rows.extend(Workers(1), [block], number))
 
 
 def document_words(
@@ -292,10 +284,11 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
 
     The words equal `tokenizer.words` of each text. It runs in the caller's thread.
     """
+    here, block = Workers(1), block_of(texts)
     if tokenizer.name not in NAMED or len(texts) < FEW:
-        words = SentenceWords(tokenizer)
-        words.add(block_of(texts))
-        return words.result()
-    parser, here = Parser(tokenizer), Workers(1)
-    parser.add([block_of(texts)], here)
+        rows = NumberedRows("words")
+        add_sentence_words(rows, block, tokenizer)
+        return rows.result(here)
+    parser = Parser(tokenizer)
+    parser.add([block], here)
     return parser.result(here)[2:]

@@ -1,8 +1,8 @@
 """Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper).
 
-A build in memory is `parse_corpus` (corpus/words.py): the distinct chunks of all blocks of documents are numbered by
-first appearance, each is split into words once, and the words are numbered; then `score_terms` (scores.py); then `rank`,
-by which the words' ids become the terms' ranks. A build in a folder does the same in stages (staged.py).
+A build in memory is `parse_corpus` (corpus/words.py): the distinct chunks of all documents are numbered by first
+appearance, each is split into words once, and the words are numbered; then `score_terms` (scores.py), and `rank`, by
+which the words' ids become the terms' ranks. A build in a folder does the same in stages (staged.py).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from una_fast.arrays import check_id_range
+from una_fast.arrays import StringTable, check_id_range
 from una_fast.corpus.source import Reading, joined
-from una_fast.corpus.sources import CorpusReader
+from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import Split, probe_words, tokenizer_name
 from una_fast.errors import InputError
 from una_fast.index.executors import Runner, check_workers
@@ -57,7 +57,7 @@ def build_in_stages(
 
     `una_fast.build_index` documents the arguments and errors.
     """
-    target, reader = resolved(folder), CorpusReader(corpus, reading)
+    target, sources = resolved(folder), open_sources(corpus, reading)
     check_own(target, KIND)
     probe = probe_words(tokenizer)
     made_by = repr([tokenizer_name(tokenizer), probe, lowercase, LAYOUT, SCORE_LAW])
@@ -65,14 +65,16 @@ def build_in_stages(
     with workers as executor, open_work(target) as work:
         runner = Runner.on(executor, memory, progress)
         check_workers(executor, work)
-        scans = _scan(reader, tokenizer, lowercase, made_by, work, runner)
+        summaries: list[dict[str, Any]] = []
+        scans = _scan(read_blocks(sources, summaries), tokenizer, lowercase, made_by, work, runner)
+        n_documents = sum(source["n_documents"] for source in summaries)
         about = [read_meta(path) for path in scans]
         if not any(meta["n_words"] for meta in about):
             _delete(work, "scan-*.pack")
-            reader.refuse_blank()
+            raise all_blank(n_documents)
         n_partitions = runner.n_partitions(sum(meta["n_bytes"] for meta in about))
-        checksums = _join(scans, n_partitions, reader.n_documents, runner)
-        manifest = Manifest(KIND, VERSION, index_meta(reader.summaries, tokenizer, probe, lowercase), checksums)
+        checksums = _join(scans, n_partitions, n_documents, runner)
+        manifest = Manifest(KIND, VERSION, index_meta(summaries, tokenizer, probe, lowercase), checksums)
 
         def move() -> Manifest:
             for name, file in manifest.files.items():
@@ -124,7 +126,12 @@ def _delete(work: Path, *patterns: str) -> None:
 
 
 def _scan(
-    reader: CorpusReader, tokenizer: str | Split, lowercase: bool, made_by: str, work: Path, runner: Runner
+    blocks: Iterator[StringTable],
+    tokenizer: str | Split,
+    lowercase: bool,
+    made_by: str,
+    work: Path,
+    runner: Runner,
 ) -> PackFiles:
     """The scan of each split; one that an earlier build made of the same text in the same way is taken.
 
@@ -134,7 +141,7 @@ def _scan(
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         nonlocal n
-        for block in joined(reader.blocks(), runner.split_bytes()):
+        for block in joined(blocks, runner.split_bytes()):
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n += 1
             of = checksum_of([made_by.encode(), *(array.data for array in vars(block).values())])
